@@ -1,0 +1,36 @@
+# cmake/install.cmake - what `cmake --install` writes, and find_package(strata).
+#
+# One export set a room, so that a program that asks for components finds only the packages these need:
+# find_package(strata COMPONENTS policy storage) works on a machine without libtorch and MPI.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(strata_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/strata")
+get_property(strata_rooms GLOBAL PROPERTY STRATA_ROOMS)
+
+set(STRATA_COMPONENT_TABLE "")
+foreach(room IN LISTS strata_rooms)
+    install(TARGETS strata_${room} EXPORT strata-${room}-targets FILE_SET HEADERS FILE_SET bodies)
+    get_property(needs GLOBAL PROPERTY STRATA_${room}_NEEDS)
+    get_property(packages GLOBAL PROPERTY STRATA_${room}_PACKAGES)
+    string(APPEND STRATA_COMPONENT_TABLE
+        "set(_strata_${room}_needs \"${needs}\")\nset(_strata_${room}_packages \"${packages}\")\n")
+endforeach()
+install(TARGETS strata_strata EXPORT strata-strata-targets FILE_SET HEADERS)
+install(TARGETS strata_compiled EXPORT strata-compiled-targets ARCHIVE)
+string(APPEND STRATA_COMPONENT_TABLE
+    "set(_strata_strata_needs \"${strata_rooms}\")\nset(_strata_strata_packages \"\")\n"
+    "set(_strata_compiled_needs \"strata\")\nset(_strata_compiled_packages \"\")\n")
+
+foreach(component IN LISTS strata_rooms ITEMS strata compiled)
+    install(EXPORT strata-${component}-targets NAMESPACE strata:: DESTINATION "${strata_package_dir}")
+endforeach()
+
+configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
+    INSTALL_DESTINATION "${strata_package_dir}")
+write_basic_package_version_file(strata-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+    "${PROJECT_BINARY_DIR}/strata-config.cmake"
+    "${PROJECT_BINARY_DIR}/strata-config-version.cmake"
+    DESTINATION "${strata_package_dir}")

@@ -1,0 +1,108 @@
+# cmake/room.cmake - strata_room(): one folder under include/strata/ becomes one INTERFACE target.
+#
+#   strata_room(<room>
+#       NEEDS <room>...          rooms on lower floors whose headers this one includes
+#       PACKAGES <package>...    what find_package() must find before LINKS make sense
+#       LINKS <target>...        third-party targets
+#       DEFINES <definition>...  compile definitions of everything that uses the room
+#       HEADERS <file>...)       its public headers, relative to include/strata/<room>/, one a line
+#
+# The list of headers is the public API: it is what is installed and what `all_verify_interface_header_sets`
+# compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, but not
+# verified, because only their header includes them. A body whose header exists but is not listed stays out.
+# <room>/impl/*.inc is text that a body includes more than once: installed, and nothing else.
+#
+# Left behind for install.cmake and the compiled library: the global properties STRATA_ROOMS,
+# STRATA_<room>_NEEDS, STRATA_<room>_PACKAGES, STRATA_<room>_BODIES.
+
+# Targets found here must be visible to a project that adds this one as a subdirectory.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
+
+function(strata_room room)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;PACKAGES;LINKS;DEFINES;HEADERS")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "strata_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+    endif()
+    set(include "${PROJECT_SOURCE_DIR}/include")
+    set(folder "${include}/strata/${room}")
+
+    get_property(found GLOBAL PROPERTY STRATA_PACKAGES)
+    foreach(package IN LISTS arg_PACKAGES)
+        if(NOT package IN_LIST found)
+            find_package(${package} REQUIRED)
+            set_property(GLOBAL APPEND PROPERTY STRATA_PACKAGES ${package})
+        endif()
+    endforeach()
+
+    set(headers ${arg_HEADERS})
+    list(TRANSFORM headers PREPEND "${folder}/")
+
+    file(GLOB bodies CONFIGURE_DEPENDS "${folder}/impl/*.ipp")
+    foreach(body IN LISTS bodies)
+        cmake_path(GET body STEM stem)
+        if(EXISTS "${folder}/${stem}.hpp" AND NOT "${stem}.hpp" IN_LIST arg_HEADERS)
+            list(REMOVE_ITEM bodies "${body}")
+        endif()
+    endforeach()
+
+    file(GLOB fragments CONFIGURE_DEPENDS "${folder}/impl/*.inc")
+
+    add_library(strata_${room} INTERFACE)
+    add_library(strata::${room} ALIAS strata_${room})
+    target_compile_features(strata_${room} INTERFACE cxx_std_20)
+    target_compile_definitions(strata_${room} INTERFACE ${arg_DEFINES})
+    list(TRANSFORM arg_NEEDS PREPEND "strata::" OUTPUT_VARIABLE lower_rooms)
+    target_link_libraries(strata_${room} INTERFACE ${lower_rooms} ${arg_LINKS})
+    target_sources(strata_${room}
+        INTERFACE FILE_SET HEADERS BASE_DIRS "${include}" FILES ${headers}
+        INTERFACE FILE_SET bodies TYPE HEADERS BASE_DIRS "${include}" FILES ${bodies} ${fragments})
+    set_target_properties(strata_${room} PROPERTIES
+        EXPORT_NAME ${room}
+        VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}
+        INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+
+    set_property(GLOBAL APPEND PROPERTY STRATA_ROOMS ${room})
+    set_property(GLOBAL PROPERTY STRATA_${room}_NEEDS "${arg_NEEDS}")
+    set_property(GLOBAL PROPERTY STRATA_${room}_PACKAGES "${arg_PACKAGES}")
+    set_property(GLOBAL PROPERTY STRATA_${room}_BODIES "${bodies}")
+endfunction()
+
+# strata::strata, every room at once, and strata::compiled, the same with the bodies compiled once: one
+# generated translation unit a room, so that a room without libtorch compiles in a fraction of a second.
+function(strata_whole_house)
+    get_property(rooms GLOBAL PROPERTY STRATA_ROOMS)
+    list(TRANSFORM rooms PREPEND "strata::" OUTPUT_VARIABLE room_targets)
+    set(include "${PROJECT_SOURCE_DIR}/include")
+
+    add_library(strata_strata INTERFACE)
+    add_library(strata::strata ALIAS strata_strata)
+    target_link_libraries(strata_strata INTERFACE ${room_targets})
+    target_sources(strata_strata
+        INTERFACE FILE_SET HEADERS BASE_DIRS "${include}" FILES ${ARGN})
+    set_target_properties(strata_strata PROPERTIES
+        EXPORT_NAME strata
+        VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+
+    set(sources "")
+    foreach(room IN LISTS rooms)
+        get_property(bodies GLOBAL PROPERTY STRATA_${room}_BODIES)
+        if(bodies)
+            set(text "")
+            foreach(body IN LISTS bodies)
+                cmake_path(RELATIVE_PATH body BASE_DIRECTORY "${include}")
+                string(APPEND text "#include <${body}>\n")
+            endforeach()
+            set(source "${PROJECT_BINARY_DIR}/compiled/${room}.cpp")
+            file(CONFIGURE OUTPUT "${source}" CONTENT "${text}" @ONLY)
+            list(APPEND sources "${source}")
+        endif()
+    endforeach()
+    add_library(strata_compiled STATIC ${sources})
+    add_library(strata::compiled ALIAS strata_compiled)
+    target_compile_definitions(strata_compiled PUBLIC STRATA_COMPILED)
+    target_link_libraries(strata_compiled PUBLIC strata::strata)
+    set_target_properties(strata_compiled PROPERTIES
+        EXPORT_NAME compiled
+        OUTPUT_NAME strata
+        POSITION_INDEPENDENT_CODE ON)
+endfunction()

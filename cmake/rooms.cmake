@@ -1,0 +1,113 @@
+# cmake/rooms.cmake - the rooms of the house, lowest floor first, with their public headers.
+#
+# To add a header: put its name into its room's list. To add a room: a stanza at its floor.
+# cmake/room.cmake explains the words; tests/layering checks that the lists and the folders agree.
+
+include("${CMAKE_CURRENT_LIST_DIR}/room.cmake")
+
+strata_room(core
+    HEADERS
+        bf16.hpp
+        error.hpp
+        inline.hpp
+        policy.hpp
+        rule.hpp)
+
+strata_room(policy
+    NEEDS core
+    HEADERS
+        backend.hpp
+        offload_target.hpp
+        optimizer.hpp
+        precision.hpp
+        rules.hpp
+        setup.hpp
+        zero_stage.hpp)
+
+strata_room(config
+    NEEDS core policy
+    PACKAGES nlohmann_json
+    LINKS nlohmann_json::nlohmann_json
+    HEADERS
+        dataset_list.hpp
+        schema.hpp
+        trainer_config.hpp)
+
+strata_room(storage
+    NEEDS core policy
+    PACKAGES ZLIB nlohmann_json
+    LINKS ZLIB::ZLIB nlohmann_json::nlohmann_json
+    HEADERS
+        atomic_file.hpp
+        gzip.hpp
+        local.hpp
+        object_store.hpp
+        safetensors.hpp)
+
+if(STRATA_WITH_MPI)
+    set(with_mpi PACKAGES MPI LINKS MPI::MPI_CXX DEFINES STRATA_WITH_MPI=1)
+    set(mpi_headers mpi_comm.hpp)
+endif()
+strata_room(comm
+    NEEDS core policy
+    ${with_mpi}
+    HEADERS
+        agree.hpp
+        communicator.hpp
+        default_comm.hpp
+        self_comm.hpp
+        ${mpi_headers})
+
+strata_room(optim
+    NEEDS core policy
+    PACKAGES Torch OpenMP
+    LINKS torch OpenMP::OpenMP_CXX
+    HEADERS)
+
+strata_room(zero
+    NEEDS core policy comm optim
+    PACKAGES Torch OpenMP
+    LINKS torch OpenMP::OpenMP_CXX
+    HEADERS)
+
+strata_room(data
+    NEEDS core policy config storage comm
+    PACKAGES Torch TBB PNG
+    LINKS torch TBB::tbb PNG::PNG
+    HEADERS)
+
+strata_room(checkpoint
+    NEEDS core policy config storage comm optim zero
+    PACKAGES Torch
+    LINKS torch
+    HEADERS
+        checkpoint.hpp
+        manifest.hpp)
+
+strata_room(models
+    NEEDS core policy data zero
+    PACKAGES Torch Eigen3
+    LINKS torch Eigen3::Eigen
+    HEADERS)
+
+strata_room(train
+    NEEDS core policy config storage comm optim zero data checkpoint models
+    PACKAGES Torch
+    LINKS torch
+    HEADERS
+        batch_source.hpp
+        gallery.hpp
+        metrics.hpp
+        options.hpp
+        options_from_config.hpp
+        picture_grid.hpp
+        progress.hpp
+        report.hpp
+        seed.hpp
+        session.hpp
+        stop_signal.hpp
+        trainable.hpp
+        trainer.hpp)
+
+# The umbrella header belongs to strata::strata.
+strata_whole_house()

@@ -1,0 +1,155 @@
+# cmake/testing.cmake - one function a kind of test; tests/CMakeLists.txt is then one line a test.
+#
+#   strata_unit_test(<room>/<file>)              tests/unit/<room>/<file>_test.cpp, gtest, suite PascalCase(<file>)
+#   strata_mpi_test(<name> RANKS <n>...)         tests/mpi/<name>_test.cpp, gtest on every rank, one ctest entry a world size
+#   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
+#   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
+#   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
+#
+# Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
+# executable a group of rooms, and one executable holds all MPI tests. ctest still sees every file as a test of
+# its own: it runs the executable with a filter, and a filter that finds no test is a failure.
+
+find_package(GTest REQUIRED)
+
+set(STRATA_TEST_DEFINES
+    STRATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    STRATA_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared")
+
+# <file_name> -> FileName: the gtest suite a test file must use.
+function(strata_pascal_case snake out)
+    string(REPLACE "_" ";" words "${snake}")
+    set(pascal "")
+    foreach(word IN LISTS words)
+        string(SUBSTRING "${word}" 0 1 head)
+        string(SUBSTRING "${word}" 1 -1 tail)
+        string(TOUPPER "${head}" head)
+        string(APPEND pascal "${head}${tail}")
+    endforeach()
+    set(${out} "${pascal}" PARENT_SCOPE)
+endfunction()
+
+# Plain, typed and parameterised suites of this name.
+function(strata_gtest_filter snake out)
+    strata_pascal_case("${snake}" suite)
+    set(${out} "--gtest_filter=${suite}.*:${suite}/*:*/${suite}.*:*/${suite}/*" PARENT_SCOPE)
+endfunction()
+
+set(STRATA_NO_TEST_RAN "Running 0 tests from 0 test suites")
+
+# Adds <source> to <executable>, which is made on first use and links the libraries in ARGN.
+function(strata_add_to_test_executable executable source)
+    if(NOT TARGET ${executable})
+        add_executable(${executable})
+        target_compile_features(${executable} PRIVATE cxx_std_20)
+        target_compile_definitions(${executable} PRIVATE ${STRATA_TEST_DEFINES})
+        target_link_libraries(${executable} PRIVATE ${ARGN})
+    endif()
+    target_sources(${executable} PRIVATE "${source}")
+endfunction()
+
+# Rooms without libtorch are used header-only, the others through strata::compiled: both ways stay tested.
+function(strata_unit_test path)
+    cmake_path(GET path PARENT_PATH room)
+    cmake_path(GET path FILENAME file)
+    if(room MATCHES "^(core|policy|config|storage)$")
+        set(executable strata_light_tests)
+        set(libraries strata::core strata::policy strata::config strata::storage)
+    elseif(room STREQUAL "data")
+        set(executable strata_data_tests)
+        set(libraries strata::compiled)
+    elseif(room MATCHES "^(comm|optim|zero|checkpoint)$")
+        set(executable strata_tensor_tests)
+        set(libraries strata::compiled)
+    elseif(room MATCHES "^(models|train)$")
+        set(executable strata_model_tests)
+        set(libraries strata::compiled)
+    else()
+        message(FATAL_ERROR "strata_unit_test(${path}): no group of test executables has the room ${room}")
+    endif()
+    strata_add_to_test_executable(${executable}
+        "${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp" ${libraries} GTest::gtest_main)
+
+    strata_gtest_filter("${file}" filter)
+    add_test(NAME unit/${path} COMMAND ${executable} ${filter})
+    set_tests_properties(unit/${path} PROPERTIES
+        TIMEOUT 120
+        LABELS "unit;${room}"
+        ENVIRONMENT "OMP_NUM_THREADS=1"
+        FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+endfunction()
+
+# PROCESSORS keeps `ctest -j` from putting more ranks on the machine than it has cores; mpirun's own time limit
+# ends before ctest's, because only mpirun can end all of its ranks. A deadlock is the commonest failure here.
+function(strata_mpi_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "RANKS")
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 60)
+    endif()
+    if(NOT TARGET strata_mpi_tests)
+        strata_add_to_test_executable(strata_mpi_tests
+            "${CMAKE_CURRENT_SOURCE_DIR}/mpi/main.cpp" strata::compiled GTest::gtest)
+    endif()
+    target_sources(strata_mpi_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp")
+    strata_gtest_filter("${name}" filter)
+    math(EXPR ctest_timeout "${arg_TIMEOUT} + 10")
+    foreach(ranks IN LISTS arg_RANKS)
+        add_test(NAME mpi/${name}.np${ranks}
+            COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none
+                --timeout ${arg_TIMEOUT} --mca mpi_yield_when_idle 1 $<TARGET_FILE:strata_mpi_tests>
+                --gtest_color=no ${filter})
+        set_tests_properties(mpi/${name}.np${ranks} PROPERTIES
+            PROCESSORS ${ranks}
+            TIMEOUT ${ctest_timeout}
+            LABELS "mpi;np${ranks}"
+            ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMP_NUM_THREADS=1"
+            FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+    endforeach()
+endfunction()
+
+# One ctest entry a test: which rule is broken should be seen in ctest's closing lines.
+function(strata_tree_test name)
+    set(source "${CMAKE_CURRENT_SOURCE_DIR}/${name}/${name}_test.cpp")
+    strata_add_to_test_executable(strata_tree_tests "${source}" GTest::gtest_main)
+    file(STRINGS "${source}" tests REGEX "^TEST\\(")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    foreach(test IN LISTS tests)
+        string(REGEX REPLACE "^TEST\\(([A-Za-z]+), ([A-Za-z]+)\\).*" "\\1.\\2" test "${test}")
+        add_test(NAME ${name}/${test} COMMAND strata_tree_tests --gtest_filter=${test})
+        set_tests_properties(${name}/${test} PROPERTIES
+            TIMEOUT 30 LABELS "tree" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+    endforeach()
+endfunction()
+
+function(strata_compile_time_test path)
+    if(NOT TARGET strata_compile_time)
+        add_library(strata_compile_time OBJECT)
+        target_link_libraries(strata_compile_time PRIVATE strata::core strata::policy strata::config strata::storage)
+    endif()
+    target_sources(strata_compile_time PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/${path}.cpp")
+endfunction()
+
+# The file is compiled twice: as it is it must compile; with STRATA_BAD it must print an error with the number
+# and no second error. The compiler is called directly, so that these tests run side by side.
+#
+#   LIBS <target>...  whose include directories and definitions the file needs, when include/ is not enough
+function(strata_compile_fail name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXPECT" "LIBS")
+    set(needs "")
+    foreach(library IN LISTS arg_LIBS)
+        set(directories "$<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>")
+        set(defines "$<TARGET_PROPERTY:${library},INTERFACE_COMPILE_DEFINITIONS>")
+        list(APPEND needs
+            "$<$<BOOL:${directories}>:-isystem$<JOIN:${directories},$<SEMICOLON>-isystem>>"
+            "$<$<BOOL:${defines}>:-D$<JOIN:${defines},$<SEMICOLON>-D>>")
+    endforeach()
+    set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -fdiagnostics-color=never
+        "-I${PROJECT_SOURCE_DIR}/include" ${needs} "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp")
+    add_test(NAME compile_fail/${name}.good COMMAND ${compile} COMMAND_EXPAND_LISTS)
+    add_test(NAME compile_fail/${name}.bad COMMAND ${compile} -DSTRATA_BAD COMMAND_EXPAND_LISTS)
+    set_tests_properties(compile_fail/${name}.good compile_fail/${name}.bad PROPERTIES
+        TIMEOUT 60 LABELS "compile_fail" ENVIRONMENT "LC_ALL=C")
+    set_tests_properties(compile_fail/${name}.bad PROPERTIES
+        PASS_REGULAR_EXPRESSION "error: [^\n]*\\[${arg_EXPECT}\\]"
+        FAIL_REGULAR_EXPRESSION "error: .*error: ")
+endfunction()

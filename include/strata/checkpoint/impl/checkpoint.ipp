@@ -1,0 +1,243 @@
+#pragma once
+// strata/checkpoint/impl/checkpoint.ipp - the files of a checkpoint.
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <strata/checkpoint/checkpoint.hpp>
+#include <strata/core/error.hpp>
+#include <strata/storage/safetensors.hpp>
+
+namespace strata::checkpoint {
+namespace detail {
+
+inline constexpr std::string_view model_file = "model.safetensors";
+
+inline Error corrupt(const std::filesystem::path& file, const std::string& what) {
+    return Error{Errc::corrupt_checkpoint, "the checkpoint file " + file.string() + " " + what,
+                 "delete its folder to resume from the checkpoint before it, or start over with --fresh"};
+}
+
+/// The step of a folder named step_NNNNNNNN, or -1.
+inline std::int64_t step_of(const std::filesystem::path& folder) {
+    const std::string name = folder.filename().string();
+    std::int64_t step = -1;
+    if (!name.starts_with("step_")) return -1;
+    const char* const end = name.data() + name.size();
+    return std::from_chars(name.data() + 5, end, step).ptr == end ? step : -1;
+}
+
+inline std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder) {
+    std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator{folder, none})
+        if (const std::int64_t step = step_of(entry.path()); step >= 0 && entry.is_directory()) found.emplace_back(step, entry.path());
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+inline FileRecord record_of(const std::filesystem::path& file) {
+    std::ifstream in{file, std::ios::binary};
+    std::vector<char> block(std::size_t{1} << 20);
+    FileRecord record{file.filename().string(), 0, 0, {}};
+    uLong sum = ::crc32(0, nullptr, 0);
+    while (in) {
+        in.read(block.data(), static_cast<std::streamsize>(block.size()));
+        const auto count = static_cast<std::size_t>(in.gcount());
+        sum = ::crc32_z(sum, reinterpret_cast<const Bytef*>(block.data()), count);
+        record.bytes += count;
+    }
+    if (!in.eof()) throw corrupt(file, "cannot be read");
+    record.crc32 = static_cast<std::uint32_t>(sum);
+    return record;
+}
+
+inline storage::Dtype dtype_of(const NamedTensor& named) {
+    switch (named.tensor.scalar_type()) {
+        case at::kFloat: return storage::Dtype::f32;
+        case at::kBFloat16: return storage::Dtype::bf16;
+        case at::kHalf: return storage::Dtype::f16;
+        case at::kDouble: return storage::Dtype::f64;
+        case at::kLong: return storage::Dtype::i64;
+        case at::kInt: return storage::Dtype::i32;
+        case at::kShort: return storage::Dtype::i16;
+        case at::kChar: return storage::Dtype::i8;
+        case at::kByte: return storage::Dtype::u8;
+        case at::kBool: return storage::Dtype::boolean;
+        default:
+            throw Error{Errc::bad_parameter, "the tensor " + named.name + " has an element type that safetensors cannot hold",
+                        "convert it to a real floating point or integer type"};
+    }
+}
+
+STRATA_INLINE std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step) {
+    char name[32];
+    std::snprintf(name, sizeof name, "step_%08lld", static_cast<long long>(step));
+    return folder / name;
+}
+
+STRATA_INLINE std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step) {
+    return folder / ("." + final_name({}, step).string() + ".partial");
+}
+
+STRATA_INLINE FileRecord write_state(const std::filesystem::path& folder, int rank, int world,
+                                     std::span<const zero::StatePiece> pieces) {
+    std::vector<storage::TensorBytes> tensors;
+    std::vector<PieceRecord> records;
+    for (const zero::StatePiece& piece : pieces) {
+        const auto numel = static_cast<std::int64_t>(piece.values.size());
+        if (numel == 0) continue;
+        const std::string name = std::string{piece.kind} + "." + std::to_string(piece.begin);
+        tensors.push_back({name, storage::Dtype::f32, {numel}, std::as_bytes(piece.values)});
+        records.push_back({name, std::string{piece.kind}, piece.begin, numel});
+    }
+    char name[64];
+    std::snprintf(name, sizeof name, "state_%05d_of_%05d.safetensors", rank, world);
+    storage::write_safetensors(folder / name, tensors);
+    FileRecord record = record_of(folder / name);
+    record.pieces = std::move(records);
+    return record;
+}
+
+STRATA_INLINE FileRecord write_model(const std::filesystem::path& folder, std::span<const NamedTensor> tensors) {
+    std::vector<at::Tensor> on_host;  // keeps copies alive while their bytes are written
+    std::vector<storage::TensorBytes> bytes;
+    for (const NamedTensor& named : tensors) {
+        const at::Tensor& host = on_host.emplace_back(named.tensor.detach().cpu().contiguous());
+        const auto count = static_cast<std::size_t>(host.numel()) * host.element_size();
+        bytes.push_back({named.name, dtype_of(named), host.sizes().vec(),
+                         {static_cast<const std::byte*>(host.data_ptr()), count}});
+    }
+    storage::write_safetensors(folder / model_file, bytes);
+    return record_of(folder / model_file);
+}
+
+STRATA_INLINE void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder) {
+    const auto sync_folder = [](const std::filesystem::path& folder) {
+        const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (descriptor < 0) return;
+        ::fsync(descriptor);
+        ::close(descriptor);
+    };
+    sync_folder(partial);
+    std::filesystem::rename(partial, final_folder);
+    sync_folder(final_folder.parent_path());
+}
+
+STRATA_INLINE void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world) {
+    for (std::size_t i = static_cast<std::size_t>(rank); i < manifest.files.size(); i += static_cast<std::size_t>(world)) {
+        const FileRecord& expected = manifest.files[i];
+        const auto file = checkpoint / expected.name;
+        if (!std::filesystem::exists(file)) throw corrupt(file, "is missing");
+        const FileRecord found = record_of(file);
+        if (found.bytes != expected.bytes)
+            throw corrupt(file, "has " + std::to_string(found.bytes) + " bytes instead of " + std::to_string(expected.bytes));
+        if (found.crc32 != expected.crc32) throw corrupt(file, "is damaged: its check sum does not match the manifest");
+    }
+}
+
+STRATA_INLINE void read_pieces(const std::filesystem::path& checkpoint, const Manifest& manifest,
+                               std::span<const zero::StatePiece> pieces) {
+    struct Source {
+        std::int64_t begin, end;
+        const PieceRecord* record;
+        const FileRecord* file;
+    };
+    std::map<std::string, std::vector<Source>, std::less<>> sources;
+    for (const FileRecord& file : manifest.files)
+        for (const PieceRecord& record : file.pieces)
+            sources[record.kind].push_back({record.begin, record.begin + record.numel, &record, &file});
+    for (auto& [kind, list] : sources)
+        std::sort(list.begin(), list.end(), [](const Source& a, const Source& b) { return a.begin < b.begin; });
+
+    std::map<std::string, storage::SafetensorsFile> open_files;
+    for (const zero::StatePiece& piece : pieces) {
+        const auto& list = sources[std::string{piece.kind}];
+        const std::int64_t end = piece.begin + static_cast<std::int64_t>(piece.values.size());
+        std::int64_t at = piece.begin;
+        for (const Source& source : list) {
+            if (source.end <= at) continue;
+            if (source.begin > at || at >= end) break;
+            const auto file = open_files.try_emplace(source.file->name, checkpoint / source.file->name).first;
+            const std::int64_t count = std::min(source.end, end) - at;
+            const auto target = piece.values.subspan(static_cast<std::size_t>(at - piece.begin), static_cast<std::size_t>(count));
+            file->second.read(file->second.header().at(source.record->tensor), std::as_writable_bytes(target),
+                              static_cast<std::uint64_t>(at - source.begin) * sizeof(float));
+            at += count;
+        }
+        if (at < end)
+            throw corrupt(checkpoint / "manifest.json", "has no " + std::string{piece.kind} + " for element " + std::to_string(at));
+    }
+}
+
+STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers) {
+    if (buffers.empty()) return;
+    const storage::SafetensorsFile file{checkpoint / model_file};
+    for (const NamedTensor& named : buffers) {
+        const storage::SafetensorsEntry* entry = file.header().find(named.name);
+        at::Tensor host = named.tensor.detach().cpu().contiguous().clone();
+        const auto count = static_cast<std::uint64_t>(host.numel()) * host.element_size();
+        if (entry == nullptr || entry->end - entry->begin != count || entry->dtype != dtype_of(named))
+            throw Error{Errc::checkpoint_mismatch, "the checkpoint " + checkpoint.string() + " has no buffer " + named.name + " of this shape and type",
+                        "train with the model that wrote it, or start over with --fresh"};
+        file.read(*entry, {static_cast<std::byte*>(host.data_ptr()), count});
+        at::Tensor target = named.tensor.detach();
+        target.copy_(host);
+    }
+}
+
+}  // namespace detail
+
+STRATA_INLINE std::optional<std::filesystem::path> newest(const std::filesystem::path& folder) {
+    const auto found = detail::checkpoints_by_step(folder);
+    if (found.empty()) return std::nullopt;
+    return found.back().second;
+}
+
+STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t count) {
+    std::error_code none;
+    std::vector<std::filesystem::path> unfinished;
+    for (const auto& entry : std::filesystem::directory_iterator{folder, none})
+        if (const std::string name = entry.path().filename().string(); name.starts_with(".step_") && name.ends_with(".partial"))
+            unfinished.push_back(entry.path());
+    for (const auto& path : unfinished) std::filesystem::remove_all(path);
+    auto found = detail::checkpoints_by_step(folder);
+    const auto surplus = static_cast<std::int64_t>(found.size()) - count;
+    for (std::int64_t i = 0; i < surplus; ++i) {
+        // Renamed first: a folder that is being removed must not look like a checkpoint.
+        const auto doomed = detail::partial_name(folder, found[static_cast<std::size_t>(i)].first);
+        std::filesystem::rename(found[static_cast<std::size_t>(i)].second, doomed);
+        std::filesystem::remove_all(doomed);
+    }
+}
+
+STRATA_INLINE void check_matches(const std::filesystem::path& checkpoint, const Manifest& found, const Manifest& expected) {
+    const auto mismatch = [&](const std::string& what, const std::string& fix) {
+        return Error{Errc::checkpoint_mismatch, "the checkpoint " + checkpoint.string() + " " + what, fix + ", or start over with --fresh"};
+    };
+    if (found.update_rule != expected.update_rule)
+        throw mismatch("holds the optimizer state \"" + found.update_rule + "\", this trainer keeps \"" + expected.update_rule + "\"",
+                       "use the Optimizer<...> that wrote it");
+    for (std::size_t i = 0; i < std::max(found.parameters.size(), expected.parameters.size()); ++i) {
+        if (i >= found.parameters.size())
+            throw mismatch("lacks the parameter " + expected.parameters[i].name, "train with the model that wrote it");
+        if (i >= expected.parameters.size())
+            throw mismatch("has the parameter " + found.parameters[i].name + ", which this model lacks", "train with the model that wrote it");
+        const zero::ParameterInfo &theirs = found.parameters[i], &ours = expected.parameters[i];
+        if (theirs.name != ours.name || theirs.shape != ours.shape)
+            throw mismatch("has the parameter " + theirs.name + " where this model has " + ours.name +
+                               (theirs.name == ours.name ? " of another shape" : ""),
+                           "train with the model that wrote it");
+    }
+}
+
+}  // namespace strata::checkpoint

@@ -1,0 +1,56 @@
+#pragma once
+// strata/checkpoint/manifest.hpp - manifest.json: what a checkpoint holds, where, and with which check sums.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <strata/core/inline.hpp>
+#include <strata/zero/state_piece.hpp>
+
+namespace strata::checkpoint {
+
+/// A run of elements of one kind of state, in the unpadded concatenation of all trainable parameters.
+struct PieceRecord {
+    std::string tensor;      ///< its name in the safetensors file
+    std::string kind;        ///< "weight", or a state name of the update rule
+    std::int64_t begin = 0;  ///< first element
+    std::int64_t numel = 0;
+};
+
+/// One file of a checkpoint.
+struct FileRecord {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::uint32_t crc32 = 0;  ///< of the whole file (ISO-HDLC, as zlib computes it)
+    std::vector<PieceRecord> pieces;
+};
+
+/// Everything that is not tensors. The pieces carry global positions, so a checkpoint does not depend on the
+/// number of ranks or the ZeRO stage that wrote it.
+struct Manifest {
+    std::int64_t step = 0;     ///< optimizer steps done
+    std::int64_t samples = 0;  ///< samples consumed over all ranks: the position in the data
+    std::uint64_t seed = 0;
+    int world = 1;             ///< ranks that wrote it
+    std::string update_rule;   ///< state names joined by ",": tells one rule's state from another's
+    std::vector<zero::ParameterInfo> parameters;
+    std::vector<FileRecord> files;
+};
+
+/// Appears whole or not at all. Throws Error: io_failed, no_space.
+void write_manifest(const std::filesystem::path& file, const Manifest& manifest);
+
+/// Throws Error: not_found, corrupt_checkpoint.
+[[nodiscard]] Manifest read_manifest(const std::filesystem::path& file);
+
+/// One file's record as text, for sending it to the rank that writes the manifest, and back.
+[[nodiscard]] std::string to_text(const FileRecord& record);
+[[nodiscard]] FileRecord file_record_from(const std::string& text);
+
+}  // namespace strata::checkpoint
+
+#ifndef STRATA_COMPILED
+#include <strata/checkpoint/impl/manifest.ipp>
+#endif

@@ -1,0 +1,46 @@
+#pragma once
+// strata/comm/agree.hpp - work that may fail on one rank only, reported on all of them.
+
+#include <concepts>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <strata/comm/communicator.hpp>
+#include <strata/core/error.hpp>
+
+namespace strata::comm {
+
+/// Calls `work` on every rank; if it threw anywhere, throws the Error of the lowest such rank on all ranks.
+/// A rank that fails alone would otherwise leave the others waiting in their next collective.
+///
+///   work  a local function; it must not itself be collective, or a rank that throws early hangs the rest
+/// Collective. An exception that is no Error becomes one: io_failed from the file system, else rank_failed.
+template <Communicator Comm, std::invocable Work>
+void agree(Comm& comm, Work&& work) {
+    std::optional<Error> mine;
+    try {
+        work();
+    } catch (const Error& error) {
+        mine = error;
+    } catch (const std::filesystem::filesystem_error& error) {
+        mine = Error{Errc::io_failed, error.what(), "check that the disk has room and the folder's permissions"};
+    } catch (const std::exception& error) {
+        mine = Error{Errc::rank_failed, "rank " + std::to_string(comm.rank()) + " failed: " + error.what(),
+                     "mend that cause; the other ranks stopped because of it"};
+    }
+    constexpr char separator = '\0';
+    std::string said;
+    if (mine)
+        said = std::to_string(static_cast<unsigned>(mine->code())) + separator + mine->problem() + separator + mine->fix();
+    for (const std::string& failure : comm.all_gather_varied(said)) {
+        if (failure.empty()) continue;
+        const auto first = failure.find(separator);
+        const auto second = failure.find(separator, first + 1);
+        throw Error{static_cast<Errc>(std::stoul(failure.substr(0, first))),
+                    failure.substr(first + 1, second - first - 1), failure.substr(second + 1)};
+    }
+}
+
+}  // namespace strata::comm

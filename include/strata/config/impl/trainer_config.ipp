@@ -1,0 +1,178 @@
+#pragma once
+// strata/config/impl/trainer_config.ipp - the keys of a trainer configuration and what must hold between them.
+
+#include <nlohmann/json.hpp>
+
+#include <strata/config/impl/schema.ipp>
+#include <strata/config/trainer_config.hpp>
+
+namespace strata::config {
+
+namespace detail {
+
+inline constexpr std::string_view composed = "the program composes its types, for instance ";
+
+inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
+    std::vector<UnsupportedKey> keys{
+        {"optimizer", "the program names the update rule: Optimizer<AdamW> or Optimizer<Lion>"},
+        {"mixed_precision", "the program names the number formats: Precision<Bf16> or Precision<Fp32>"},
+        {"deepspeed_config", "the program names the stage and where state lives: ZeroStage<2>, OffloadTarget<Cpu>"},
+        {"fsdp_enable", "the program names the stage: ZeroStage<2>"},
+        {"num_processes", "the number of ranks is what mpirun starts"},
+        {"num_machines", "the number of ranks is what mpirun starts"},
+        {"accelerate_config", "the number of ranks is what mpirun starts"},
+        {"resume_from_checkpoint", "a run continues from the newest checkpoint in output_dir by itself"},
+        {"checkpointing_use_tempdir", "checkpoints always appear whole or not at all"},
+        {"checkpointing_steps", "the key is `checkpoint_step_interval`"},
+        {"validation_steps", "the key is `validation_step_interval`"},
+        {"validation_prompt", "the key is `validation_prompts`, a list"},
+        {"grad_clip_method", "gradients are clipped by their global norm"},
+        {"lr_num_cycles", "the cosine schedule falls once from the first step to the last"},
+        {"lr_power", "there is no polynomial schedule"},
+        {"aspect_bucket_rounding", "buckets are sizes, not rounded ratios"},
+        {"disable_bucket_pruning", "no bucket is removed silently"},
+        {"data_backend_sampling", "data sets are joined; use `repeats` to give one of them more weight"},
+        {"report_to", "metrics go to metrics.jsonl and report.html in output_dir"},
+        {"tracker_project_name", "metrics go to metrics.jsonl and report.html in output_dir"},
+    };
+    const auto add = [&keys](std::string_view why, std::initializer_list<std::string_view> names) {
+        for (const std::string_view name : names) keys.push_back({name, why});
+    };
+    add("this version has no low-rank adapters", {"lora_rank", "lora_alpha", "lora_dropout", "lora_type", "model_type"});
+    add("the program names the model", {"model_family", "pretrained_model_name_or_path", "model_flavour"});
+    add("this version keeps no moving average of the weights",
+        {"use_ema", "ema_device", "ema_cpu_only", "ema_update_interval", "ema_decay", "ema_validation",
+         "ema_foreach_disable", "ema_warmup_steps"});
+    add("this version computes all activations once and keeps them", {"gradient_checkpointing"});
+    add("all weights are trained in the program's number formats",
+        {"quantize_via", "base_model_precision", "text_encoder_1_precision"});
+    add("as many threads work as there are cores",
+        {"aspect_bucket_worker_count", "vae_batch_size", "write_batch_size", "read_batch_size",
+         "text_encoder_batch_size", "dataloader_prefetch"});
+    add("every start lists the folder; cached entries are found by content and used again",
+        {"preserve_data_backend_cache", "skip_file_discovery", "vae_cache_scan_behaviour", "vae_cache_ondemand"});
+    add("older checkpoints are removed by `checkpoints_total_limit`",
+        {"checkpointing_rolling_steps", "checkpoints_rolling_total_limit", "delete_invalid_checkpoints"});
+    add("this version watches neither disk nor network",
+        {"disk_low_threshold", "disk_low_action", "webhook_config"});
+    add("this version validates by pictures for `validation_prompts`",
+        {"evaluation_type", "num_eval_images", "validation_multigpu", "validation_negative_prompt", "eval_steps_interval"});
+    add("this version reads local folders only", {"aws_max_pool_connections", "publishing_config"});
+    add("set it for each data set in the dataset list",
+        {"instance_data_dir", "instance_prompt", "minimum_image_size", "crop", "crop_style", "crop_aspect", "repeats"});
+    return keys;
+}
+
+}  // namespace detail
+
+STRATA_INLINE ImageDataset TrainerConfig::image_defaults() const {
+    ImageDataset defaults;
+    defaults.resolution = resolution;
+    defaults.resolution_type = resolution_type;
+    defaults.caption_strategy = caption_strategy;
+    return defaults;
+}
+
+STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
+    using C = TrainerConfig;
+    static const Schema<C> schema = [] {
+        constexpr Range positive{1, 1e12};
+        constexpr Range count{0, 1e12};
+        Schema<C> s;
+        s.text("output_dir", &C::output_dir, "Folder of checkpoints, metrics, samples and the report");
+        s.text("data_backend_config", &C::data_backend_config, "The dataset list");
+        s.integer("seed", &C::seed, {0, 9e15}, "Start of every random sequence; equal seeds give equal runs");
+        s.integer("max_train_steps", &C::max_train_steps, count, "Optimizer steps of the run; 0 leaves it to `num_train_epochs`");
+        s.integer("num_train_epochs", &C::num_train_epochs, count,
+                  "Epochs of the run; 0 leaves it to `max_train_steps`, and with both at 0 it is 1");
+        s.integer("train_batch_size", &C::train_batch_size, {1, 65536}, "Samples of one rank in one micro-batch");
+        s.integer("gradient_accumulation_steps", &C::gradient_accumulation_steps, {1, 65536},
+                  "Micro-batches whose gradients make one optimizer step");
+        s.number("learning_rate", &C::learning_rate, {0, 10}, "Learning rate after the warm-up");
+        s.choice<LrScheduler>("lr_scheduler", &C::lr_scheduler,
+                              {{"constant", LrScheduler::constant},
+                               {"constant_with_warmup", LrScheduler::constant_with_warmup},
+                               {"linear", LrScheduler::linear},
+                               {"cosine", LrScheduler::cosine},
+                               {"sine", LrScheduler::constant, "there is no sine schedule"},
+                               {"polynomial", LrScheduler::constant, "there is no polynomial schedule"},
+                               {"cosine_with_restarts", LrScheduler::constant, "the cosine schedule falls once"}},
+                              "How the learning rate goes from step to step");
+        s.integer("lr_warmup_steps", &C::lr_warmup_steps, count, "Optimizer steps in which the learning rate rises from 0");
+        s.number("lr_end", &C::lr_end, {0, 10}, "Learning rate at the end of `linear` and `cosine`");
+        s.number("optimizer_beta1", &C::optimizer_beta1, {0, 0.999999},
+                 "First decay of the update rule; null leaves the rule's own default").alias("adam_beta1");
+        s.number("optimizer_beta2", &C::optimizer_beta2, {0, 0.9999999},
+                 "Second decay of the update rule; null leaves the rule's own default").alias("adam_beta2");
+        s.number("optimizer_epsilon", &C::optimizer_epsilon, {0, 1},
+                 "Epsilon of the update rule; null leaves the rule's own default").alias("adam_epsilon");
+        s.number("optimizer_weight_decay", &C::optimizer_weight_decay, {0, 100},
+                 "Decoupled weight decay; null leaves the rule's own default").alias("adam_weight_decay");
+        s.number("max_grad_norm", &C::max_grad_norm, {0, 1e12}, "Global gradient norm above which gradients are scaled down; 0 = never");
+        s.integer("checkpoint_step_interval", &C::checkpoint_step_interval, positive, "Optimizer steps between checkpoints");
+        s.integer("checkpoints_total_limit", &C::checkpoints_total_limit, positive, "Newest checkpoints that are kept");
+        s.integer("validation_step_interval", &C::validation_step_interval, positive, "Optimizer steps between sample grids");
+        s.texts("validation_prompts", &C::validation_prompts, "Captions that sample grids are made for; none = no grids");
+        s.number("validation_guidance", &C::validation_guidance, {0, 100}, "Strength of classifier-free guidance; 1 = off");
+        s.integer("validation_num_inference_steps", &C::validation_num_inference_steps, {1, 10000}, "Steps of the sampler");
+        s.integer("validation_resolution", &C::validation_resolution, {8, 16384}, "Edge of a sample, in pixels");
+        s.integer("validation_seed", &C::validation_seed, {0, 9e15}, "Start of the noise of the samples");
+        s.number("caption_dropout_probability", &C::caption_dropout_probability, {0, 1},
+                 "Share of visits that see an empty caption, so that guidance can work");
+        s.flag("allow_dataset_oversubscription", &C::allow_dataset_oversubscription,
+               "Raise the repeats of a bucket that holds fewer samples than the effective batch, instead of stopping");
+        s.number("resolution", &C::resolution, {0.01, 16384}, "`resolution` of data sets without their own");
+        s.choice<ResolutionType>("resolution_type", &C::resolution_type,
+                                 {{"pixel", ResolutionType::pixel},
+                                  {"area", ResolutionType::area},
+                                  {"pixel_area", ResolutionType::pixel_area}},
+                                 "`resolution_type` of data sets without their own");
+        s.choice<CaptionStrategy>("caption_strategy", &C::caption_strategy,
+                                  {{"textfile", CaptionStrategy::textfile},
+                                   {"filename", CaptionStrategy::filename},
+                                   {"instanceprompt", CaptionStrategy::instanceprompt}},
+                                  "`caption_strategy` of data sets without their own");
+        s.integer("aspect_bucket_alignment", &C::aspect_bucket_alignment, {8, 64},
+                  "Both edges of a bucket are multiples of this: 8, 16, 24, 32 or 64 pixels");
+        s.flag("compress_disk_cache", &C::compress_disk_cache, "Keep cached latents and captions inside gzip");
+        s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
+        s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
+                  "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");
+        s.unsupported(detail::unsupported_trainer_keys());
+        return s;
+    }();
+    return schema;
+}
+
+STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& path) {
+    const std::string file = path.string();
+    const nlohmann::json json = load_json(path);
+    if (!json.is_object()) throw Error{Errc::bad_value, file + " is not a JSON object", "write {\"key\": value, ...}"};
+    nlohmann::json plain = nlohmann::json::object();
+    for (const auto& [key, value] : json.items()) {
+        const std::string name = key.starts_with("--") ? key.substr(2) : key;
+        if (plain.contains(name))
+            throw Error{Errc::bad_value, file + ": '" + name + "' and '--" + name + "' are the same key", "keep one of them"};
+        plain[name] = value;
+    }
+    TrainerConfig config = trainer_schema().read(plain, file, "");
+
+    const auto refuse = [&](const std::string& what, std::string_view fix) {
+        throw Error{Errc::bad_value, file + ": " + what, fix};
+    };
+    if (config.max_train_steps > 0 && config.num_train_epochs > 0)
+        refuse("'max_train_steps' and 'num_train_epochs' are both given", "keep one of them, or set the other to 0");
+    if (config.max_train_steps == 0 && config.num_train_epochs == 0) config.num_train_epochs = 1;
+    const std::int64_t alignment = config.aspect_bucket_alignment;
+    if (alignment != 8 && alignment != 16 && alignment != 24 && alignment != 32 && alignment != 64)
+        refuse("key 'aspect_bucket_alignment' is " + std::to_string(alignment), "use 8, 16, 24, 32 or 64");
+    if (config.optimizer_beta1.has_value() != config.optimizer_beta2.has_value())
+        refuse("only one of 'optimizer_beta1' and 'optimizer_beta2' is given", "give both or none");
+    if (config.lr_end > config.learning_rate)
+        refuse("'lr_end' is above 'learning_rate'", "use a final learning rate that is not larger");
+    if (config.max_train_steps > 0 && config.lr_warmup_steps > config.max_train_steps)
+        refuse("'lr_warmup_steps' is above 'max_train_steps'", "use a shorter warm-up");
+    return config;
+}
+
+}  // namespace strata::config

@@ -1,0 +1,222 @@
+#pragma once
+// strata/config/schema.hpp - a table of keys that drives parsing, defaults, documentation and did-you-mean.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <strata/core/error.hpp>
+
+namespace strata::config {
+
+/// A JSON document with the file's name, for messages.
+///
+/// Throws Errc::unreadable_config when the file is missing or no JSON (with line and column), and
+/// Errc::bad_value when an object has a key twice.
+[[nodiscard]] nlohmann::json load_json(const std::filesystem::path& file);
+
+/// One value and where it stands, converted strictly. A number or truth value may also be written as
+/// text ("1e-4", "true"), as many files of this world do. `{env:NAME}` inside text becomes the value
+/// of that environment variable. Every conversion throws Errc::bad_value naming file and key.
+class Value {
+public:
+    Value(const nlohmann::json& json, std::string file, std::string key)
+        : json_{&json}, file_{std::move(file)}, key_{std::move(key)} {}
+
+    [[nodiscard]] std::string text() const;
+    [[nodiscard]] std::int64_t integer() const;
+    [[nodiscard]] double number() const;
+    [[nodiscard]] bool flag() const;
+    [[nodiscard]] std::vector<std::string> texts() const;  ///< a list of text, or one text
+    [[nodiscard]] bool is_null() const;
+
+    /// Throws Error{code, "FILE: key 'KEY' <problem>", fix}.
+    [[noreturn]] void refuse(Errc code, std::string_view problem, std::string_view fix) const;
+
+private:
+    [[nodiscard]] std::string shown() const;
+    const nlohmann::json* json_;
+    std::string file_;
+    std::string key_;
+};
+
+/// The smallest and the largest value a number may have, both included.
+struct Range {
+    double least = -std::numeric_limits<double>::infinity();
+    double most = std::numeric_limits<double>::infinity();
+};
+
+/// A value of a choice: what the file says, and what it means. `why_not` makes it one that other
+/// trainers know and strata does not act on: a sentence without its full stop.
+template <class Enum>
+struct Choice {
+    std::string_view name;
+    Enum value{};
+    std::string_view why_not = {};
+};
+
+/// What documentation says about a key.
+struct KeyInfo {
+    std::string key;
+    std::string type;      ///< "text", "integer >= 1", "one of `a`, `b`"
+    std::string fallback;  ///< the default as a JSON value; "required" when there is none
+    std::string meaning;
+    std::string alias;     ///< a second spelling of the key, or empty
+};
+
+/// A key that other trainers know and strata does not act on; `why` says what to do instead.
+struct UnsupportedKey {
+    std::string_view key;
+    std::string_view why;
+};
+
+namespace detail {
+
+/// The parts of Schema that do not depend on the settings' type.
+[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string shown(double number);
+[[nodiscard]] std::string shown(const std::vector<std::string>& texts);
+[[nodiscard]] std::string shown(const Range& range);
+void check_range(const Value& value, double number, const Range& range);
+void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
+                const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported);
+/// The member under the key's name or alias, or nullptr. Both at once throw Errc::bad_value.
+[[nodiscard]] const nlohmann::json* member(const nlohmann::json& object, const std::string& file,
+                                           const std::string& path, const KeyInfo& info);
+
+}  // namespace detail
+
+/// The name among `known` that is nearest to `name` by edit distance, or empty when none is near.
+[[nodiscard]] std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& known);
+
+/// The keys of one JSON object that becomes a `Settings`.
+///
+/// The default of a key is the value its member has in `Settings{}`, so it is written down once.
+template <class Settings>
+class Schema {
+public:
+    /// Text, or a path.
+    template <class Text>
+    Schema& text(std::string key, Text Settings::*member, std::string meaning) {
+        const std::string fallback = detail::quoted(std::string{Settings{}.*member});
+        return add({std::move(key), "text", fallback, std::move(meaning), {}},
+                   [member](Settings& settings, const Value& value) { settings.*member = Text{value.text()}; });
+    }
+    /// A list of text.
+    Schema& texts(std::string key, std::vector<std::string> Settings::*member, std::string meaning) {
+        return add({std::move(key), "list of text", detail::shown(Settings{}.*member), std::move(meaning), {}},
+                   [member](Settings& settings, const Value& value) { settings.*member = value.texts(); });
+    }
+    Schema& integer(std::string key, std::int64_t Settings::*member, Range range, std::string meaning) {
+        return add({std::move(key), "integer" + detail::shown(range), std::to_string(Settings{}.*member),
+                    std::move(meaning), {}},
+                   [member, range](Settings& settings, const Value& value) {
+                       settings.*member = value.integer();
+                       detail::check_range(value, static_cast<double>(settings.*member), range);
+                   });
+    }
+    /// A real number, or an optional one.
+    template <class Number>
+    Schema& number(std::string key, Number Settings::*member, Range range, std::string meaning) {
+        std::string fallback = "null";
+        if constexpr (std::is_same_v<Number, double>) fallback = detail::shown(Settings{}.*member);
+        return add({std::move(key), "number" + detail::shown(range), std::move(fallback), std::move(meaning), {}},
+                   [member, range](Settings& settings, const Value& value) {
+                       const double number = value.number();
+                       detail::check_range(value, number, range);
+                       settings.*member = number;
+                   });
+    }
+    Schema& flag(std::string key, bool Settings::*member, std::string meaning) {
+        return add({std::move(key), "true or false", Settings{}.*member ? "true" : "false", std::move(meaning), {}},
+                   [member](Settings& settings, const Value& value) { settings.*member = value.flag(); });
+    }
+    /// One of several words. Words with `why_not` throw Errc::unsupported_key.
+    template <class Enum>
+    Schema& choice(std::string key, Enum Settings::*member, std::vector<Choice<Enum>> choices, std::string meaning) {
+        std::string type;
+        std::string fallback;
+        for (const Choice<Enum>& choice : choices) {
+            if (!choice.why_not.empty()) continue;
+            type += (type.empty() ? "`" : ", `") + std::string{choice.name} + "`";
+            if (choice.value == Settings{}.*member && fallback.empty()) fallback = detail::quoted(choice.name);
+        }
+        const std::string valid = type;
+        return add({std::move(key), "one of " + type, std::move(fallback), std::move(meaning), {}},
+                   [member, valid, choices = std::move(choices)](Settings& settings, const Value& value) {
+                       const std::string name = value.text();
+                       for (const Choice<Enum>& choice : choices) {
+                           if (choice.name != name) continue;
+                           if (!choice.why_not.empty())
+                               value.refuse(Errc::unsupported_key, "is '" + name + "': " + std::string{choice.why_not},
+                                            "use one of " + valid);
+                           settings.*member = choice.value;
+                           return;
+                       }
+                       value.refuse(Errc::bad_value, "is '" + name + "', which is none of its values",
+                                    "use one of " + valid);
+                   });
+    }
+    /// Makes the key added last one that must be given.
+    Schema& required() {
+        keys_.back().fallback = "required";
+        return *this;
+    }
+    /// A second spelling of the key added last.
+    Schema& alias(std::string name) {
+        keys_.back().alias = std::move(name);
+        return *this;
+    }
+    /// Keys that are recognised only to be refused with a reason.
+    Schema& unsupported(std::vector<UnsupportedKey> keys) {
+        unsupported_.insert(unsupported_.end(), keys.begin(), keys.end());
+        return *this;
+    }
+
+    [[nodiscard]] const std::vector<KeyInfo>& keys() const noexcept { return keys_; }
+    [[nodiscard]] const std::vector<UnsupportedKey>& unsupported() const noexcept { return unsupported_; }
+
+    /// Settings from a JSON object; `settings` holds the values of keys that are absent or null.
+    ///
+    ///   path  where the object stands in the file: "" for the top, "[2]." for a list's third entry
+    ///
+    /// Throws Errc::unknown_key with the nearest known name, unsupported_key or bad_value.
+    [[nodiscard]] Settings read(const nlohmann::json& object, const std::string& file, const std::string& path,
+                                Settings settings = {}) const {
+        detail::check_keys(object, file, path, keys_, unsupported_);
+        for (std::size_t i = 0; i < keys_.size(); ++i) {
+            const nlohmann::json* const json = detail::member(object, file, path, keys_[i]);
+            if (json != nullptr) readers_[i](settings, Value{*json, file, path + keys_[i].key});
+        }
+        return settings;
+    }
+
+private:
+    using Reader = std::function<void(Settings&, const Value&)>;
+    Schema& add(KeyInfo info, Reader reader) {
+        keys_.push_back(std::move(info));
+        readers_.push_back(std::move(reader));
+        return *this;
+    }
+    std::vector<KeyInfo> keys_;
+    std::vector<Reader> readers_;  // of the key with the same index
+    std::vector<UnsupportedKey> unsupported_;
+};
+
+/// The Markdown table of a schema's keys, as docs/configuration.md has it.
+[[nodiscard]] std::string markdown(const std::vector<KeyInfo>& keys);
+[[nodiscard]] std::string markdown(const std::vector<UnsupportedKey>& keys);
+
+}  // namespace strata::config
+
+#ifndef STRATA_COMPILED
+#include <strata/config/impl/schema.ipp>
+#endif

@@ -1,0 +1,77 @@
+#pragma once
+// strata/config/trainer_config.hpp - config.json: the numbers of a training run.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <strata/config/dataset_list.hpp>
+#include <strata/config/schema.hpp>
+
+namespace strata::config {
+
+/// How the learning rate goes from step to step; formulas in docs/training.md and optim::Schedule.
+enum class LrScheduler : std::uint8_t { constant, constant_with_warmup, linear, cosine };
+
+/// A checked trainer configuration. Keys have the names of the members unless the schema says otherwise.
+///
+/// What decides the types of a trainer (stage, offload, update rule, number formats) is no key here:
+/// the program composes it.
+struct TrainerConfig {
+    std::filesystem::path output_dir = "output";
+    std::filesystem::path data_backend_config = "multidatabackend.json";
+    std::int64_t seed = 42;
+
+    std::int64_t max_train_steps = 0;   ///< optimizer steps; 0: num_train_epochs decides
+    std::int64_t num_train_epochs = 0;  ///< 0: max_train_steps decides; load_trainer_config leaves exactly one at 0
+    std::int64_t train_batch_size = 4;  ///< samples of one rank in one micro-batch
+    std::int64_t gradient_accumulation_steps = 1;
+
+    double learning_rate = 1e-4;
+    LrScheduler lr_scheduler = LrScheduler::constant_with_warmup;
+    std::int64_t lr_warmup_steps = 0;
+    double lr_end = 0;
+    std::optional<double> optimizer_beta1;  ///< nullopt: the update rule's own default
+    std::optional<double> optimizer_beta2;
+    std::optional<double> optimizer_epsilon;
+    std::optional<double> optimizer_weight_decay;
+    double max_grad_norm = 2;  ///< 0: no clipping
+
+    std::int64_t checkpoint_step_interval = 500;
+    std::int64_t checkpoints_total_limit = 5;
+
+    std::int64_t validation_step_interval = 100;
+    std::vector<std::string> validation_prompts;
+    double validation_guidance = 7.5;
+    std::int64_t validation_num_inference_steps = 30;
+    std::int64_t validation_resolution = 256;
+    std::int64_t validation_seed = 42;
+
+    double caption_dropout_probability = 0.1;
+    bool allow_dataset_oversubscription = false;
+    double resolution = 1024;
+    ResolutionType resolution_type = ResolutionType::pixel_area;
+    CaptionStrategy caption_strategy = CaptionStrategy::textfile;
+    std::int64_t aspect_bucket_alignment = 64;
+    bool compress_disk_cache = false;
+    std::int64_t dataloader_prefetch_qlen = 10;
+    std::int64_t cache_memory_mib = 512;
+
+    /// What an image data set gets for keys it does not have.
+    [[nodiscard]] ImageDataset image_defaults() const;
+};
+
+[[nodiscard]] const Schema<TrainerConfig>& trainer_schema();
+
+/// Reads a trainer configuration. Keys may be written with a leading "--".
+///
+/// Throws Errc::unreadable_config, unknown_key, unsupported_key, bad_value, each naming file and key.
+[[nodiscard]] TrainerConfig load_trainer_config(const std::filesystem::path& file);
+
+}  // namespace strata::config
+
+#ifndef STRATA_COMPILED
+#include <strata/config/impl/trainer_config.ipp>
+#endif

@@ -1,0 +1,67 @@
+#pragma once
+// strata/data/encoders.hpp - Autoencoder and TextEncoder: what turns pictures and captions into what is trained on.
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/data/batch.hpp>
+
+namespace strata::data {
+
+/// Pictures to latents and back.
+///
+/// Semantic requirements (not checked by the compiler):
+///   * id() names everything the latents depend on; another id() never meets a cached latent of this one
+///   * encode: (3, H, W) fp32 on the CPU, red first, in [-1, 1], H and W multiples of pixels_per_latent()
+///     -> (latent_channels(), H / pixels_per_latent(), W / pixels_per_latent()) fp32; equal input, equal bits
+///   * decode: the way back; need not be clamped
+///   * every call may be made from any thread at any time
+template <class A>
+concept Autoencoder = requires(const A& autoencoder, const at::Tensor& tensor) {
+    { autoencoder.id() } -> std::convertible_to<std::string>;
+    { autoencoder.latent_channels() } -> std::convertible_to<std::int64_t>;
+    { autoencoder.pixels_per_latent() } -> std::convertible_to<std::int64_t>;
+    { autoencoder.encode(tensor) } -> std::same_as<at::Tensor>;
+    { autoencoder.decode(tensor) } -> std::same_as<at::Tensor>;
+};
+
+/// Captions to vectors.
+///
+/// Semantic requirements (not checked by the compiler):
+///   * id() names everything the vectors depend on
+///   * encode: UTF-8 text, possibly empty -> tokens (T, E) and pooled (E), fp32 on the CPU, T and E the same for
+///     every caption; equal text, equal bits
+///   * every call may be made from any thread at any time
+template <class T>
+concept TextEncoder = requires(const T& encoder, std::string_view caption) {
+    { encoder.id() } -> std::convertible_to<std::string>;
+    { encoder.encode(caption) } -> std::same_as<TextEmbedding>;
+};
+
+namespace archetype {
+
+/// The least an Autoencoder and a TextEncoder may be.
+struct Autoencoder {
+    Autoencoder() = delete;
+    Autoencoder(Autoencoder&&) = delete;
+    [[nodiscard]] std::string id() const;
+    [[nodiscard]] std::int64_t latent_channels() const;
+    [[nodiscard]] std::int64_t pixels_per_latent() const;
+    [[nodiscard]] at::Tensor encode(const at::Tensor& image_3HW) const;
+    [[nodiscard]] at::Tensor decode(const at::Tensor& latents_Chw) const;
+};
+struct TextEncoder {
+    TextEncoder() = delete;
+    TextEncoder(TextEncoder&&) = delete;
+    [[nodiscard]] std::string id() const;
+    [[nodiscard]] TextEmbedding encode(std::string_view caption) const;
+};
+
+}  // namespace archetype
+static_assert(Autoencoder<archetype::Autoencoder> && TextEncoder<archetype::TextEncoder>);
+
+}  // namespace strata::data

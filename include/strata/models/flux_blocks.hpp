@@ -1,0 +1,91 @@
+#pragma once
+// strata/models/flux_blocks.hpp - the two kinds of block of a Flux transformer, under their public parameter names.
+//
+// Black Forest Labs' Flux.1 (2024): a double-stream block (MM-DiT, Esser et al. 2024, arXiv:2403.03206, section 4)
+// keeps own weights for text and image and lets them attend to each other; a single-stream block treats
+// [text; image] alike and computes attention and feed-forward side by side.
+//
+// Shapes: B batch, T text tokens, I image tokens, L = T + I, D width, K width of a head.
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include <strata/core/inline.hpp>
+#include <strata/models/rotary.hpp>
+
+namespace strata::models {
+
+/// `weight` of an RMS norm over a head; rms_norm_rotate applies it.
+struct HeadNorm final : torch::nn::Module {
+    explicit HeadNorm(std::int64_t K);
+    at::Tensor weight;
+};
+
+/// A projection of the conditioning vector to `chunks` modulations; zero at the start, so that every block begins as
+/// the identity (adaLN-Zero, Peebles & Xie 2023).
+struct Modulation final : torch::nn::Module {
+    Modulation(std::int64_t D, std::int64_t chunks);
+    /// conditioning (B, D), already through silu -> chunks tensors (B, D)
+    std::vector<at::Tensor> forward(const at::Tensor& conditioning_BD);
+    std::int64_t chunks;
+    torch::nn::Linear linear;
+};
+
+/// Linear, gelu (tanh form), Linear, with four times the width between; parameters net.0.proj.* and net.2.*.
+struct FeedForward final : torch::nn::Module {
+    explicit FeedForward(std::int64_t D);
+    at::Tensor forward(const at::Tensor& x);
+    torch::nn::Linear in;
+    torch::nn::Linear out;
+};
+
+/// q, k, v of image and text, their head norms, and the two output projections.
+struct JointProjections final : torch::nn::Module {
+    JointProjections(std::int64_t D, std::int64_t K);
+    std::shared_ptr<HeadNorm> norm_q, norm_k, norm_added_q, norm_added_k;
+    torch::nn::Linear to_q, to_k, to_v, add_q_proj, add_k_proj, add_v_proj, to_out, to_add_out;
+};
+
+/// Double-stream block.
+class JointBlock : public torch::nn::Module {
+public:
+    /// Width D = heads * K.
+    JointBlock(std::int64_t heads, std::int64_t K);
+    /// Returns (image (B, I, D), text (B, T, D)). conditioning (B, D) is already through silu.
+    std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& image_BID, const at::Tensor& text_BTD,
+                                              const at::Tensor& conditioning_BD, const RotaryTable& rotary);
+
+private:
+    std::shared_ptr<Modulation> norm1_, norm1_context_;
+    std::shared_ptr<JointProjections> attn_;
+    std::shared_ptr<FeedForward> ff_, ff_context_;
+};
+
+/// q, k, v of a single-stream block and their head norms.
+struct SingleProjections final : torch::nn::Module {
+    SingleProjections(std::int64_t D, std::int64_t K);
+    std::shared_ptr<HeadNorm> norm_q, norm_k;
+    torch::nn::Linear to_q, to_k, to_v;
+};
+
+/// Single-stream block.
+class SingleBlock : public torch::nn::Module {
+public:
+    SingleBlock(std::int64_t heads, std::int64_t K);
+    /// x (B, L, D) -> (B, L, D). conditioning (B, D) is already through silu.
+    at::Tensor forward(const at::Tensor& x_BLD, const at::Tensor& conditioning_BD, const RotaryTable& rotary);
+
+private:
+    std::shared_ptr<Modulation> norm_;
+    torch::nn::Linear proj_mlp_, proj_out_;
+    std::shared_ptr<SingleProjections> attn_;
+};
+
+}  // namespace strata::models
+
+#ifndef STRATA_COMPILED
+#include <strata/models/impl/flux_blocks.ipp>
+#endif

@@ -1,0 +1,44 @@
+#pragma once
+// strata/models/fused_ops.hpp - differentiable pieces of a transformer block, each one pass over memory on a CPU.
+//
+// On CPU tensors of fp32 or bf16 these run the kernels of kernels.hpp; on any other device or type, and for widths that
+// are no multiple of 16, they are composed of libtorch operations with the same result up to rounding. Norms, softmax
+// and their statistics are fp32 in both forms; results have the type of the input.
+//
+// Shapes: B batch, L tokens, H heads, K width of a head, D = H * K width of a token.
+
+#include <torch/torch.h>
+
+#include <strata/core/inline.hpp>
+
+namespace strata::models {
+
+/// norm(x) * (1 + scale) + shift: layer norm without own weights over D, modulated per sample (adaLN, Peebles & Xie
+/// 2023, arXiv:2212.09748, section 3.2). x (B, L, D); scale, shift (B, D), chunks of a larger tensor are fine.
+at::Tensor modulated_norm(const at::Tensor& x_BLD, const at::Tensor& scale_BD, const at::Tensor& shift_BD);
+
+/// x + gate * h, gate (B, D) per sample.
+at::Tensor gated_add(const at::Tensor& x_BLD, const at::Tensor& gate_BD, const at::Tensor& h_BLD);
+
+/// Splits x (B, L, D) into heads, norms each by its root mean square (eps 1e-6, weight (K)) and turns adjacent pairs
+/// by the angles of RotaryTable (cosine, sine: (L, K) fp32). Returns (B, H, L, K).
+at::Tensor rms_norm_rotate(const at::Tensor& x_BLD, const at::Tensor& weight_K, const at::Tensor& cosine_LK,
+                           const at::Tensor& sine_LK);
+
+/// softmax(q k^T / sqrt(K)) v per head; q, k, v (B, H, L, K); returns (B, L, D).
+at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHLK, const at::Tensor& v_BHLK);
+
+/// gelu in its tanh form.
+at::Tensor gelu_tanh(const at::Tensor& x);
+
+/// a and b one after the other along dim.
+at::Tensor concatenate(const at::Tensor& a, const at::Tensor& b, std::int64_t dim);
+
+/// x (..., in) times weight (out, in) transposed, plus bias (out): one product of matrices, the bias inside it.
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
+}  // namespace strata::models
+
+#ifndef STRATA_COMPILED
+#include <strata/models/impl/fused_ops.ipp>
+#endif

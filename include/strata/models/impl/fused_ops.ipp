@@ -1,0 +1,256 @@
+#pragma once
+// strata/models/impl/fused_ops.ipp - autograd functions over the kernels, and their composed forms.
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <strata/models/fused_ops.hpp>
+#include <strata/models/kernels.hpp>
+
+namespace strata::models {
+
+namespace detail {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+inline constexpr float norm_eps = 1e-6f;
+
+inline bool kernels_apply(const at::Tensor& x, std::int64_t width) {
+    return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && width % 16 == 0;
+}
+
+/// Calls run(T{}) with T = float or strata::bf16.
+template <class Run>
+void by_type(const at::Tensor& x, const Run& run) {
+    if (x.scalar_type() == at::kBFloat16) {
+        run(bf16{});
+    } else {
+        run(float{});
+    }
+}
+
+template <class T>
+T* data(const at::Tensor& x) {
+    return static_cast<T*>(x.data_ptr());
+}
+
+/// (B, D) whose rows are dense, though perhaps apart.
+inline at::Tensor dense_rows(const at::Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
+
+template <class T>
+kernels::Rows<T> rows(const at::Tensor& x) {
+    return {data<T>(x), x.stride(0)};
+}
+
+inline at::Tensor floats(at::IntArrayRef shape) { return at::empty(shape, at::kFloat); }
+
+struct ModulatedNorm : Function<ModulatedNorm> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_, const at::Tensor& scale_,
+                              const at::Tensor& shift_) {
+        const at::Tensor x = x_.contiguous();
+        const at::Tensor scale = dense_rows(scale_);
+        const at::Tensor shift = dense_rows(shift_);
+        at::Tensor y = at::empty_like(x);
+        at::Tensor statistics = floats({x.size(0), x.size(1), 2});
+        by_type(x, [&]<class T>(T) {
+            kernels::modulated_norm(data<T>(y), data<float>(statistics), data<T>(x), rows<T>(scale), rows<T>(shift),
+                                    x.size(0), x.size(1), x.size(2), norm_eps);
+        });
+        ctx->save_for_backward({x, scale, statistics});
+        return y;
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const variable_list saved = ctx->get_saved_variables();
+        const at::Tensor& x = saved[0];
+        const at::Tensor& scale = saved[1];
+        const at::Tensor grad_y = grads[0].contiguous();
+        at::Tensor grad_x = at::empty_like(x);
+        at::Tensor grad_scale = floats({x.size(0), x.size(2)});
+        at::Tensor grad_shift = floats({x.size(0), x.size(2)});
+        by_type(x, [&]<class T>(T) {
+            kernels::modulated_norm_backward(data<T>(grad_x), data<float>(grad_scale), data<float>(grad_shift),
+                                             data<T>(grad_y), data<T>(x), data<float>(saved[2]), rows<T>(scale),
+                                             x.size(0), x.size(1), x.size(2));
+        });
+        return {grad_x, grad_scale.to(x.scalar_type()), grad_shift.to(x.scalar_type())};
+    }
+};
+
+struct GatedAdd : Function<GatedAdd> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_, const at::Tensor& gate_,
+                              const at::Tensor& h_) {
+        const at::Tensor x = x_.contiguous();
+        const at::Tensor h = h_.contiguous();
+        const at::Tensor gate = dense_rows(gate_);
+        at::Tensor y = at::empty_like(x);
+        by_type(x, [&]<class T>(T) {
+            kernels::gated_add(data<T>(y), data<T>(x), rows<T>(gate), data<T>(h), x.size(0), x.size(1), x.size(2));
+        });
+        ctx->save_for_backward({gate, h});
+        return y;
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const variable_list saved = ctx->get_saved_variables();
+        const at::Tensor& gate = saved[0];
+        const at::Tensor& h = saved[1];
+        const at::Tensor grad_y = grads[0].contiguous();
+        at::Tensor grad_h = at::empty_like(h);
+        at::Tensor grad_gate = floats({h.size(0), h.size(2)});
+        by_type(h, [&]<class T>(T) {
+            kernels::gated_add_backward(data<T>(grad_h), data<float>(grad_gate), data<T>(grad_y), rows<T>(gate),
+                                        data<T>(h), h.size(0), h.size(1), h.size(2));
+        });
+        return {grad_y, grad_gate.to(h.scalar_type()), grad_h};
+    }
+};
+
+struct RmsNormRotate : Function<RmsNormRotate> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_, const at::Tensor& weight,
+                              const at::Tensor& cosine, const at::Tensor& sine) {
+        const at::Tensor x = x_.contiguous();
+        const std::int64_t K = weight.size(0);
+        const std::int64_t H = x.size(2) / K;
+        at::Tensor y = at::empty({x.size(0), H, x.size(1), K}, x.options());
+        by_type(x, [&]<class T>(T) {
+            kernels::rms_norm_rotate(data<T>(y), data<T>(x), data<T>(weight), data<float>(cosine), data<float>(sine),
+                                     x.size(0), x.size(1), H, K, norm_eps);
+        });
+        ctx->save_for_backward({x, weight, cosine, sine});
+        return y;
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const variable_list saved = ctx->get_saved_variables();
+        const at::Tensor& x = saved[0];
+        const at::Tensor& weight = saved[1];
+        const at::Tensor grad_y = grads[0].contiguous();
+        at::Tensor grad_x = at::empty_like(x);
+        at::Tensor grad_weight = floats({weight.size(0)});
+        by_type(x, [&]<class T>(T) {
+            kernels::rms_norm_rotate_backward(data<T>(grad_x), data<float>(grad_weight), data<T>(grad_y), data<T>(x),
+                                              data<T>(weight), data<float>(saved[2]), data<float>(saved[3]),
+                                              x.size(0), x.size(1), grad_y.size(1), weight.size(0), norm_eps);
+        });
+        return {grad_x, grad_weight.to(x.scalar_type()), at::Tensor(), at::Tensor()};
+    }
+};
+
+struct Attention : Function<Attention> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+        const std::int64_t B = q.size(0), H = q.size(1), L = q.size(2), K = q.size(3);
+        const at::Tensor qs = q.reshape({B * H, L, K});
+        const at::Tensor ks = k.reshape({B * H, L, K});
+        const at::Tensor vs = v.reshape({B * H, L, K});
+        at::Tensor p = at::bmm(qs, ks.transpose(1, 2));
+        by_type(p, [&]<class T>(T) { kernels::softmax(data<T>(p), B * H * L, L, scale_of(K)); });
+        ctx->save_for_backward({qs, ks, vs, p});
+        return at::bmm(p, vs).view({B, H, L, K}).transpose(1, 2).reshape({B, L, H * K});
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const variable_list saved = ctx->get_saved_variables();
+        const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &p = saved[3];
+        const std::int64_t B = grads[0].size(0), L = q.size(1), K = q.size(2), H = q.size(0) / B;
+        const at::Tensor grad = grads[0].view({B, L, H, K}).transpose(1, 2).reshape({B * H, L, K});
+        const at::Tensor grad_v = at::bmm(p.transpose(1, 2), grad);
+        at::Tensor grad_s = at::bmm(grad, v.transpose(1, 2));
+        by_type(p, [&]<class T>(T) {
+            kernels::softmax_backward(data<T>(grad_s), data<T>(p), B * H * L, L, scale_of(K));
+        });
+        const at::Tensor grad_q = at::bmm(grad_s, k);
+        const at::Tensor grad_k = at::bmm(grad_s.transpose(1, 2), q);
+        return {grad_q.view({B, H, L, K}), grad_k.view({B, H, L, K}), grad_v.view({B, H, L, K})};
+    }
+    static float scale_of(std::int64_t K) { return 1.0f / std::sqrt(static_cast<float>(K)); }
+};
+
+struct Gelu : Function<Gelu> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_) {
+        const at::Tensor x = x_.contiguous();
+        at::Tensor y = at::empty_like(x);
+        by_type(x, [&]<class T>(T) { kernels::gelu(data<T>(y), data<T>(x), x.numel()); });
+        ctx->save_for_backward({x});
+        return y;
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const at::Tensor x = ctx->get_saved_variables()[0];
+        const at::Tensor grad_y = grads[0].contiguous();
+        at::Tensor grad_x = at::empty_like(x);
+        by_type(x, [&]<class T>(T) {
+            kernels::gelu_backward(data<T>(grad_x), data<T>(grad_y), data<T>(x), x.numel());
+        });
+        return {grad_x};
+    }
+};
+
+/// libtorch 1.13 concatenates bf16 element by element; copying into slices runs at memory speed.
+struct Concatenate : Function<Concatenate> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& a, const at::Tensor& b, std::int64_t dim) {
+        std::vector<std::int64_t> shape = a.sizes().vec();
+        shape[static_cast<std::size_t>(dim)] += b.size(dim);
+        at::Tensor y = at::empty(shape, a.options());
+        y.narrow(dim, 0, a.size(dim)).copy_(a);
+        y.narrow(dim, a.size(dim), b.size(dim)).copy_(b);
+        ctx->saved_data["dim"] = dim;
+        ctx->saved_data["cut"] = a.size(dim);
+        return y;
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const std::int64_t dim = ctx->saved_data["dim"].toInt();
+        const std::int64_t cut = ctx->saved_data["cut"].toInt();
+        return {grads[0].narrow(dim, 0, cut), grads[0].narrow(dim, cut, grads[0].size(dim) - cut), at::Tensor()};
+    }
+};
+
+/// The type that norms and softmax compute in: fp32, or fp64 for fp64 input.
+inline at::ScalarType wide(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+inline at::Tensor swap_pairs(const at::Tensor& x) { return x.unflatten(-1, {-1, 2}).flip(-1).flatten(-2); }
+
+}  // namespace detail
+
+STRATA_INLINE at::Tensor modulated_norm(const at::Tensor& x_BLD, const at::Tensor& scale_BD,
+                                        const at::Tensor& shift_BD) {
+    if (detail::kernels_apply(x_BLD, x_BLD.size(2))) return detail::ModulatedNorm::apply(x_BLD, scale_BD, shift_BD);
+    const at::Tensor n = at::layer_norm(x_BLD.to(detail::wide(x_BLD)), {x_BLD.size(2)}, {}, {}, detail::norm_eps);
+    return (n * (1 + scale_BD.unsqueeze(1)) + shift_BD.unsqueeze(1)).to(x_BLD.scalar_type());
+}
+
+STRATA_INLINE at::Tensor gated_add(const at::Tensor& x_BLD, const at::Tensor& gate_BD, const at::Tensor& h_BLD) {
+    if (detail::kernels_apply(x_BLD, x_BLD.size(2))) return detail::GatedAdd::apply(x_BLD, gate_BD, h_BLD);
+    return x_BLD + gate_BD.unsqueeze(1) * h_BLD;
+}
+
+STRATA_INLINE at::Tensor rms_norm_rotate(const at::Tensor& x_BLD, const at::Tensor& weight_K,
+                                         const at::Tensor& cosine_LK, const at::Tensor& sine_LK) {
+    if (detail::kernels_apply(x_BLD, weight_K.size(0)))
+        return detail::RmsNormRotate::apply(x_BLD, weight_K, cosine_LK, sine_LK);
+    const at::Tensor x = x_BLD.unflatten(2, {-1, weight_K.size(0)}).transpose(1, 2).to(detail::wide(x_BLD));
+    const at::Tensor n = x * at::rsqrt(x.square().mean(-1, true) + detail::norm_eps) * weight_K;
+    return (n * cosine_LK + detail::swap_pairs(n) * sine_LK).to(x_BLD.scalar_type());
+}
+
+STRATA_INLINE at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHLK, const at::Tensor& v_BHLK) {
+    if (detail::kernels_apply(q_BHLK, 16)) return detail::Attention::apply(q_BHLK, k_BHLK, v_BHLK);
+    const double scale = 1.0 / std::sqrt(static_cast<double>(q_BHLK.size(3)));
+    const at::Tensor s = at::matmul(q_BHLK, k_BHLK.transpose(2, 3)).to(detail::wide(q_BHLK)) * scale;
+    return at::matmul(at::softmax(s, -1).to(q_BHLK.scalar_type()), v_BHLK).transpose(1, 2).flatten(2);
+}
+
+STRATA_INLINE at::Tensor gelu_tanh(const at::Tensor& x) {
+    return detail::kernels_apply(x, 16) ? detail::Gelu::apply(x) : at::gelu(x, "tanh");
+}
+
+STRATA_INLINE at::Tensor concatenate(const at::Tensor& a, const at::Tensor& b, std::int64_t dim) {
+    return detail::Concatenate::apply(a, b, dim);
+}
+
+STRATA_INLINE at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+    std::vector<std::int64_t> shape = x.sizes().vec();
+    const at::Tensor rows = x.reshape({-1, shape.back()});
+    shape.back() = weight.size(0);
+    return at::addmm(bias, rows, weight.t()).view(shape);
+}
+
+}  // namespace strata::models

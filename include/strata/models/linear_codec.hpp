@@ -1,0 +1,41 @@
+#pragma once
+// strata/models/linear_codec.hpp - LinearCodec: a fixed linear autoencoder that needs no weights.
+
+#include <cstdint>
+#include <string>
+
+#include <torch/torch.h>
+
+#include <strata/core/inline.hpp>
+
+namespace strata::models {
+
+/// An Autoencoder for machines without pretrained weights: 16 coefficients of an orthonormal transform of each 8 x 8
+/// block of pixels.
+///
+/// Colour goes through an orthonormal luma/chroma basis, each of the three planes through the two-dimensional DCT-II;
+/// kept are the 10 lowest luma and the 3 lowest coefficients of each chroma plane. Latents are (coefficient - mean) *
+/// scale with one fixed pair per channel. decode is the transpose, so decode(encode(x)) is the orthogonal projection
+/// of x; docs/models.md states its PSNR. Stateless, thread-safe.
+class LinearCodec {
+public:
+    static constexpr std::int64_t channels = 16;
+    static constexpr std::int64_t block = 8;
+
+    /// Part of the identity of cached latents; changes with any change of the numbers.
+    [[nodiscard]] std::string id() const { return "linear-codec-8x8x16-v1"; }
+    [[nodiscard]] std::int64_t latent_channels() const noexcept { return channels; }
+    [[nodiscard]] std::int64_t pixels_per_latent() const noexcept { return block; }
+
+    /// (3, H, W) fp32 in [-1, 1], red first, H and W multiples of 8 -> (16, H/8, W/8) fp32.
+    [[nodiscard]] at::Tensor encode(const at::Tensor& image_3HW) const;
+
+    /// (16, h, w) fp32 -> (3, 8h, 8w) fp32; not clamped.
+    [[nodiscard]] at::Tensor decode(const at::Tensor& latents_Chw) const;
+};
+
+}  // namespace strata::models
+
+#ifndef STRATA_COMPILED
+#include <strata/models/impl/linear_codec.ipp>
+#endif

@@ -1,0 +1,31 @@
+#pragma once
+// strata/models/rotary.hpp - rotary positions of text and image tokens, as Flux defines them.
+
+#include <array>
+#include <cstdint>
+
+#include <torch/torch.h>
+
+#include <strata/core/inline.hpp>
+
+namespace strata::models {
+
+/// Widths of the three parts of a head that turn with a token's ids (0, row, column); each even, sum = head width.
+using RotaryAxes = std::array<std::int64_t, 3>;
+
+/// Angles of every token of [text; image], ready for rms_norm_rotate.
+struct RotaryTable {
+    at::Tensor cosine_LK;  ///< (L, K) fp32, both entries of a pair hold cos a
+    at::Tensor sine_LK;    ///< (L, K) fp32, the entries of a pair hold -sin a and sin a
+};
+
+/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864) for `text_tokens` tokens with ids (0, 0, 0) followed
+/// by a grid of rows x columns image tokens with ids (0, row, column). Pair i of an axis of width w turns by
+/// id * 10000^(-2i/w); angles are computed in fp64.
+RotaryTable rotary_table(std::int64_t text_tokens, std::int64_t rows, std::int64_t columns, const RotaryAxes& axes);
+
+}  // namespace strata::models
+
+#ifndef STRATA_COMPILED
+#include <strata/models/impl/rotary.ipp>
+#endif

@@ -1,0 +1,85 @@
+#pragma once
+// strata/optim/simd.hpp - one loop compiled for several instruction sets, chosen when the program runs.
+
+#include <cmath>
+#include <cstdint>
+
+// Only its errno keeps gcc from making sqrtf a vector instruction, and whether it has one was settled on the command
+// line: an attribute on a function comes too late. Declared const, once more, it is free of errno.
+extern "C" [[gnu::const]] float sqrtf(float) noexcept;
+
+namespace strata::optim {
+
+/// The square root for update rules: one instruction, correctly rounded at every level.
+[[gnu::always_inline]] inline float square_root(float value) noexcept { return ::sqrtf(value); }
+
+/// Instruction sets that strata's loops are compiled for. A loop gives the same bits at each of them.
+enum class SimdLevel : std::uint8_t {
+    baseline,  ///< what the compiler was told for the whole program (x86-64: SSE2)
+    avx2,      ///< 8 floats at once
+    avx512,    ///< 16 floats at once; F, BW, DQ and VL
+};
+
+/// The highest level that this CPU runs; on other machines than x86-64 always baseline.
+inline SimdLevel simd_level() noexcept {
+#ifdef __x86_64__
+    static const SimdLevel level = [] {
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+            return SimdLevel::avx512;
+        }
+        return __builtin_cpu_supports("avx2") ? SimdLevel::avx2 : SimdLevel::baseline;
+    }();
+    return level;
+#else
+    return SimdLevel::baseline;
+#endif
+}
+
+namespace detail {
+
+// The flags belong to these loops, not to the program: vectors even at -O0, and never a fused multiply-add, which
+// baseline lacks and whose other rounding would tell the levels apart.
+#ifdef __clang__
+#define STRATA_LOOP_FLAGS
+#else
+#define STRATA_LOOP_FLAGS [[gnu::optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")]]
+#endif
+
+template <class Loop>
+STRATA_LOOP_FLAGS void run_baseline(const Loop& loop) {
+    loop();
+}
+
+#ifdef __x86_64__
+template <class Loop>
+STRATA_LOOP_FLAGS [[gnu::target("avx2")]] void run_avx2(const Loop& loop) {
+    loop();
+}
+template <class Loop>
+STRATA_LOOP_FLAGS [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]] void run_avx512(
+    const Loop& loop) {
+    loop();
+}
+#endif
+
+#undef STRATA_LOOP_FLAGS
+
+/// Runs `loop()`, whose call operator must be always_inline: it is compiled once into each level.
+template <class Loop>
+void run_at(SimdLevel level, const Loop& loop) {
+#ifdef __x86_64__
+    switch (level) {
+        case SimdLevel::avx512: return run_avx512(loop);
+        case SimdLevel::avx2: return run_avx2(loop);
+        case SimdLevel::baseline: break;
+    }
+#else
+    static_cast<void>(level);
+#endif
+    run_baseline(loop);
+}
+
+}  // namespace detail
+
+}  // namespace strata::optim

@@ -1,0 +1,85 @@
+#pragma once
+// strata/policy/rules.hpp - what cannot be composed, and the sentence a user gets instead.
+
+#include <concepts>
+
+#include <strata/core/policy.hpp>
+#include <strata/core/rule.hpp>
+#include <strata/policy/backend.hpp>
+#include <strata/policy/offload_target.hpp>
+#include <strata/policy/zero_stage.hpp>
+
+namespace strata::rule {
+
+namespace detail {
+template <class P>
+inline constexpr bool fills_known_slot_v = false;
+template <Policy P>
+inline constexpr bool fills_known_slot_v<P> = is_known_slot_v<typename P::slot>;
+}  // namespace detail
+
+template <class... Ps>
+struct OnlyPolicies {
+    static constexpr bool holds = (detail::fills_known_slot_v<Ps> && ...);
+    struct Report {
+        static_assert(holds,
+                      "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "
+                      "Backend<Local>, Optimizer<AdamW> or Precision<Bf16>; a model goes first, and a policy of your "
+                      "own says `using slot = strata::slot::X;` with X one of Sharding, Offload, Storage, Update "
+                      "and Numerics.");
+    };
+};
+
+template <class... Ps>
+struct OneOfEachKind {
+    static constexpr bool holds = count_of_v<slot::Sharding, Ps...> <= 1 && count_of_v<slot::Offload, Ps...> <= 1 &&
+                                  count_of_v<slot::Storage, Ps...> <= 1 && count_of_v<slot::Update, Ps...> <= 1 &&
+                                  count_of_v<slot::Numerics, Ps...> <= 1;
+    struct Report {
+        static_assert(holds,
+                      "[ST0002] Two policies of the same kind are given, and only one of each kind can act. "
+                      "Fix: keep one ZeroStage, one OffloadTarget, one Backend, one Optimizer and one Precision.");
+    };
+};
+
+template <class Sharding, class Offload>
+struct OffloadNeedsShardedState {
+    static constexpr bool holds = !Offload::enabled || Sharding::stage >= 1;
+    struct Report {
+        static_assert(holds,
+                      "[ST0003] OffloadTarget<...> moves sharded optimizer state, but ZeroStage<0> replicates it. "
+                      "Fix: use ZeroStage<1> or ZeroStage<2>, or drop OffloadTarget.");
+    };
+};
+
+template <class Sharding>
+struct StageThreeIsNotBuiltYet {
+    static constexpr bool holds = Sharding::stage != 3;
+    struct Report {
+        static_assert(holds,
+                      "[ST0004] ZeroStage<3> shards parameters, and this version of strata has no engine for it yet. "
+                      "Fix: use ZeroStage<2>.");
+    };
+};
+
+template <class Offload>
+struct NvmeIsNotBuiltYet {
+    static constexpr bool holds = !std::same_as<typename Offload::tier, Nvme>;
+    struct Report {
+        static_assert(holds,
+                      "[ST0005] OffloadTarget<Nvme> keeps state on disk, and this version of strata has no disk tier "
+                      "yet. Fix: use OffloadTarget<Cpu>.");
+    };
+};
+
+template <class BackendPolicy>
+struct S3IsNotBuiltYet {
+    static constexpr bool holds = !std::same_as<typename BackendPolicy::store, S3>;
+    struct Report {
+        static_assert(holds,
+                      "[ST0006] Backend<S3> names an object store that this version of strata does not have yet. "
+                      "Fix: use Backend<Local>.");
+    };
+};
+
+}  // namespace strata::rule

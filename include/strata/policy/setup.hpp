@@ -1,0 +1,71 @@
+#pragma once
+// strata/policy/setup.hpp - Setup<...>: policies in any order become one checked composition.
+
+#include <strata/core/policy.hpp>
+#include <strata/core/rule.hpp>
+#include <strata/policy/backend.hpp>
+#include <strata/policy/offload_target.hpp>
+#include <strata/policy/optimizer.hpp>
+#include <strata/policy/precision.hpp>
+#include <strata/policy/rules.hpp>
+#include <strata/policy/zero_stage.hpp>
+
+namespace strata {
+
+namespace detail {
+
+/// The members of a composition, whether or not its rules hold.
+template <class... Ps>
+struct SetupMembers {
+    using sharding = select_t<slot::Sharding, ZeroStage<0>, Ps...>;
+    using offload = select_t<slot::Offload, OffloadTarget<Device>, Ps...>;
+    using backend = select_t<slot::Storage, Backend<Local>, Ps...>;
+    using optimizer = select_t<slot::Update, Optimizer<AdamW>, Ps...>;
+    using precision = select_t<slot::Numerics, Precision<Fp32>, Ps...>;
+};
+
+/// Pairwise rules read members of the policies, so they are formed only when every argument is a
+/// policy of its own kind.
+template <class M>
+using broken_pair_t = rule::first_broken_t<
+    rule::OffloadNeedsShardedState<typename M::sharding, typename M::offload>,
+    rule::StageThreeIsNotBuiltYet<typename M::sharding>,
+    rule::NvmeIsNotBuiltYet<typename M::offload>,
+    rule::S3IsNotBuiltYet<typename M::backend>>;
+
+template <class BrokenArgument, class... Ps>
+struct BrokenRule {
+    using type = BrokenArgument;
+};
+template <class... Ps>
+struct BrokenRule<rule::None, Ps...> {
+    using type = broken_pair_t<SetupMembers<Ps...>>;
+};
+
+}  // namespace detail
+
+/// The first rule that Ps... break, or rule::None. Reading it prints nothing.
+template <class... Ps>
+using broken_rule_t = typename detail::BrokenRule<
+    rule::first_broken_t<rule::OnlyPolicies<Ps...>, rule::OneOfEachKind<Ps...>>, Ps...>::type;
+
+namespace detail {
+
+template <class Broken, class... Ps>
+struct CheckedSetup : Broken::Report, SetupMembers<> {};
+template <class... Ps>
+struct CheckedSetup<rule::None, Ps...> : SetupMembers<Ps...> {};
+
+}  // namespace detail
+
+/// A training composition: policies in any order, at most one of each kind, defaults for the rest.
+///
+/// Defaults: ZeroStage<0>, OffloadTarget<Device>, Backend<Local>, Optimizer<AdamW>, Precision<Fp32>.
+/// A composition that cannot work is one compile error with a number and a fix; its members are then
+/// those of Setup<>, so that no second error follows. Needs no libtorch.
+template <class... Ps>
+struct Setup : detail::CheckedSetup<broken_rule_t<Ps...>, Ps...> {};
+
+static_assert(Setup<Optimizer<Lion>, ZeroStage<2>>::sharding::stage == 2);
+
+}  // namespace strata

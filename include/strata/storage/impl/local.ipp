@@ -1,0 +1,143 @@
+#pragma once
+// strata/storage/impl/local.ipp - Local over POSIX files.
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <strata/core/error.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/impl/atomic_file.ipp>
+#include <strata/storage/local.hpp>
+
+namespace strata {
+
+namespace storage::detail {
+
+inline ObjectInfo info_of(std::string key, const struct ::stat& status) {
+    const auto nanoseconds = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+    return {std::move(key), static_cast<std::uint64_t>(status.st_size), "m" + std::to_string(nanoseconds)};
+}
+
+/// Depth-first walk below one folder.
+class Walk {
+public:
+    Walk(std::string_view prefix, std::vector<ObjectInfo>& found) : prefix_{prefix}, found_{found} {}
+
+    void folder(const std::filesystem::path& path, const std::string& key_prefix) {
+        struct ::stat own {};
+        if (::stat(path.c_str(), &own) != 0) {
+            if (errno == ENOENT || errno == ENOTDIR) return;
+            throw file_error(errno, "list", path);
+        }
+        const std::pair<dev_t, ino_t> identity{own.st_dev, own.st_ino};
+        if (std::find(open_folders_.begin(), open_folders_.end(), identity) != open_folders_.end()) return;
+        DIR* const directory = ::opendir(path.c_str());
+        if (directory == nullptr) throw file_error(errno, "list", path);
+        std::vector<std::string> names;
+        errno = 0;
+        while (const dirent* entry = ::readdir(directory)) names.emplace_back(entry->d_name);
+        const int error_number = errno;
+        ::closedir(directory);
+        if (error_number != 0) throw file_error(error_number, "list", path);
+
+        open_folders_.push_back(identity);
+        for (const std::string& name : names)
+            if (name != "." && name != ".." && !is_temporary_name(name)) entry(path / name, key_prefix + name);
+        open_folders_.pop_back();
+    }
+
+private:
+    void entry(const std::filesystem::path& path, const std::string& key) {
+        // A folder matters if the prefix lies inside it or it lies inside the prefix.
+        const std::string as_folder = key + "/";
+        if (!key.starts_with(prefix_) && !prefix_.starts_with(as_folder)) return;
+        struct ::stat status {};
+        if (::stat(path.c_str(), &status) != 0) {
+            if (errno == ENOENT || errno == ELOOP) return;  // a dangling link, or removed since it was listed
+            throw file_error(errno, "inspect", path);
+        }
+        if (S_ISDIR(status.st_mode)) folder(path, as_folder);
+        else if (S_ISREG(status.st_mode) && key.starts_with(prefix_)) found_.push_back(info_of(key, status));
+    }
+
+    std::string_view prefix_;
+    std::vector<ObjectInfo>& found_;
+    std::vector<std::pair<dev_t, ino_t>> open_folders_;  // from the root down to where the walk is
+};
+
+inline bool is_key(std::string_view key) noexcept {
+    if (key.empty() || key.find('\0') != std::string_view::npos) return false;
+    while (true) {
+        const std::size_t slash = key.find('/');
+        const std::string_view part = key.substr(0, slash);
+        if (part.empty() || part == "." || part == "..") return false;
+        if (slash == std::string_view::npos) return true;
+        key.remove_prefix(slash + 1);
+    }
+}
+
+}  // namespace storage::detail
+
+STRATA_INLINE Local::Local(std::filesystem::path root) : root_{std::move(root)} {}
+
+STRATA_INLINE std::filesystem::path Local::path_of(std::string_view key) const {
+    if (!storage::detail::is_key(key))
+        throw Error{Errc::bad_object_key, "'" + std::string{key} + "' is no object key below '" + root_.string() + "'",
+                    "use a relative path without empty, '.' or '..' parts"};
+    return root_ / key;
+}
+
+STRATA_INLINE std::string Local::where(std::string_view key) const {
+    return (key.empty() ? root_ : root_ / key).string();
+}
+
+STRATA_INLINE std::vector<storage::ObjectInfo> Local::list(std::string_view prefix) const {
+    std::vector<storage::ObjectInfo> found;
+    storage::detail::Walk{prefix, found}.folder(root_, "");
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+    return found;
+}
+
+STRATA_INLINE std::optional<storage::ObjectInfo> Local::head(std::string_view key) const {
+    const std::filesystem::path path = path_of(key);
+    struct ::stat status {};
+    if (::stat(path.c_str(), &status) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+        throw storage::detail::file_error(errno, "inspect", path);
+    }
+    if (!S_ISREG(status.st_mode)) return std::nullopt;
+    return storage::detail::info_of(std::string{key}, status);
+}
+
+STRATA_INLINE bool Local::exists(std::string_view key) const { return head(key).has_value(); }
+
+STRATA_INLINE std::vector<std::byte> Local::get(std::string_view key) const {
+    return storage::read_file(path_of(key));
+}
+
+STRATA_INLINE std::vector<std::byte> Local::get_range(std::string_view key, std::uint64_t offset,
+                                                      std::uint64_t length) const {
+    const std::filesystem::path path = path_of(key);
+    const storage::detail::Descriptor file{storage::detail::open_for_reading(path)};
+    const std::uint64_t size = storage::detail::size_of(file.get(), path);
+    std::vector<std::byte> bytes(offset < size ? std::min(length, size - offset) : 0);
+    bytes.resize(storage::detail::read_fully(file.get(), offset, bytes, path));
+    return bytes;
+}
+
+STRATA_INLINE void Local::put(std::string_view key, std::span<const std::byte> bytes) const {
+    storage::write_file(path_of(key), bytes);
+}
+
+STRATA_INLINE void Local::remove(std::string_view key) const {
+    const std::filesystem::path path = path_of(key);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
+        throw storage::detail::file_error(errno, "remove", path);
+}
+
+}  // namespace strata

@@ -1,0 +1,318 @@
+#pragma once
+// strata/storage/impl/safetensors.ipp - the header's grammar, checked while it is parsed.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include <strata/core/error.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/impl/atomic_file.ipp>
+#include <strata/storage/safetensors.hpp>
+
+namespace strata::storage {
+
+namespace detail {
+
+static_assert(std::endian::native == std::endian::little, "safetensors bytes are little-endian");
+
+inline constexpr std::uint64_t largest_header = 100'000'000;  // bytes; the reference's limit
+
+[[noreturn]] inline void throw_corrupt(std::string_view source, const std::string& why) {
+    throw Error{Errc::corrupt_safetensors, std::string{source} + " is no intact safetensors file: " + why,
+                "restore the file from where it came, or delete it if it is a cache"};
+}
+
+inline std::optional<Dtype> dtype_named(std::string_view name) noexcept {
+    for (int i = 0; i <= static_cast<int>(Dtype::boolean); ++i)
+        if (name_of(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);
+    return std::nullopt;
+}
+
+/// Bytes of a tensor, or nullopt when the shape is negative or its size does not fit 63 bits.
+inline std::optional<std::uint64_t> bytes_of_shape(std::span<const std::int64_t> shape, Dtype dtype) noexcept {
+    std::uint64_t bytes = bytes_of(dtype);
+    for (const std::int64_t extent : shape) {
+        if (extent < 0) return std::nullopt;
+        if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) return std::nullopt;
+    }
+    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+    return bytes;
+}
+
+/// Reads the header's JSON as a stream of events, so that a hostile header cannot make a large tree:
+/// {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n...], "data_offsets": [n, n]}}.
+/// A handler that returns false stops the parser; `why` then says what was wrong.
+class HeaderReader {
+public:
+    using json = nlohmann::json;
+    std::vector<SafetensorsEntry> tensors;
+    SafetensorsMetadata metadata;
+    std::string why;
+
+    bool start_object(std::size_t) {
+        if (place_ == Place::outside) return go(Place::top);
+        if (place_ == Place::name) return go(field_ == "__metadata__" ? Place::metadata : Place::tensor);
+        return refuse("an object where none belongs");
+    }
+    bool key(std::string& text) {
+        if (place_ == Place::top || place_ == Place::name) {
+            field_ = text;
+            if (!names_.insert(text).second) return refuse("the name '" + text + "' appears twice");
+            if (text != "__metadata__") tensors.emplace_back().name = text;
+            seen_ = {};
+            place_ = Place::name;
+            return true;
+        }
+        if (place_ == Place::metadata) {
+            if (!metadata.emplace(text, "").second) return refuse("the metadata key '" + text + "' appears twice");
+        } else {
+            bool* const seen = text == "dtype" ? &seen_.dtype : text == "shape" ? &seen_.shape
+                             : text == "data_offsets" ? &seen_.offsets : nullptr;
+            if (seen == nullptr) return refuse("tensor '" + tensors.back().name + "' has an unknown field '" + text + "'");
+            if (*seen) return refuse("tensor '" + tensors.back().name + "' has '" + text + "' twice");
+            *seen = true;
+        }
+        field_ = text;
+        return true;
+    }
+    bool string(std::string& text) {
+        if (place_ == Place::metadata) {
+            metadata[field_] = text;
+            return true;
+        }
+        if (place_ != Place::tensor || field_ != "dtype") return refuse("text where none belongs");
+        const std::optional<Dtype> dtype = dtype_named(text);
+        if (!dtype) return refuse("tensor '" + tensors.back().name + "' has the unknown element type '" + text + "'");
+        tensors.back().dtype = *dtype;
+        return true;
+    }
+    bool start_array(std::size_t) {
+        if (place_ != Place::tensor || field_ == "dtype") return refuse("a list where none belongs");
+        count_ = 0;
+        return go(Place::list);
+    }
+    bool number_unsigned(json::number_unsigned_t value) {
+        if (place_ != Place::list) return refuse("a number where none belongs");
+        if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+            return refuse("a number is beyond 63 bits");
+        SafetensorsEntry& tensor = tensors.back();
+        if (field_ == "shape") tensor.shape.push_back(static_cast<std::int64_t>(value));
+        else if (count_ == 0) tensor.begin = value;
+        else if (count_ == 1) tensor.end = value;
+        else return refuse("tensor '" + tensor.name + "' has more than two offsets");
+        ++count_;
+        return true;
+    }
+    bool end_array() {
+        if (field_ == "data_offsets" && count_ != 2)
+            return refuse("tensor '" + tensors.back().name + "' has not two offsets");
+        return go(Place::tensor);
+    }
+    bool end_object() {
+        if (place_ == Place::tensor && !(seen_.dtype && seen_.shape && seen_.offsets))
+            return refuse("tensor '" + tensors.back().name + "' lacks dtype, shape or data_offsets");
+        const bool inner = place_ == Place::tensor || place_ == Place::metadata;
+        return go(inner ? Place::top : Place::outside);
+    }
+    bool null() { return refuse("null where none belongs"); }
+    bool boolean(bool) { return refuse("a truth value where none belongs"); }
+    bool number_integer(json::number_integer_t) { return refuse("a negative number"); }
+    bool number_float(json::number_float_t, const std::string&) { return refuse("a number that is no integer"); }
+    bool binary(json::binary_t&) { return refuse("binary data"); }
+    bool parse_error(std::size_t position, const std::string&, const json::exception&) {
+        return refuse("its header is no JSON (byte " + std::to_string(position) + ")");
+    }
+
+private:
+    enum class Place { outside, top, name, metadata, tensor, list };
+    struct Seen {
+        bool dtype = false;
+        bool shape = false;
+        bool offsets = false;
+    };
+    bool go(Place place) {
+        place_ = place;
+        return true;
+    }
+    bool refuse(std::string reason) {
+        if (why.empty()) why = std::move(reason);
+        return false;
+    }
+
+    Place place_ = Place::outside;
+    std::string field_;
+    Seen seen_;
+    int count_ = 0;
+    std::set<std::string> names_;
+};
+
+/// Length of the JSON part, from the first 8 bytes of a file of `file_size` bytes.
+inline std::uint64_t header_length(std::span<const std::byte> first_eight, std::uint64_t file_size,
+                                   std::string_view source) {
+    if (file_size < 8) throw_corrupt(source, "it has fewer than 8 bytes");
+    std::uint64_t length = 0;
+    std::memcpy(&length, first_eight.data(), sizeof length);
+    if (length > largest_header) throw_corrupt(source, "its header claims " + std::to_string(length) + " bytes");
+    if (length > file_size - 8) throw_corrupt(source, "its header is longer than the file");
+    return length;
+}
+
+/// Parses and checks the JSON part of a file of `file_size` bytes.
+inline SafetensorsHeader parse_header(std::string_view text, std::uint64_t file_size, std::string_view source) {
+    if (!text.starts_with('{')) throw_corrupt(source, "its header does not begin with '{'");
+    HeaderReader reader;
+    if (!nlohmann::json::sax_parse(text, &reader)) throw_corrupt(source, reader.why);
+    SafetensorsHeader header;
+    header.tensors = std::move(reader.tensors);
+    header.metadata = std::move(reader.metadata);
+    header.data_begin = 8 + text.size();
+    std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+    });
+    std::uint64_t end = 0;
+    for (const SafetensorsEntry& tensor : header.tensors) {
+        const std::optional<std::uint64_t> bytes = bytes_of_shape(tensor.shape, tensor.dtype);
+        if (!bytes) throw_corrupt(source, "the size of tensor '" + tensor.name + "' overflows");
+        if (tensor.begin != end)
+            throw_corrupt(source, "the bytes of tensor '" + tensor.name + "' overlap others or leave a gap");
+        if (tensor.end < tensor.begin || tensor.end - tensor.begin != *bytes)
+            throw_corrupt(source, "tensor '" + tensor.name + "' has another number of bytes than its shape needs");
+        end = tensor.end;
+    }
+    if (end != file_size - header.data_begin)
+        throw_corrupt(source, "its tensors take " + std::to_string(end) + " bytes and it has " +
+                                  std::to_string(file_size - header.data_begin));
+    return header;
+}
+
+/// The tensors in the order of their bytes, checked, and the bytes before the data section.
+struct WritePlan {
+    std::vector<const TensorBytes*> order;
+    std::string head;
+};
+
+inline WritePlan plan_safetensors(std::span<const TensorBytes> tensors, const SafetensorsMetadata& metadata) {
+    constexpr std::string_view source = "what is to be written";
+    WritePlan plan;
+    for (const TensorBytes& tensor : tensors) plan.order.push_back(&tensor);
+    std::sort(plan.order.begin(), plan.order.end(), [](const TensorBytes* a, const TensorBytes* b) {
+        const std::size_t size_a = bytes_of(a->dtype);
+        const std::size_t size_b = bytes_of(b->dtype);
+        return size_a != size_b ? size_a > size_b : a->name < b->name;
+    });
+    std::set<std::string_view> names;
+    // ordered_json keeps the order of insertion: metadata first, then the order of the bytes.
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    if (!metadata.empty()) json["__metadata__"] = metadata;
+    std::uint64_t offset = 0;
+    for (const TensorBytes* tensor : plan.order) {
+        if (tensor->name == "__metadata__" || !names.insert(tensor->name).second)
+            throw_corrupt(source, "the name '" + tensor->name + "' is taken");
+        if (bytes_of_shape(tensor->shape, tensor->dtype) != tensor->bytes.size())
+            throw_corrupt(source, "tensor '" + tensor->name + "' has another number of bytes than its shape needs");
+        nlohmann::ordered_json entry;
+        entry["dtype"] = name_of(tensor->dtype);
+        entry["shape"] = tensor->shape;
+        entry["data_offsets"] = {offset, offset + tensor->bytes.size()};
+        // push_back on the underlying vector: operator[] would search all names for each new one.
+        json.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(tensor->name, std::move(entry));
+        offset += tensor->bytes.size();
+    }
+    std::string text;
+    try {
+        text = json.dump();
+    } catch (const nlohmann::json::exception&) {
+        throw_corrupt(source, "a name or the metadata is no UTF-8 text");
+    }
+    text.append((8 - text.size() % 8) % 8, ' ');
+    if (text.size() > largest_header) throw_corrupt(source, "its header is beyond 100 MB");
+    const std::uint64_t length = text.size();
+    plan.head.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    plan.head += text;
+    return plan;
+}
+
+}  // namespace detail
+
+STRATA_INLINE const SafetensorsEntry* SafetensorsHeader::find(std::string_view name) const noexcept {
+    for (const SafetensorsEntry& tensor : tensors)
+        if (tensor.name == name) return &tensor;
+    return nullptr;
+}
+
+STRATA_INLINE const SafetensorsEntry& SafetensorsHeader::at(std::string_view name) const {
+    const SafetensorsEntry* const entry = find(name);
+    if (entry == nullptr) detail::throw_corrupt("the file", "it has no tensor '" + std::string{name} + "'");
+    return *entry;
+}
+
+STRATA_INLINE std::vector<std::byte> encode_safetensors(std::span<const TensorBytes> tensors,
+                                                        const SafetensorsMetadata& metadata) {
+    const detail::WritePlan plan = detail::plan_safetensors(tensors, metadata);
+    const auto head = std::as_bytes(std::span{plan.head});
+    std::vector<std::byte> file{head.begin(), head.end()};
+    for (const TensorBytes* tensor : plan.order) file.insert(file.end(), tensor->bytes.begin(), tensor->bytes.end());
+    return file;
+}
+
+STRATA_INLINE SafetensorsHeader parse_safetensors(std::span<const std::byte> file, std::string_view source) {
+    const std::uint64_t length = detail::header_length(file, file.size(), source);
+    const std::string_view text{reinterpret_cast<const char*>(file.data()) + 8, static_cast<std::size_t>(length)};
+    return detail::parse_header(text, file.size(), source);
+}
+
+STRATA_INLINE std::span<const std::byte> tensor_bytes(std::span<const std::byte> file, const SafetensorsHeader& header,
+                                                      std::string_view name) {
+    const SafetensorsEntry& entry = header.at(name);
+    return file.subspan(static_cast<std::size_t>(header.data_begin + entry.begin),
+                        static_cast<std::size_t>(entry.end - entry.begin));
+}
+
+STRATA_INLINE void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors,
+                                     const SafetensorsMetadata& metadata) {
+    const detail::WritePlan plan = detail::plan_safetensors(tensors, metadata);
+    AtomicFile file{path};
+    file.write(std::as_bytes(std::span{plan.head}));
+    for (const TensorBytes* tensor : plan.order) file.write(tensor->bytes);
+    file.publish();
+}
+
+STRATA_INLINE SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_{std::move(path)} {
+    detail::Descriptor file{detail::open_for_reading(path_)};
+    const std::string source = "'" + path_.string() + "'";
+    const std::uint64_t size = detail::size_of(file.get(), path_);
+    std::array<std::byte, 8> first{};
+    detail::read_fully(file.get(), 0, first, path_);
+    std::string text(static_cast<std::size_t>(detail::header_length(first, size, source)), '\0');
+    if (detail::read_fully(file.get(), 8, std::as_writable_bytes(std::span{text}), path_) != text.size())
+        detail::throw_corrupt(source, "it became shorter while it was read");
+    header_ = detail::parse_header(text, size, source);
+    descriptor_ = file.release();
+}
+
+STRATA_INLINE SafetensorsFile::~SafetensorsFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+STRATA_INLINE void SafetensorsFile::read(const SafetensorsEntry& entry, std::span<std::byte> out,
+                                         std::uint64_t offset) const {
+    const std::uint64_t size = entry.end - entry.begin;
+    if (offset > size || out.size() > size - offset)
+        detail::throw_corrupt("'" + path_.string() + "'", "tensor '" + entry.name + "' has only " +
+                                                              std::to_string(size) + " bytes");
+    if (detail::read_fully(descriptor_, header_.data_begin + entry.begin + offset, out, path_) != out.size())
+        detail::throw_corrupt("'" + path_.string() + "'", "it became shorter while it was read");
+}
+
+}  // namespace strata::storage

@@ -1,0 +1,45 @@
+#pragma once
+// strata/storage/local.hpp - Local: a directory of this machine as an object store.
+
+#include <filesystem>
+
+#include <strata/storage/object_store.hpp>
+
+namespace strata {
+
+/// A directory as an object store; a key is a path below it.
+///
+/// list() follows symbolic links, goes into folders once along each path (a link to a parent ends
+/// there) and leaves out files that AtomicFile has not published. The version is the modification
+/// time in nanoseconds. put() is storage::AtomicFile. Thread-safe; holds nothing but the path.
+///
+/// Throws Errc::not_found, Errc::no_space, Errc::io_failed with the path, and Errc::bad_object_key
+/// for a key that is empty or would leave the directory.
+class Local {
+public:
+    /// The directory need not exist before the first put().
+    explicit Local(std::filesystem::path root);
+
+    [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
+
+    [[nodiscard]] std::vector<storage::ObjectInfo> list(std::string_view prefix) const;  ///< empty if nothing is there
+    [[nodiscard]] std::optional<storage::ObjectInfo> head(std::string_view key) const;
+    [[nodiscard]] bool exists(std::string_view key) const;
+    [[nodiscard]] std::vector<std::byte> get(std::string_view key) const;
+    [[nodiscard]] std::vector<std::byte> get_range(std::string_view key, std::uint64_t offset,
+                                                   std::uint64_t length) const;
+    void put(std::string_view key, std::span<const std::byte> bytes) const;
+    void remove(std::string_view key) const;
+    [[nodiscard]] std::string where(std::string_view key) const;
+
+private:
+    [[nodiscard]] std::filesystem::path path_of(std::string_view key) const;
+    std::filesystem::path root_;
+};
+static_assert(storage::ObjectStore<Local>);
+
+}  // namespace strata
+
+#ifndef STRATA_COMPILED
+#include <strata/storage/impl/local.ipp>
+#endif

@@ -1,0 +1,125 @@
+#pragma once
+// strata/storage/safetensors.hpp - tensors in files that every framework reads.
+//
+// The format: 8 bytes little-endian length N, N bytes of JSON, then the tensors' bytes without gaps.
+// Written as the reference writer does (larger elements first, then by name; the header padded with
+// spaces to a multiple of 8), so equal tensors give equal bytes. Read strictly: whatever the
+// reference rejects is rejected, and duplicate names and white space before the header as well.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strata::storage {
+
+/// Element types of safetensors files that strata reads and writes.
+enum class Dtype : std::uint8_t { f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean };
+
+/// Bytes of one element.
+constexpr std::size_t bytes_of(Dtype dtype) noexcept {
+    switch (dtype) {
+        case Dtype::f64:
+        case Dtype::i64: return 8;
+        case Dtype::f32:
+        case Dtype::i32: return 4;
+        case Dtype::f16:
+        case Dtype::bf16:
+        case Dtype::i16: return 2;
+        case Dtype::i8:
+        case Dtype::u8:
+        case Dtype::boolean: return 1;
+    }
+    return 0;
+}
+
+/// The name in the file: "F32", "BF16", "BOOL", ...
+constexpr std::string_view name_of(Dtype dtype) noexcept {
+    constexpr std::string_view names[] = {"F32", "F16", "BF16", "F64", "I64", "I32", "I16", "I8", "U8", "BOOL"};
+    return names[static_cast<std::size_t>(dtype)];
+}
+static_assert(name_of(Dtype::boolean) == "BOOL");
+
+/// A tensor to be written: row-major, contiguous, little-endian; `bytes` is not owned.
+struct TensorBytes {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    std::vector<std::int64_t> shape;  ///< empty for a scalar
+    std::span<const std::byte> bytes;
+};
+
+/// Where a tensor lies in a file.
+struct SafetensorsEntry {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    std::vector<std::int64_t> shape;
+    std::uint64_t begin = 0;  ///< first byte, counted from SafetensorsHeader::data_begin
+    std::uint64_t end = 0;    ///< one past the last byte
+};
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+/// What a file holds.
+struct SafetensorsHeader {
+    std::vector<SafetensorsEntry> tensors;  ///< in the order of their bytes
+    SafetensorsMetadata metadata;
+    std::uint64_t data_begin = 0;  ///< offset of the data section in the file
+
+    [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const noexcept;  ///< nullptr if absent
+    [[nodiscard]] const SafetensorsEntry& at(std::string_view name) const;             ///< throws corrupt_safetensors
+};
+
+/// A whole file in memory. Deterministic: the order of `tensors` does not matter.
+///
+/// Throws Errc::corrupt_safetensors for tensors that could not be read back: a name twice or
+/// "__metadata__", a byte count that is not shape x element size, text that is no UTF-8.
+[[nodiscard]] std::vector<std::byte> encode_safetensors(std::span<const TensorBytes> tensors,
+                                                        const SafetensorsMetadata& metadata = {});
+
+/// The header of a file that is in memory as a whole. Throws Errc::corrupt_safetensors.
+///
+///   source  named in messages: a path or an object's place
+[[nodiscard]] SafetensorsHeader parse_safetensors(std::span<const std::byte> file,
+                                                  std::string_view source = "safetensors bytes");
+
+/// The bytes of one tensor of a file that is in memory as a whole.
+[[nodiscard]] std::span<const std::byte> tensor_bytes(std::span<const std::byte> file, const SafetensorsHeader& header,
+                                                      std::string_view name);
+
+/// encode_safetensors straight to disk without a second copy in memory; appears whole or not at all
+/// (AtomicFile). Throws as both do.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors,
+                       const SafetensorsMetadata& metadata = {});
+
+/// A file on disk, read tensor by tensor. read() may be called from several threads.
+class SafetensorsFile {
+public:
+    /// Reads and checks the header. Throws Errc::not_found, io_failed, corrupt_safetensors.
+    explicit SafetensorsFile(std::filesystem::path path);
+    SafetensorsFile(const SafetensorsFile&) = delete;
+    SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+    ~SafetensorsFile();
+
+    [[nodiscard]] const SafetensorsHeader& header() const noexcept { return header_; }
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+    /// Fills `out` with the bytes of `entry` from `offset` on, all of them when out is that large.
+    ///
+    ///   offset  bytes from the tensor's first; offset + out.size() <= entry.end - entry.begin
+    void read(const SafetensorsEntry& entry, std::span<std::byte> out, std::uint64_t offset = 0) const;
+
+private:
+    std::filesystem::path path_;
+    SafetensorsHeader header_;
+    int descriptor_ = -1;
+};
+
+}  // namespace strata::storage
+
+#ifndef STRATA_COMPILED
+#include <strata/storage/impl/safetensors.ipp>
+#endif

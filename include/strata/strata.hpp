@@ -1,0 +1,14 @@
+#pragma once
+// strata/strata.hpp - everything a trainer with a model of its own needs. The models that strata brings are in
+// strata/models/.
+
+#include <strata/core/error.hpp>
+#include <strata/optim/adamw.hpp>
+#include <strata/optim/lion.hpp>
+#include <strata/optim/schedule.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/storage/local.hpp>
+#include <strata/train/batch_source.hpp>
+#include <strata/train/session.hpp>
+#include <strata/train/trainer.hpp>
+#include <strata/zero/unit.hpp>

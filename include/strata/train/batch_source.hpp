@@ -1,0 +1,45 @@
+#pragma once
+// strata/train/batch_source.hpp - where batches come from: the concept, and a source made of a function.
+
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+namespace strata {
+
+/// An endless, seekable stream of this rank's micro-batches.
+///
+/// Semantic requirements (not checked by the compiler):
+///   * what next() returns is a pure function of the position, so a run can resume at any of them;
+///   * all ranks have the same micro_batches_per_epoch() and are sought to the same position.
+template <class S, class Batch>
+concept BatchSource = requires(S& source, std::int64_t micro_batch) {
+    { source.next() } -> std::convertible_to<Batch>;                    // at the position, then moves on by one
+    source.seek(micro_batch);                                           // counted from the start of epoch 0
+    { source.micro_batches_per_epoch() } -> std::convertible_to<std::int64_t>;  // >= 1
+    { source.samples_per_micro_batch() } -> std::convertible_to<std::int64_t>;  // of one rank
+};
+
+/// A source that calls `make(micro_batch)`: for data that is small, synthetic or already in memory.
+template <std::invocable<std::int64_t> Make>
+class FunctionSource {
+public:
+    ///   make                     std::int64_t micro_batch -> Batch; a pure function of its argument
+    ///   micro_batches_per_epoch  >= 1
+    ///   samples_per_micro_batch  samples of one rank, for the rate that is shown
+    FunctionSource(Make make, std::int64_t micro_batches_per_epoch, std::int64_t samples_per_micro_batch)
+        : make_{std::move(make)}, per_epoch_{micro_batches_per_epoch}, samples_{samples_per_micro_batch} {}
+
+    auto next() { return make_(position_++); }
+    void seek(std::int64_t micro_batch) { position_ = micro_batch; }
+    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return per_epoch_; }
+    [[nodiscard]] std::int64_t samples_per_micro_batch() const { return samples_; }
+
+private:
+    Make make_;
+    std::int64_t per_epoch_;
+    std::int64_t samples_;
+    std::int64_t position_ = 0;
+};
+
+}  // namespace strata

@@ -1,0 +1,81 @@
+#pragma once
+// strata/train/impl/progress.ipp - drawing the progress line.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <strata/train/progress.hpp>
+
+namespace strata::train {
+
+STRATA_INLINE bool stdout_is_terminal() {
+    if (const char* asked = std::getenv("STRATA_PROGRESS")) return std::string_view{asked} == "live";
+    if (::isatty(STDOUT_FILENO) == 0) return false;
+    if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
+    const std::string of_mpirun = "/proc/" + std::to_string(::getppid()) + "/fd/1";
+    const int file = ::open(of_mpirun.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) return false;
+    const bool terminal = ::isatty(file) != 0;
+    ::close(file);
+    return terminal;
+}
+
+STRATA_INLINE std::string clock_text(double seconds) {
+    const auto total = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+    char text[32];
+    if (total >= 3600)
+        std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", total / 3600, total / 60 % 60, total % 60);
+    else
+        std::snprintf(text, sizeof text, "%lld:%02lld", total / 60, total % 60);
+    return text;
+}
+
+STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step) {
+    if (!shown_) return;
+    if (last_seconds_ >= 0) {
+        const double took = m.seconds - last_seconds_;
+        mean_seconds_per_step_ = mean_seconds_per_step_ == 0 ? took : 0.95 * mean_seconds_per_step_ + 0.05 * took;
+    }
+    last_seconds_ = m.seconds;
+
+    using namespace std::chrono_literals;
+    const auto now = std::chrono::steady_clock::now();
+    const auto pause = live_ ? 100ms : 5000ms;
+    if (now - last_shown_ < pause && m.step != last_step) return;
+    last_shown_ = now;
+
+    char line[256];
+    std::snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  lr %.2e  %.1f samples/s  ETA %s",
+                  static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate,
+                  m.samples_per_second,
+                  clock_text(static_cast<double>(last_step - m.step) * mean_seconds_per_step_).c_str());
+    if (live_) {
+        std::printf("\r\x1b[K%s", line);
+        line_open_ = true;
+    } else {
+        std::printf("%s\n", line);
+    }
+    std::fflush(stdout);
+    if (m.step == last_step) clear_line();
+}
+
+STRATA_INLINE void Progress::note(std::string_view text) {
+    if (!shown_) return;
+    clear_line();
+    std::printf("%.*s\n", static_cast<int>(text.size()), text.data());
+    std::fflush(stdout);
+}
+
+STRATA_INLINE void Progress::clear_line() {
+    if (!line_open_) return;
+    std::printf("\n");
+    std::fflush(stdout);
+    line_open_ = false;
+}
+
+}  // namespace strata::train

@@ -1,0 +1,113 @@
+#pragma once
+// strata/train/impl/session.ipp - command line, output directory, and the last word of a failing rank.
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <strata/comm/agree.hpp>
+#include <strata/config/schema.hpp>
+#include <strata/core/error.hpp>
+#include <strata/train/session.hpp>
+
+namespace strata {
+namespace train::detail {
+
+inline Error unknown_argument(const std::string& flag) {
+    const std::string_view near = config::nearest_name(flag, {"--output", "--config", "--fresh"});
+    return Error{Errc::bad_argument, "the argument " + flag + " is unknown",
+                 (near.empty() ? "use " : "did you mean " + std::string{near} + "? Known are ") +
+                     std::string{"--output DIR (where results go), --config FILE (what to train), --fresh (start over)"}};
+}
+
+}  // namespace train::detail
+
+STRATA_INLINE Session::Session(comm::DefaultComm& comm, int argc, char** argv)
+    : comm_{comm}, progress_{comm.rank() == 0, comm.rank() == 0 && train::stdout_is_terminal()} {
+    for (int i = 1; i < argc; ++i) {
+        const std::string flag = argv[i];
+        const auto value = [&]() -> std::filesystem::path {
+            if (i + 1 >= argc || std::string_view{argv[i + 1]}.empty())
+                throw Error{Errc::bad_argument, flag + " needs a value", "type " + flag + " PATH"};
+            return argv[++i];
+        };
+        if (flag == "--output")
+            output_flag_ = value();
+        else if (flag == "--config")
+            config_ = value();
+        else if (flag == "--fresh")
+            fresh_ = true;
+        else
+            throw train::detail::unknown_argument(flag);
+    }
+}
+
+STRATA_INLINE Session::~Session() {
+    if (lock_file_ >= 0) ::close(lock_file_);
+}
+
+STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem::path& otherwise) {
+    if (!output_.empty()) return output_;
+    output_ = output_flag_.value_or(otherwise);
+    comm::agree(comm_, [this] {
+        if (comm_.rank() == 0) claim_output();
+    });
+    return output_;
+}
+
+STRATA_INLINE void Session::claim_output() {
+    const auto unwritable = [this](const std::string& why) {
+        return Error{Errc::output_not_writable, "cannot write to the output directory " + output_.string() + ": " + why,
+                     "choose another one with --output DIR, or change its permissions"};
+    };
+    std::error_code failed;
+    std::filesystem::create_directories(output_, failed);
+    if (failed) throw unwritable(failed.message());
+    const std::filesystem::path lock = output_ / ".lock";
+    lock_file_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (lock_file_ < 0) throw unwritable(std::strerror(errno));
+    if (::flock(lock_file_, LOCK_EX | LOCK_NB) != 0)
+        throw Error{Errc::output_in_use, "another run works in " + output_.string(),
+                    "wait for it to end, or choose another directory with --output DIR"};
+}
+
+namespace train {
+
+STRATA_INLINE int report_failure(comm::DefaultComm& comm, std::exception_ptr failure) noexcept {
+    int status = 1;
+    std::string text;
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error& error) {
+        status = is_bad_input(error.code()) ? 2 : 1;
+        text = error.what();
+    } catch (const std::exception& error) {
+        text = error.what();
+        text = text.substr(0, text.find('\n'));  // libtorch appends a stack trace
+    } catch (...) {
+        text = "unknown failure";
+    }
+    if (comm.world() == 1) {
+        std::fprintf(stderr, "%s\n", text.c_str());
+        return status;
+    }
+    // What is wrong with the input is wrong on every rank. Rank 0 says it and ends the job while the others
+    // wait; a failure that rank 0 does not share is said by the rank that has it.
+    if (comm.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    std::fprintf(stderr, "rank %d/%d: %s\n", comm.rank(), comm.world(), text.c_str());
+    std::fflush(stderr);
+    comm.abort(status);
+    return status;
+}
+
+}  // namespace train
+}  // namespace strata

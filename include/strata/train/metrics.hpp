@@ -1,0 +1,52 @@
+#pragma once
+// strata/train/metrics.hpp - metrics.jsonl: one line of JSON a step, continued by a resumed run.
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include <strata/core/inline.hpp>
+
+namespace strata::train {
+
+/// What one optimizer step is known by. Equal on all ranks.
+struct StepMetrics {
+    std::int64_t step = 0;           ///< 1 after the first update
+    double loss = 0;                 ///< mean over ranks and micro-batches
+    double learning_rate = 0;        ///< the one this step used
+    double grad_norm = 0;            ///< global L2 norm before clipping
+    double samples_per_second = 0;   ///< over all ranks, since the last step
+    double seconds = 0;              ///< since the run started, resumed time included
+    double epoch = 0;                ///< fractional
+};
+
+/// Appends steps to a file of JSON lines. For rank 0.
+///
+/// Numbers are written with 17 digits, so two runs can be compared bit by bit.
+/// Throws Error: io_failed, no_space.
+class MetricsLog {
+public:
+    /// Opens `file` and drops every line after `resumed_step` (all of them for 0), and a line that a
+    /// killed run left unfinished.
+    MetricsLog(std::filesystem::path file, std::int64_t resumed_step);
+
+    void append(const StepMetrics& metrics);
+
+    /// Every step so far, those of the runs before this one included, in order.
+    [[nodiscard]] const std::vector<StepMetrics>& history() const noexcept { return history_; }
+
+private:
+    std::filesystem::path file_;
+    std::vector<StepMetrics> history_;
+    std::ofstream out_;
+};
+
+/// The steps of a metrics file, in order; empty where there is no file. An unfinished last line is left out.
+[[nodiscard]] std::vector<StepMetrics> read_metrics(const std::filesystem::path& file);
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/metrics.ipp>
+#endif

@@ -1,0 +1,24 @@
+#pragma once
+// strata/train/options.hpp - the numbers of a run that are chosen when it starts.
+
+#include <cstdint>
+
+#include <strata/optim/schedule.hpp>
+
+namespace strata {
+
+///   Rule  the update rule, whose own numbers are in `update`
+template <class Rule>
+struct TrainOptions {
+    std::int64_t max_steps = 1000;          ///< optimizer steps in all, those of resumed runs included
+    std::uint64_t seed = 42;
+    optim::Schedule schedule{};             ///< learning rate by optimizer step
+    typename Rule::Options update{};
+    int gradient_accumulation_steps = 1;    ///< micro-batches a step
+    double max_grad_norm = 0;               ///< global L2 norm gradients are clipped to; 0 leaves them
+    std::int64_t bucket_numel = 0;          ///< elements of a gradient bucket outside units; 0 takes the engine's default
+    std::int64_t checkpoint_every = 0;      ///< steps; 0 saves at the end and on a stop signal only
+    std::int64_t checkpoints_kept = 5;      ///< older ones are removed
+};
+
+}  // namespace strata

@@ -1,0 +1,53 @@
+#pragma once
+// strata/train/options_from_config.hpp - the numbers of a configuration file as a trainer's options.
+
+#include <cstdint>
+
+#include <strata/config/trainer_config.hpp>
+#include <strata/train/options.hpp>
+
+namespace strata::train {
+
+namespace detail {
+
+constexpr optim::ScheduleShape shape_of(config::LrScheduler scheduler) noexcept {
+    switch (scheduler) {
+        case config::LrScheduler::constant: return optim::ScheduleShape::constant;
+        case config::LrScheduler::constant_with_warmup: return optim::ScheduleShape::constant_with_warmup;
+        case config::LrScheduler::linear: return optim::ScheduleShape::linear;
+        case config::LrScheduler::cosine: return optim::ScheduleShape::cosine;
+    }
+    return optim::ScheduleShape::constant;
+}
+
+}  // namespace detail
+
+/// Options for Trainer<..., Optimizer<Rule>>. Numbers of the rule that the file leaves out keep Rule's defaults.
+///
+///   micro_batches_per_epoch  of the data source; turns num_train_epochs into steps, rounded up
+template <class Rule>
+[[nodiscard]] TrainOptions<Rule> options_from(const config::TrainerConfig& config, std::int64_t micro_batches_per_epoch) {
+    TrainOptions<Rule> options;
+    const std::int64_t accumulation = config.gradient_accumulation_steps;
+    options.max_steps = config.max_train_steps > 0
+                            ? config.max_train_steps
+                            : (config.num_train_epochs * micro_batches_per_epoch + accumulation - 1) / accumulation;
+    options.seed = static_cast<std::uint64_t>(config.seed);
+    options.schedule = {.shape = detail::shape_of(config.lr_scheduler),
+                        .lr = config.learning_rate,
+                        .end_lr = config.lr_end,
+                        .warmup_steps = config.lr_warmup_steps,
+                        .total_steps = options.max_steps};
+    options.update.beta1 = config.optimizer_beta1.value_or(options.update.beta1);
+    options.update.beta2 = config.optimizer_beta2.value_or(options.update.beta2);
+    if constexpr (requires { options.update.epsilon; })
+        options.update.epsilon = config.optimizer_epsilon.value_or(options.update.epsilon);
+    options.update.weight_decay = config.optimizer_weight_decay.value_or(options.update.weight_decay);
+    options.gradient_accumulation_steps = static_cast<int>(accumulation);
+    options.max_grad_norm = config.max_grad_norm;
+    options.checkpoint_every = config.checkpoint_step_interval;
+    options.checkpoints_kept = config.checkpoints_total_limit;
+    return options;
+}
+
+}  // namespace strata::train

@@ -1,0 +1,51 @@
+#pragma once
+// strata/train/progress.hpp - what a person sees while a run goes: a live line, or plain lines in a file.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <strata/core/inline.hpp>
+#include <strata/train/metrics.hpp>
+
+namespace strata::train {
+
+/// True when standard output reaches a terminal. mpirun gives its ranks a pseudo-terminal whatever its own
+/// output is, so under mpirun its own standard output is asked. STRATA_PROGRESS=live or =plain overrides.
+[[nodiscard]] bool stdout_is_terminal();
+
+/// "1:02:03" or "4:05"; seconds below zero count as zero.
+[[nodiscard]] std::string clock_text(double seconds);
+
+/// Shows the progress of a run on standard output. Only rank 0 shows anything; on other ranks every call
+/// is a no-op.
+class Progress {
+public:
+    Progress(bool shown, bool live) : shown_{shown}, live_{live} {}
+
+    /// On a terminal the line is drawn again at most ten times a second; otherwise one line is printed
+    /// every five seconds, and for the last step.
+    ///
+    ///   last_step  the step the run ends with, for the time that is left
+    void step(const StepMetrics& metrics, std::int64_t last_step);
+
+    /// A line of its own that stays: a checkpoint, a sample grid, a resume.
+    void note(std::string_view text);
+
+private:
+    void clear_line();
+
+    bool shown_;
+    bool live_;
+    bool line_open_ = false;
+    std::chrono::steady_clock::time_point last_shown_{};
+    double mean_seconds_per_step_ = 0;
+    double last_seconds_ = -1;
+};
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/progress.ipp>
+#endif

@@ -1,0 +1,84 @@
+#pragma once
+// strata/train/session.hpp - one run of one program: ranks, command line, output directory; and its main.
+
+#include <concepts>
+#include <exception>
+#include <filesystem>
+#include <optional>
+
+#include <strata/comm/default_comm.hpp>
+#include <strata/core/inline.hpp>
+#include <strata/train/progress.hpp>
+
+namespace strata {
+
+/// What a trainer needs to know of its surroundings. One a process; strata::run() makes it.
+///
+/// Command line: --output DIR, --config FILE, --fresh. Anything else is an error that names it.
+class Session {
+public:
+    ///   comm  outlives the session
+    /// Local. Throws Error: bad_argument.
+    Session(comm::DefaultComm& comm, int argc, char** argv);
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    [[nodiscard]] comm::DefaultComm& comm() noexcept { return comm_; }
+    [[nodiscard]] int rank() const noexcept { return comm_.rank(); }
+    [[nodiscard]] int world() const noexcept { return comm_.world(); }
+    [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
+
+    /// --config FILE, if it was given.
+    [[nodiscard]] const std::optional<std::filesystem::path>& config_file() const noexcept { return config_; }
+
+    /// --fresh: what an earlier run left in the output directory is to be started over.
+    [[nodiscard]] bool fresh() const noexcept { return fresh_; }
+
+    /// The output directory: --output DIR, else `otherwise`. The first call makes it and locks it against
+    /// other runs; later calls return the same one.
+    ///
+    /// Collective. Throws Error on all ranks: output_not_writable, output_in_use.
+    const std::filesystem::path& output(const std::filesystem::path& otherwise = "output");
+
+private:
+    void claim_output();
+
+    comm::DefaultComm& comm_;
+    train::Progress progress_;
+    std::optional<std::filesystem::path> config_;
+    std::optional<std::filesystem::path> output_flag_;
+    std::filesystem::path output_;
+    bool fresh_ = false;
+    int lock_file_ = -1;
+};
+
+namespace train {
+/// Reports a failure in one line on standard error, and ends every rank of the job.
+///
+/// Status 2 for bad input (is_bad_input), 1 for anything else.
+[[nodiscard]] int report_failure(comm::DefaultComm& comm, std::exception_ptr failure) noexcept;
+}  // namespace train
+
+/// The body of a trainer's main: starts the ranks, makes the session, calls `body`, and turns an exception
+/// into one line on standard error and an exit status. A rank that throws takes the whole job down.
+///
+///   body     Session& -> void
+///   returns  0; 2 after bad input; 1 after another failure
+template <std::invocable<Session&> Body>
+int run(int argc, char** argv, Body&& body) {
+    comm::DefaultComm comm;
+    try {
+        Session session{comm, argc, argv};
+        body(session);
+        return 0;
+    } catch (...) {
+        return train::report_failure(comm, std::current_exception());
+    }
+}
+
+}  // namespace strata
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/session.ipp>
+#endif

@@ -1,0 +1,28 @@
+#pragma once
+// strata/train/stop_signal.hpp - SIGINT, SIGTERM and SIGUSR1 ask a run to finish its step and save.
+
+#include <strata/core/inline.hpp>
+
+namespace strata::train {
+
+/// While one lives, the first SIGINT, SIGTERM or SIGUSR1 only sets a flag; a second one ends the
+/// process at once with status 128 + signal. The former handlers come back when it dies.
+///
+/// SIGUSR1 is among them because mpirun passes it on to every rank and stays alive itself, whereas it
+/// answers SIGINT and SIGTERM by killing the job. At most one may live at a time.
+class StopSignal {
+public:
+    StopSignal();
+    ~StopSignal();
+    StopSignal(const StopSignal&) = delete;
+    StopSignal& operator=(const StopSignal&) = delete;
+
+    /// True once a signal has arrived on this rank; other ranks may not have theirs yet.
+    [[nodiscard]] bool requested() const noexcept;
+};
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/stop_signal.ipp>
+#endif

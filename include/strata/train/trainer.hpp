@@ -1,0 +1,301 @@
+#pragma once
+// strata/train/trainer.hpp - Trainer<Model, Policies...>: batches in, a trained model out.
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/checkpoint/checkpoint.hpp>
+#include <strata/comm/agree.hpp>
+#include <strata/core/error.hpp>
+#include <strata/core/rule.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/train/batch_source.hpp>
+#include <strata/train/metrics.hpp>
+#include <strata/train/options.hpp>
+#include <strata/train/report.hpp>
+#include <strata/train/seed.hpp>
+#include <strata/train/session.hpp>
+#include <strata/train/stop_signal.hpp>
+#include <strata/train/trainable.hpp>
+#include <strata/zero/engine.hpp>
+
+namespace strata {
+
+/// How a run ended.
+struct FitResult {
+    std::int64_t step = 0;     ///< optimizer steps done, those of earlier runs included
+    double loss = 0;           ///< of the last step; 0 if there was none to do
+    bool interrupted = false;  ///< a stop signal ended it; the checkpoint is there
+};
+
+namespace detail {
+
+template <class Setup, class Model>
+class TrainerBody {
+public:
+    using setup = Setup;
+    using Rule = typename Setup::optimizer::rule;
+    using Options = TrainOptions<Rule>;
+    using Batch = typename Model::Batch;
+
+    /// Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter.
+    TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
+        : session_{session},
+          model_{std::move(model)},
+          options_{std::move(options)},
+          engine_{session.comm(), zero::parameters_of(*model_), engine_options(options_)} {
+        report_.title = "strata run";
+    }
+    TrainerBody(Session& session, Model model, Options options)
+        : TrainerBody{session, std::make_shared<Model>(std::move(model)), std::move(options)} {}
+
+    /// Calls `action` on all ranks after every `steps`-th optimizer step and after the last one. Call before
+    /// fit(). The model is in training mode, its parameters are those after the step.
+    ///
+    ///   steps  >= 1; 0 calls it after the last step only
+    void every(std::int64_t steps, std::function<void(const train::StepMetrics&)> action) {
+        actions_.push_back({steps, std::move(action)});
+    }
+
+    /// Trains to options.max_steps: resumes from the newest checkpoint of the output directory, or starts over
+    /// after --fresh. Writes metrics.jsonl, checkpoints/ and report.html there. SIGINT, SIGTERM and SIGUSR1
+    /// finish the step, save and return.
+    ///
+    ///   source  this rank's batches
+    /// Collective. Throws Error: non_finite, corrupt_checkpoint, checkpoint_mismatch, io_failed, no_space.
+    template <BatchSource<Batch> Source>
+    FitResult fit(Source&& source) {
+        const train::StopSignal stop;
+        const std::int64_t samples_a_step =
+            source.samples_per_micro_batch() * session_.world() * options_.gradient_accumulation_steps;
+        start(samples_a_step);
+        source.seek(samples_ / (source.samples_per_micro_batch() * session_.world()));
+        const double steps_an_epoch = static_cast<double>(source.micro_batches_per_epoch()) / options_.gradient_accumulation_steps;
+
+        if (engine_.step_count() >= options_.max_steps)
+            session_.progress().note("step " + std::to_string(options_.max_steps) +
+                                     " is already done: ask for more steps, or start over with --fresh");
+        const double seconds_before = log_ && !log_->history().empty() ? log_->history().back().seconds : 0;
+        const auto began = Clock::now();
+        double loss = 0;
+        bool interrupted = false;
+        for (auto last = began; engine_.step_count() < options_.max_steps && !interrupted;) {
+            train::StepMetrics metrics;
+            metrics.learning_rate = options_.schedule.at(engine_.step_count());
+            const auto [mean_loss, stop_asked] = forward_backward(source, stop);
+            metrics.loss = loss = mean_loss;
+            metrics.grad_norm = engine_.step(metrics.learning_rate).grad_norm;
+            metrics.step = engine_.step_count();
+            samples_ += samples_a_step;
+            metrics.epoch = static_cast<double>(metrics.step) / steps_an_epoch;
+            const auto now = Clock::now();
+            metrics.samples_per_second = static_cast<double>(samples_a_step) / seconds_between(last, now);
+            metrics.seconds = seconds_before + seconds_between(began, now);
+            last = now;
+            interrupted = stop_asked;
+            finish_step(metrics, interrupted);
+        }
+        session_.comm().barrier();
+        return {engine_.step_count(), loss, interrupted};
+    }
+
+    [[nodiscard]] Model& model() noexcept { return *model_; }
+
+    /// Title, facts and prompts of report.html; the rest is filled in by fit().
+    [[nodiscard]] train::ReportContent& report() noexcept { return report_; }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    struct Action {
+        std::int64_t steps;
+        std::function<void(const train::StepMetrics&)> call;
+    };
+
+    static double seconds_between(Clock::time_point from, Clock::time_point to) {
+        return std::max(1e-9, std::chrono::duration<double>(to - from).count());
+    }
+
+    static zero::EngineOptions<Rule> engine_options(const Options& options) {
+        zero::EngineOptions<Rule> engine;
+        if (options.bucket_numel > 0) engine.bucket_numel = options.bucket_numel;
+        engine.gradient_accumulation_steps = options.gradient_accumulation_steps;
+        engine.max_grad_norm = options.max_grad_norm;
+        engine.update = options.update;
+        return engine;
+    }
+
+    [[nodiscard]] std::filesystem::path checkpoints() { return session_.output() / "checkpoints"; }
+
+    /// What a checkpoint of this trainer says about itself, apart from its files.
+    [[nodiscard]] checkpoint::Manifest manifest() const {
+        checkpoint::Manifest m;
+        m.step = engine_.step_count();
+        m.samples = samples_;
+        m.seed = options_.seed;
+        for (const std::string_view name : Rule::state_names)
+            m.update_rule += (m.update_rule.empty() ? "" : ",") + std::string{name};
+        m.parameters = engine_.layout();
+        return m;
+    }
+
+    [[nodiscard]] std::vector<checkpoint::NamedTensor> named_buffers() const {
+        std::vector<checkpoint::NamedTensor> tensors;
+        for (const auto& item : model_->named_buffers()) tensors.push_back({item.key(), item.value()});
+        return tensors;
+    }
+
+    /// Clears or resumes the output directory and opens the log.
+    void start(std::int64_t samples_a_step) {
+        auto& comm = session_.comm();
+        const std::filesystem::path output = session_.output();
+        std::string newest;
+        comm::agree(comm, [&] {
+            if (comm.rank() != 0) return;
+            if (session_.fresh()) {
+                std::filesystem::remove_all(checkpoints());
+                std::filesystem::remove_all(output / "samples");
+                std::filesystem::remove(output / "metrics.jsonl");
+            }
+            newest = checkpoint::newest(checkpoints()).value_or("").string();
+        });
+        newest = comm.all_gather_varied(newest).front();
+        if (!newest.empty()) {
+            auto pieces = engine_.state();
+            const auto found = checkpoint::load(comm, newest, manifest(), pieces, named_buffers());
+            engine_.set_step_count(found.step);
+            engine_.state_restored();
+            samples_ = found.samples;
+            session_.progress().note("resuming from " + newest + " (step " + std::to_string(found.step) + ", " +
+                                     std::to_string(samples_) + " samples)");
+            if (samples_ != found.step * samples_a_step)
+                session_.progress().note("the effective batch changed: the data goes on after " + std::to_string(samples_) + " samples");
+        }
+        comm::agree(comm, [&] {
+            if (comm.rank() == 0) log_.emplace(output / "metrics.jsonl", engine_.step_count());
+        });
+        model_->train();
+    }
+
+    /// One optimizer step's micro-batches: the mean loss over all ranks, and whether any rank was asked to stop.
+    template <class Source>
+    std::pair<double, bool> forward_backward(Source& source, const train::StopSignal& stop) {
+        auto& comm = session_.comm();
+        double sum = 0;
+        for (int i = 0; i < options_.gradient_accumulation_steps; ++i) {
+            const std::int64_t micro_batch = engine_.step_count() * options_.gradient_accumulation_steps + i;
+            train::seed_generators(train::mixed_seed(options_.seed, micro_batch, comm.rank()));
+            const Batch batch = source.next();
+            const at::Tensor loss = model_->loss(batch);
+            sum += loss.template item<double>();
+            engine_.backward(loss);
+        }
+        std::array<double, 2> shared{sum, stop.requested() ? 1.0 : 0.0};
+        comm.all_reduce_sum(shared);
+        const double mean = shared[0] / (static_cast<double>(comm.world()) * options_.gradient_accumulation_steps);
+        if (!std::isfinite(mean))
+            throw Error{Errc::non_finite, "the loss of step " + std::to_string(engine_.step_count() + 1) + " is not finite",
+                        "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"};
+        return {mean, shared[1] > 0};
+    }
+
+    /// Logs, calls what is due, saves what is due.
+    void finish_step(const train::StepMetrics& metrics, bool interrupted) {
+        auto& comm = session_.comm();
+        const bool last = metrics.step == options_.max_steps;
+        const auto due = [&](std::int64_t steps) { return last || (steps > 0 && metrics.step % steps == 0); };
+        comm::agree(comm, [&] {
+            if (log_) log_->append(metrics);
+        });
+        session_.progress().step(metrics, options_.max_steps);
+        if (interrupted && !last) session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
+        if (!interrupted)
+            for (const Action& action : actions_)
+                if (due(action.steps)) action.call(metrics);
+        if (interrupted || due(options_.checkpoint_every)) save();
+    }
+
+    void save() {
+        auto& comm = session_.comm();
+        auto model = named_buffers();
+        for (const auto& item : model_->named_parameters()) model.push_back({item.key(), item.value()});
+        const auto saved = checkpoint::save(comm, checkpoints(), manifest(), engine_.state(), model);
+        comm::agree(comm, [&] {
+            if (comm.rank() != 0) return;
+            checkpoint::keep_newest(checkpoints(), options_.checkpoints_kept);
+            report_.history = log_->history();
+            report_.grids = train::find_sample_grids(session_.output() / "samples");
+            train::write_report(session_.output() / "report.html", report_);
+        });
+        session_.progress().note("saved " + saved.string());
+    }
+
+    Session& session_;
+    std::shared_ptr<Model> model_;
+    Options options_;
+    zero::Engine<Setup, comm::DefaultComm> engine_;
+    std::vector<Action> actions_;
+    train::ReportContent report_;
+    std::optional<train::MetricsLog> log_;  // rank 0
+    std::int64_t samples_ = 0;
+};
+
+/// What a broken composition becomes: it prints its one sentence, then accepts any use, so that nothing else
+/// is printed.
+template <class BrokenRule>
+class RejectedTrainer : BrokenRule::Report {
+public:
+    using setup = Setup<>;
+    using Options = TrainOptions<AdamW>;
+    template <class... A>
+    explicit RejectedTrainer(A&&...) {}
+    template <class... A>
+    FitResult fit(A&&...) { return {}; }
+    template <class... A>
+    void every(A&&...) {}
+    train::ReportContent& report() { return report_; }
+
+private:
+    train::ReportContent report_;
+};
+
+template <class Broken, class Model, class... Policies>
+struct TrainerOrRejected {
+    using type = RejectedTrainer<Broken>;
+};
+template <class Model, class... Policies>
+struct TrainerOrRejected<rule::None, Model, Policies...> {
+    using type = TrainerBody<Setup<Policies...>, Model>;
+};
+
+template <class Model, class... Policies>
+using broken_trainer_rule_t =
+    std::conditional_t<rule::Broken<rule::ModelIsTrainable<Model>>, rule::ModelIsTrainable<Model>, broken_rule_t<Policies...>>;
+
+}  // namespace detail
+
+/// Trains a model with the composition that its policies describe (see Setup for kinds and defaults).
+///
+///   Model     satisfies Trainable
+///   Policies  in any order, at most one of each kind
+/// Members are documented at detail::TrainerBody: a constructor from Session, model and Options; fit(source);
+/// every(steps, action); model(); report(). A composition that cannot work is one compile error with a fix.
+template <class Model, class... Policies>
+class Trainer : public detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type {
+    using Body = typename detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type;
+
+public:
+    using Body::Body;
+};
+
+}  // namespace strata

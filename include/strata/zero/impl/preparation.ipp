@@ -1,0 +1,87 @@
+#pragma once
+// strata/zero/impl/preparation.ipp - checks of a model before training.
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include <strata/core/error.hpp>
+#include <strata/zero/detail/preparation.hpp>
+
+namespace strata::zero::detail {
+
+STRATA_INLINE void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps) {
+    if (bucket_numel < 1) {
+        throw Error{Errc::bad_value, "bucket_numel is " + std::to_string(bucket_numel), "use 1 or more elements"};
+    }
+    if (gradient_accumulation_steps < 1) {
+        throw Error{Errc::bad_value, "gradient_accumulation_steps is " + std::to_string(gradient_accumulation_steps),
+                    "use 1 or more"};
+    }
+}
+
+STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, std::int64_t bucket_numel,
+                                   int gradient_accumulation_steps) {
+    std::ostringstream text;
+    text << "bucket_numel " << bucket_numel << ", gradient_accumulation_steps " << gradient_accumulation_steps << '\n';
+    for (const Parameter& parameter : parameters) {
+        text << "parameter " << parameter.name << ' ' << parameter.tensor.sizes() << " in unit " << parameter.unit
+             << (parameter.tensor.requires_grad() ? "" : ", frozen") << '\n';
+    }
+    return text.str();
+}
+
+STRATA_INLINE void check_same_model(const std::vector<std::string>& descriptions) {
+    for (std::size_t rank = 1; rank < descriptions.size(); ++rank) {
+        if (descriptions[rank] == descriptions[0]) continue;
+        std::istringstream first{descriptions[0]};
+        std::istringstream other{descriptions[rank]};
+        std::string here;
+        std::string there;
+        do {
+            if (!std::getline(first, here)) here = "nothing more";
+            if (!std::getline(other, there)) there = "nothing more";
+        } while (here == there);
+        throw Error{Errc::rank_mismatch,
+                    "rank " + std::to_string(rank) + " has \"" + there + "\" where rank 0 has \"" + here + "\"",
+                    "build the same model with the same options on every rank"};
+    }
+}
+
+[[noreturn]] STRATA_INLINE void refuse(const Parameter& parameter, const std::string& why, const std::string& fix) {
+    throw Error{Errc::bad_parameter, "the parameter " + parameter.name + " " + why, fix};
+}
+
+STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters) {
+    const auto middle = std::stable_partition(parameters.begin(), parameters.end(), [](const Parameter& parameter) {
+        return !parameter.tensor.requires_grad();
+    });
+    std::vector<Parameter> trained{std::make_move_iterator(middle), std::make_move_iterator(parameters.end())};
+    parameters.erase(middle, parameters.end());
+    if (trained.empty()) {
+        throw Error{Errc::no_parameters, "the model has no parameter that requires a gradient",
+                    "register parameters with register_parameter or register_module, and do not freeze all of them"};
+    }
+    for (const std::vector<Parameter>* group : {&trained, &parameters}) {
+        for (const Parameter& parameter : *group) {
+            if (parameter.tensor.device().is_cpu()) continue;
+            refuse(parameter, "is on " + parameter.tensor.device().str() + ", and this version of strata trains on the CPU",
+                   "leave the model on the CPU");
+        }
+    }
+    for (const Parameter& parameter : trained) {
+        const at::Tensor& tensor = parameter.tensor;
+        if (tensor.layout() != at::kStrided) refuse(parameter, "is sparse", "register a dense tensor");
+        if (!tensor.is_leaf()) refuse(parameter, "is computed from other tensors", "register a leaf tensor: detach() it first");
+        if (!tensor.is_floating_point()) refuse(parameter, "holds complex numbers", "train its real and imaginary parts");
+        if (tensor.numel() == 0) refuse(parameter, "has no elements", "drop it, or freeze it: requires_grad_(false)");
+    }
+    return trained;
+}
+
+STRATA_INLINE at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype) {
+    const at::Tensor values = tensor.detach().contiguous();
+    return tensor.is_floating_point() ? values.to(dtype).contiguous() : values;
+}
+
+}  // namespace strata::zero::detail

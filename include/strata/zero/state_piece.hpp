@@ -1,0 +1,27 @@
+#pragma once
+// strata/zero/state_piece.hpp - the training state of an engine, in terms that no world size enters.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strata::zero {
+
+/// A parameter's place in the virtual array of all trainable parameters (zero/layout.hpp).
+struct ParameterInfo {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::int64_t begin = 0;  ///< its first element's number
+    friend bool operator==(const ParameterInfo&, const ParameterInfo&) = default;
+};
+
+/// A run of one kind of state that this rank owns. Over all ranks the pieces of a kind cover every element once.
+struct StatePiece {
+    std::string_view kind;    ///< "weight", or one of the update rule's state_names
+    std::int64_t begin = 0;   ///< number of its first element in the virtual array
+    std::span<float> values;  ///< the engine's own memory: read it to save, overwrite it to restore
+};
+
+}  // namespace strata::zero

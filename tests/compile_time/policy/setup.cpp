@@ -1,0 +1,65 @@
+// tests/compile_time/policy/setup.cpp - compositions that work in any order, and which rule the others break.
+
+#include <strata/policy/setup.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+namespace strata {
+namespace {
+
+// Defaults.
+static_assert(Setup<>::sharding::stage == 0);
+static_assert(!Setup<>::offload::enabled);
+static_assert(std::same_as<Setup<>::backend::store, Local>);
+static_assert(std::same_as<Setup<>::optimizer::rule, AdamW>);
+static_assert(!Setup<>::precision::has_master, "fp32");
+
+// Order does not matter, and a slot that is filled leaves the others alone.
+using OneOrder = Setup<ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>, Optimizer<Lion>, Precision<Bf16>>;
+using OtherOrder = Setup<Precision<Bf16>, Optimizer<Lion>, Backend<Local>, OffloadTarget<Cpu>, ZeroStage<2>>;
+static_assert(std::same_as<OneOrder::sharding, OtherOrder::sharding> && OneOrder::sharding::stage == 2);
+static_assert(std::same_as<OneOrder::offload::tier, Cpu> && std::same_as<OtherOrder::offload::tier, Cpu>);
+static_assert(std::same_as<OneOrder::optimizer::rule, Lion> && std::same_as<OtherOrder::optimizer::rule, Lion>);
+static_assert(OneOrder::precision::has_master && OtherOrder::precision::has_master);
+static_assert(std::is_empty_v<OneOrder>, "a composition costs nothing");
+
+// A store and an update rule of a user's own, without changing a line of strata.
+struct Tape;
+struct MyRule;
+static_assert(std::same_as<Setup<Backend<Tape>>::backend::store, Tape>);
+static_assert(std::same_as<Setup<Optimizer<MyRule>>::optimizer::rule, MyRule>);
+
+// A sharding policy of a user's own.
+struct EveryOther {
+    using slot = slot::Sharding;
+    static constexpr int stage = 1;
+};
+static_assert(std::same_as<Setup<OffloadTarget<Cpu>, EveryOther>::sharding, EveryOther>);
+
+// Which rule a composition breaks is a type, and asking prints nothing.
+template <class Rule, class... Ps>
+inline constexpr bool breaks = std::same_as<broken_rule_t<Ps...>, Rule>;
+
+struct OfAnotherHouse {
+    struct slot {};
+};
+struct Model {};
+static_assert(breaks<rule::None, ZeroStage<2>, OffloadTarget<Cpu>>);
+static_assert(breaks<rule::None, OffloadTarget<Device>>, "state beside the parameters is no offload");
+static_assert(breaks<rule::OnlyPolicies<Model>, Model>);
+static_assert(breaks<rule::OnlyPolicies<ZeroStage<1>, int>, ZeroStage<1>, int>);
+static_assert(breaks<rule::OnlyPolicies<OfAnotherHouse>, OfAnotherHouse>, "a slot nobody reads");
+static_assert(breaks<rule::OneOfEachKind<ZeroStage<1>, ZeroStage<2>>, ZeroStage<1>, ZeroStage<2>>);
+static_assert(breaks<rule::OneOfEachKind<Optimizer<Lion>, Optimizer<Lion>>, Optimizer<Lion>, Optimizer<Lion>>);
+static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<Cpu>>, OffloadTarget<Cpu>>);
+static_assert(breaks<rule::StageThreeIsNotBuiltYet<ZeroStage<3>>, ZeroStage<3>>);
+static_assert(breaks<rule::NvmeIsNotBuiltYet<OffloadTarget<Nvme>>, ZeroStage<1>, OffloadTarget<Nvme>>);
+static_assert(breaks<rule::S3IsNotBuiltYet<Backend<S3>>, Backend<S3>>);
+
+// Arguments are looked at before pairs: one mistake at a time.
+static_assert(breaks<rule::OnlyPolicies<int, ZeroStage<3>, ZeroStage<3>>, int, ZeroStage<3>, ZeroStage<3>>);
+static_assert(breaks<rule::OneOfEachKind<ZeroStage<3>, ZeroStage<0>>, ZeroStage<3>, ZeroStage<0>>);
+
+}  // namespace
+}  // namespace strata

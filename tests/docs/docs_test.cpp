@@ -1,0 +1,170 @@
+// tests/docs/docs_test.cpp - what the pages say is what the code is: snippets, error numbers, their pages and tests.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path source_dir{STRATA_SOURCE_DIR};
+
+std::string read_text(const fs::path& path) {
+    std::ifstream in{path};
+    return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+std::vector<fs::path> files_under(const fs::path& folder, const std::set<std::string>& extensions) {
+    std::vector<fs::path> found;
+    if (!fs::exists(folder)) return found;
+    for (const auto& entry : fs::recursive_directory_iterator{folder}) {
+        if (entry.is_regular_file() && extensions.contains(entry.path().extension().string())) {
+            found.push_back(entry.path());
+        }
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+std::vector<fs::path> all_pages() {
+    std::vector<fs::path> pages = files_under(source_dir / "docs", {".md"});
+    if (fs::exists(source_dir / "README.md")) pages.push_back(source_dir / "README.md");
+    return pages;
+}
+
+std::set<std::string> numbers_in(const std::string& text, const std::regex& pattern) {
+    std::set<std::string> found;
+    for (std::sregex_iterator it{text.begin(), text.end(), pattern}, end; it != end; ++it) found.insert((*it)[1].str());
+    return found;
+}
+
+/// Numbers of sentences that the compiler prints: "[STnnnn] in a string literal of include/.
+std::map<std::string, int> compile_time_numbers() {
+    const std::regex pattern{R"re("\[(ST[0-9]{4})\])re"};
+    std::map<std::string, int> count;
+    for (const auto& path : files_under(source_dir / "include", {".hpp", ".ipp"})) {
+        const std::string text = read_text(path);
+        for (std::sregex_iterator it{text.begin(), text.end(), pattern}, end; it != end; ++it) ++count[(*it)[1].str()];
+    }
+    return count;
+}
+
+/// Names and numbers of the enumerators of Errc.
+std::map<std::string, std::string> run_time_numbers() {
+    const std::string text = read_text(source_dir / "include/strata/core/error.hpp");
+    const auto begin = text.find("enum class Errc");
+    const std::string body = text.substr(begin, text.find("};", begin) - begin);
+    const std::regex pattern{R"re(([a-z][a-z0-9_]*) = ([0-9]{4}))re"};
+    std::map<std::string, std::string> found;
+    for (std::sregex_iterator it{body.begin(), body.end(), pattern}, end; it != end; ++it) {
+        found.emplace((*it)[1].str(), "ST" + (*it)[2].str());
+    }
+    return found;
+}
+
+/// The lines between the two `//! [name]` marks of a file, without the marks.
+std::string region_of(const fs::path& file, const std::string& name) {
+    std::ifstream in{file};
+    std::string region;
+    bool inside = false;
+    for (std::string line; std::getline(in, line);) {
+        const auto text = line.find_first_not_of(' ');
+        if (text != std::string::npos && line.substr(text) == "//! [" + name + "]") {
+            if (inside) return region;
+            inside = true;
+        } else if (inside) {
+            region += line + "\n";
+        }
+    }
+    return "";
+}
+
+TEST(Docs, EverySnippetEqualsTheRegionItNames) {
+    const std::string mark = "<!-- snippet: ";
+    for (const auto& page : all_pages()) {
+        std::ifstream in{page};
+        for (std::string line; std::getline(in, line);) {
+            if (!line.starts_with(mark)) continue;
+            std::istringstream words{line.substr(mark.size())};
+            std::string file;
+            std::string name;
+            words >> file >> name;
+            std::getline(in, line);
+            EXPECT_EQ(line, "```cpp") << page << ": no cpp fence under the snippet mark of " << file;
+            std::string shown;
+            while (std::getline(in, line) && line != "```") shown += line + "\n";
+            const std::string region = region_of(source_dir / file, name);
+            EXPECT_FALSE(region.empty()) << page << " names " << file << " " << name << ", which has no such region";
+            EXPECT_EQ(region, shown) << page << ": snippet " << file << " " << name;
+        }
+    }
+}
+
+TEST(Docs, EveryErrorNumberHasAPageThatOpensWithIt) {
+    std::set<std::string> numbers;
+    for (const auto& [number, count] : compile_time_numbers()) numbers.insert(number);
+    for (const auto& [name, number] : run_time_numbers()) numbers.insert(number);
+    ASSERT_GE(numbers.size(), 7U);
+    std::string missing;
+    for (const auto& number : numbers) {
+        const std::string page = read_text(source_dir / "docs/errors" / (number + ".md"));
+        if (!page.starts_with("# " + number + ": ")) missing += number + " ";
+    }
+    EXPECT_EQ(missing, "") << "docs/errors/STnnnn.md is missing or does not open with '# STnnnn: '";
+}
+
+TEST(Docs, EveryErrorPageBelongsToANumberInUse) {
+    std::set<std::string> numbers;
+    for (const auto& [number, count] : compile_time_numbers()) numbers.insert(number);
+    for (const auto& [name, number] : run_time_numbers()) numbers.insert(number);
+    for (const auto& page : files_under(source_dir / "docs/errors", {".md"})) {
+        const std::string stem = page.stem().string();
+        if (!stem.starts_with("ST")) continue;
+        EXPECT_TRUE(numbers.contains(stem)) << page << " explains a number nobody prints";
+    }
+}
+
+TEST(Docs, EveryRunTimeNumberIsThrownSomewhere) {
+    std::string code;
+    for (const auto& folder : {"include", "examples", "tools"}) {
+        for (const auto& path : files_under(source_dir / folder, {".hpp", ".ipp", ".cpp"})) {
+            if (path.filename() != "error.hpp") code += read_text(path);
+        }
+    }
+    std::string unused;
+    for (const auto& [name, number] : run_time_numbers()) {
+        if (!std::regex_search(code, std::regex{"Errc::" + name + "\\b"})) unused += name + " ";
+    }
+    EXPECT_EQ(unused, "") << "numbers of Errc that nobody throws";
+}
+
+TEST(Docs, EveryCompileTimeSentenceStandsOnceAndOffersAFix) {
+    for (const auto& [number, count] : compile_time_numbers()) EXPECT_EQ(count, 1) << number;
+    for (const auto& path : files_under(source_dir / "include", {".hpp", ".ipp"})) {
+        const std::string text = read_text(path);
+        for (auto at = text.find("\"[ST"); at != std::string::npos; at = text.find("\"[ST", at + 1)) {
+            const std::string sentence = text.substr(at, text.find(");", at) - at);
+            EXPECT_NE(sentence.find("Fix: "), std::string::npos) << path << " offers no fix: " << sentence;
+        }
+    }
+}
+
+TEST(Docs, EveryCompileTimeSentenceHasACompileFailTest) {
+    const std::string tests = read_text(source_dir / "tests/CMakeLists.txt");
+    const auto tested = numbers_in(tests, std::regex{R"re(strata_compile_fail\(\w+ EXPECT (ST[0-9]{4}))re"});
+    for (const auto& [number, count] : compile_time_numbers()) {
+        EXPECT_TRUE(tested.contains(number)) << number << " has no strata_compile_fail in tests/CMakeLists.txt";
+    }
+}
+
+}  // namespace

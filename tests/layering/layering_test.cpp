@@ -1,0 +1,226 @@
+// tests/layering/layering_test.cpp - the rules of the house, read from the text of every file under include/strata/.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path source_dir{STRATA_SOURCE_DIR};
+
+/// Floor of every room. A room includes only rooms on lower floors, so rooms of one floor never meet.
+const std::map<std::string, int, std::less<>> floors{
+    {"core", 0},    {"policy", 1}, {"config", 2},     {"storage", 2}, {"comm", 2},  {"optim", 3},
+    {"offload", 3}, {"zero", 4},   {"data", 4},       {"checkpoint", 5}, {"models", 6}, {"train", 7},
+};
+
+struct SourceFile {
+    std::string room;  ///< empty for the umbrella header
+    fs::path path;     ///< relative to include/strata
+    std::vector<std::string> lines;
+};
+
+std::vector<std::string> read_lines(const fs::path& path) {
+    std::ifstream in{path};
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+const std::vector<SourceFile>& all_files() {
+    static const std::vector<SourceFile> files = [] {
+        std::vector<SourceFile> found;
+        const fs::path root = source_dir / "include" / "strata";
+        for (const auto& entry : fs::recursive_directory_iterator{root}) {
+            if (!entry.is_regular_file()) continue;
+            const fs::path relative = entry.path().lexically_relative(root);
+            const std::string room = relative.has_parent_path() ? relative.begin()->string() : "";
+            found.push_back({room, relative, read_lines(entry.path())});
+        }
+        std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+        return found;
+    }();
+    return files;
+}
+
+struct Include {
+    std::string where;   ///< "zero/engine.hpp:12"
+    std::string header;  ///< what stands between the brackets or quotes
+};
+
+std::vector<Include> includes_of(const SourceFile& file) {
+    std::vector<Include> found;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+        std::string_view line = file.lines[i];
+        const auto skip_blanks = [&line] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+        skip_blanks();
+        if (!line.starts_with('#')) continue;
+        line.remove_prefix(1);
+        skip_blanks();
+        if (!line.starts_with("include")) continue;
+        line.remove_prefix(std::string_view{"include"}.size());
+        skip_blanks();
+        const auto end = line.find_first_of(">\"", 1);
+        if (line.empty() || end == std::string_view::npos) continue;
+        found.push_back({file.path.string() + ":" + std::to_string(i + 1), std::string{line.substr(1, end - 1)}});
+    }
+    return found;
+}
+
+/// Expects that only files of `rooms` include a header for which `matches` is true.
+template <class Matches>
+void expect_only_in(const std::set<std::string>& rooms, Matches matches) {
+    for (const auto& file : all_files()) {
+        if (rooms.contains(file.room)) continue;
+        for (const auto& include : includes_of(file)) {
+            EXPECT_FALSE(matches(include.header)) << include.where << " includes <" << include.header << ">";
+        }
+    }
+}
+
+TEST(Layering, ReadsTheTree) {
+    ASSERT_GE(all_files().size(), 10U);
+    std::size_t includes = 0;
+    for (const auto& file : all_files()) includes += includes_of(file).size();
+    EXPECT_GE(includes, 30U);
+}
+
+TEST(Layering, EveryRoomHasAFloor) {
+    for (const auto& file : all_files()) {
+        if (file.path == "strata.hpp") continue;
+        EXPECT_TRUE(floors.contains(file.room)) << file.path << " is in no room of design.md";
+    }
+}
+
+TEST(Layering, ARoomIncludesOnlyItselfAndLowerFloors) {
+    for (const auto& file : all_files()) {
+        const auto own = floors.find(file.room);
+        if (own == floors.end()) continue;
+        for (const auto& include : includes_of(file)) {
+            const fs::path header{include.header};
+            if (*header.begin() != "strata") continue;
+            const std::string other = std::next(header.begin())->string();
+            const auto lower = floors.find(other);
+            ASSERT_NE(lower, floors.end()) << include.where << " includes <" << include.header << "> of no room";
+            EXPECT_TRUE(other == file.room || lower->second < own->second)
+                << include.where << ": " << file.room << " (floor " << own->second << ") includes " << other
+                << " (floor " << lower->second << ")";
+        }
+    }
+}
+
+TEST(Layering, OwnHeadersAreIncludedWithBracketsAndTheirFullPath) {
+    for (const auto& file : all_files()) {
+        for (const auto& line : file.lines) EXPECT_FALSE(line.starts_with("#include \"")) << file.path << ": " << line;
+        for (const auto& include : includes_of(file)) {
+            if (!include.header.starts_with("strata/")) continue;
+            EXPECT_TRUE(fs::exists(source_dir / "include" / include.header))
+                << include.where << " includes <" << include.header << ">, which does not exist";
+        }
+    }
+}
+
+TEST(Layering, OnlyCommSeesMpi) {
+    expect_only_in({"comm"}, [](std::string_view header) { return header == "mpi.h"; });
+}
+
+TEST(Layering, OnlyDataSeesTbb) {
+    expect_only_in({"data"}, [](std::string_view header) {
+        return header.starts_with("oneapi/tbb") || header.starts_with("tbb/") || header == "execution";
+    });
+}
+
+TEST(Layering, OnlyModelsSeesAllOfTorch) {
+    const auto is_heavy = [](std::string_view header) {
+        return header == "torch/torch.h" || header == "torch/all.h" || header == "torch/types.h" ||
+               header == "torch/script.h" || header.starts_with("torch/nn") || header.starts_with("torch/optim") ||
+               header == "ATen/ATen.h" || header == "ATen/Functions.h";
+    };
+    expect_only_in({"models"}, is_heavy);
+}
+
+TEST(Layering, OnlyBodiesOfZeroSeeAutogradInternals) {
+    for (const auto& file : all_files()) {
+        const bool may = file.room == "models" || (file.room == "zero" && file.path.extension() == ".ipp");
+        if (may) continue;
+        for (const auto& include : includes_of(file)) {
+            EXPECT_FALSE(include.header.starts_with("torch/csrc")) << include.where << " includes " << include.header;
+        }
+    }
+}
+
+TEST(Layering, TheLowFloorsSeeNoTensor) {
+    for (const auto& file : all_files()) {
+        const auto floor = floors.find(file.room);
+        if (floor == floors.end() || floor->second > 2) continue;
+        for (const auto& include : includes_of(file)) {
+            const bool tensor = include.header.starts_with("torch/") || include.header.starts_with("ATen/") ||
+                                include.header.starts_with("c10/");
+            EXPECT_FALSE(tensor) << include.where << " includes <" << include.header << ">";
+        }
+    }
+}
+
+TEST(Layering, EveryFileOpensWithItsNameAndOneSentence) {
+    for (const auto& file : all_files()) {
+        ASSERT_GE(file.lines.size(), 2U) << file.path;
+        const bool included_often = file.path.extension() == ".inc";  // text for a body, without a guard
+        if (!included_often) {
+            EXPECT_EQ(file.lines[0], "#pragma once") << file.path;
+        }
+        const std::string& line = file.lines[included_often ? 0 : 1];
+        const std::string opening = "// strata/" + file.path.string() + " - ";
+        EXPECT_TRUE(line.starts_with(opening)) << file.path << ": does not open with '" << opening << "...'";
+        EXPECT_TRUE(line.size() > opening.size() + 10) << file.path << ": the sentence says nothing";
+    }
+}
+
+TEST(Layering, NoFileIsLongerThanSixHundredLines) {
+    for (const auto& file : all_files()) EXPECT_LE(file.lines.size(), 600U) << file.path;
+}
+
+TEST(Layering, EveryBodyBelongsToAHeaderThatIncludesIt) {
+    std::set<std::string> included;
+    for (const auto& file : all_files()) {
+        for (const auto& include : includes_of(file)) included.insert(include.header);
+    }
+    for (const auto& file : all_files()) {
+        if (file.path.extension() != ".ipp") continue;
+        EXPECT_TRUE(included.contains("strata/" + file.path.string())) << "no header includes " << file.path;
+    }
+}
+
+TEST(Layering, EveryHeaderIsListedInRoomsCmake) {
+    std::string text;
+    for (const auto& line : read_lines(source_dir / "cmake" / "rooms.cmake")) text += line + "\n";
+    std::replace_if(text.begin(), text.end(), [](char c) { return c == '(' || c == ')'; }, ' ');
+
+    std::map<std::string, std::set<std::string>> listed;
+    std::istringstream words{text};
+    std::string room;
+    for (std::string word; words >> word;) {
+        if (word == "strata_room") words >> room;
+        else if (word.ends_with(".hpp")) listed[room].insert(word);
+    }
+
+    std::string missing;
+    for (const auto& file : all_files()) {
+        if (file.path.extension() != ".hpp" || file.room.empty()) continue;
+        if (file.path == "comm/mpi_comm.hpp") continue;  // named before its stanza, under STRATA_WITH_MPI
+        const std::string within_room = file.path.lexically_relative(file.room).string();
+        if (!listed[file.room].contains(within_room)) missing += file.path.string() + "\n";
+    }
+    EXPECT_EQ(missing, "") << "headers that are neither installed nor verified, because no room lists them";
+}
+
+}  // namespace

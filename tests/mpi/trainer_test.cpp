@@ -1,0 +1,249 @@
+// Whole runs on every number of ranks: what repeats bit by bit, what resumes, and what stops cleanly.
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <strata/strata.hpp>
+
+namespace {
+
+using namespace strata;
+namespace fs = std::filesystem;
+
+struct Pair {
+    torch::Tensor x, y;
+};
+
+/// Two units and parameters outside of them, 1,135 elements: no number of ranks above one divides that. Has dropout
+/// and a buffer.
+struct Net : torch::nn::Module {
+    using Batch = Pair;
+    struct Block : torch::nn::Module {
+        torch::nn::Linear linear;
+        explicit Block(int width) : linear{width, width} { register_module("linear", linear); }
+        torch::Tensor forward(const torch::Tensor& x) { return torch::tanh(linear(x)); }
+    };
+    torch::nn::Linear in{3, 21}, out{21, 1};
+    std::shared_ptr<Unit<Block>> first = std::make_shared<Unit<Block>>(21), second = std::make_shared<Unit<Block>>(21);
+    torch::Tensor calls = torch::zeros({1}, torch::kLong);
+    Net() {
+        register_module("in", in);
+        register_module("first", first);
+        register_module("second", second);
+        register_module("out", out);
+        register_buffer("calls", calls);
+    }
+    torch::Tensor loss(const Batch& batch) {
+        calls += 1;
+        const auto dtype = in->weight.scalar_type();
+        auto h = first->forward(torch::tanh(in(batch.x.to(dtype))));
+        h = torch::dropout(h, 0.1, is_training());
+        return torch::mse_loss(out(second->forward(h)).to(torch::kFloat), batch.y);
+    }
+};
+
+Pair some_pairs(std::int64_t) {  // depends on the generator, which the trainer seeds by step and rank
+    const auto x = torch::rand({8, 3});
+    return {x, (x * x).sum(1, true).sin()};
+}
+
+/// An output directory that all ranks agree on and rank 0 removes.
+struct Trainer : testing::Test {
+    comm::DefaultComm comm;
+    fs::path root;
+
+    void SetUp() override {
+        std::string name = (fs::path{testing::TempDir()} / ("strata_trainer_" + std::to_string(::getpid()))).string();
+        root = comm.all_gather_varied(name).front();
+        if (comm.rank() == 0) fs::remove_all(root);
+        comm.barrier();
+    }
+    void TearDown() override {
+        comm.barrier();
+        if (comm.rank() == 0) fs::remove_all(root);
+    }
+
+    /// The losses of all steps in metrics.jsonl after a run of this composition.
+    template <class... Policies>
+    std::vector<double> losses(const std::string& name, std::int64_t steps, int accumulation = 1, bool fresh = false) {
+        run<Policies...>(name, steps, accumulation, fresh);
+        std::vector<double> found;
+        for (const auto& m : train::read_metrics(root / name / "metrics.jsonl")) found.push_back(m.loss);
+        return found;
+    }
+
+    template <class... Policies>
+    FitResult run(const std::string& name, std::int64_t steps, int accumulation = 1, bool fresh = false,
+                  const std::function<void(const train::StepMetrics&)>& each_step = {}) {
+        std::vector<std::string> words{"test", "--output", (root / name).string()};
+        if (fresh) words.emplace_back("--fresh");
+        std::vector<char*> argv;
+        for (auto& word : words) argv.push_back(word.data());
+        testing::internal::CaptureStdout();
+        FitResult result;
+        try {
+            Session session{comm, static_cast<int>(argv.size()), argv.data()};
+            torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // ranks start apart: rank 0 decides
+            strata::Trainer<Net, Policies...> trainer{
+                session, Net{},
+                {.max_steps = steps, .schedule = {.lr = 1e-2}, .gradient_accumulation_steps = accumulation, .max_grad_norm = 0.5}};
+            if (each_step) trainer.every(1, each_step);
+            result = trainer.fit(FunctionSource{some_pairs, 10, 8});
+            calls = trainer.model().calls.template item<std::int64_t>();
+        } catch (...) {
+            testing::internal::GetCapturedStdout();
+            throw;
+        }
+        said = testing::internal::GetCapturedStdout();
+        return result;
+    }
+
+    Errc refusal(const std::function<void()>& work) {
+        try {
+            work();
+        } catch (const Error& error) {
+            return error.code();
+        }
+        return Errc{};
+    }
+
+    std::string said;
+    std::int64_t calls = 0;
+};
+
+TEST_F(Trainer, ARepeatedRunGivesTheSameLossesBitByBit) {
+    const auto once = losses<ZeroStage<2>, OffloadTarget<Cpu>, Precision<Bf16>>("a", 12);
+    const auto again = losses<ZeroStage<2>, OffloadTarget<Cpu>, Precision<Bf16>>("b", 12);
+    ASSERT_EQ(once.size(), 12U);
+    EXPECT_EQ(once, again);
+    EXPECT_NE(once.front(), once.back());
+}
+
+TEST_F(Trainer, StagesZeroOneAndTwoGiveTheSameLossesBitByBit) {
+    for (const int accumulation : {1, 2}) {
+        const std::string tag = std::to_string(accumulation);
+        const auto stage0 = losses<ZeroStage<0>>("s0_" + tag, 12, accumulation);
+        ASSERT_EQ(stage0.size(), 12U);
+        EXPECT_EQ(stage0, losses<ZeroStage<1>>("s1_" + tag, 12, accumulation));
+        EXPECT_EQ(stage0, (losses<ZeroStage<2>, OffloadTarget<Cpu>>("s2_" + tag, 12, accumulation)));
+        EXPECT_EQ((losses<ZeroStage<0>, Optimizer<Lion>>("l0_" + tag, 12, accumulation)),
+                  (losses<ZeroStage<2>, Optimizer<Lion>>("l2_" + tag, 12, accumulation)));
+    }
+}
+
+TEST_F(Trainer, AResumedRunGoesOnAsIfItHadNotStopped) {
+    const auto whole = losses<ZeroStage<2>, Precision<Bf16>>("whole", 15);
+    losses<ZeroStage<2>, Precision<Bf16>>("parts", 6);
+    const auto parts = losses<ZeroStage<2>, Precision<Bf16>>("parts", 15);
+    EXPECT_EQ(whole, parts);
+    EXPECT_EQ(calls, 15) << "buffers come back with the checkpoint";
+    if (comm.rank() == 0) EXPECT_NE(said.find("resuming from"), std::string::npos) << said;
+}
+
+TEST_F(Trainer, ACheckpointOfOneStageResumesAtAnother) {
+    const auto whole = losses<ZeroStage<1>>("whole", 10);
+    losses<ZeroStage<2>>("mixed", 4);
+    losses<ZeroStage<0>>("mixed", 7);
+    EXPECT_EQ(whole, losses<ZeroStage<1>>("mixed", 10));
+}
+
+TEST_F(Trainer, FreshStartsOver) {
+    const auto first = losses<ZeroStage<1>>("run", 5);
+    const auto second = losses<ZeroStage<1>>("run", 5, 1, true);
+    EXPECT_EQ(first, second);
+    EXPECT_EQ(said.find("resuming"), std::string::npos);
+}
+
+TEST_F(Trainer, AStopSignalOnOneRankSavesOnAllAndTheRestFollowsLater) {
+    const auto whole = losses<ZeroStage<2>>("whole", 10);
+    const int last_rank = comm.world() - 1;
+    const FitResult stopped = run<ZeroStage<2>>("stopped", 10, 1, false, [&](const train::StepMetrics& m) {
+        if (m.step == 4 && comm.rank() == last_rank) std::raise(SIGTERM);
+    });
+    EXPECT_TRUE(stopped.interrupted);
+    EXPECT_EQ(stopped.step, 5);
+    EXPECT_TRUE(fs::exists(root / "stopped/checkpoints/step_00000005/manifest.json"));
+    EXPECT_EQ(whole, losses<ZeroStage<2>>("stopped", 10));
+}
+
+TEST_F(Trainer, ADamagedCheckpointIsRefusedOnAllRanks) {
+    run<ZeroStage<1>>("run", 3);
+    if (comm.rank() == 0) {
+        std::fstream file{root / "run/checkpoints/step_00000003/model.safetensors", std::ios::in | std::ios::out | std::ios::binary};
+        file.seekp(-5, std::ios::end);
+        file.put('\x55');
+    }
+    comm.barrier();
+    EXPECT_EQ(refusal([&] { run<ZeroStage<1>>("run", 6); }), Errc::corrupt_checkpoint);
+}
+
+TEST_F(Trainer, AMissingStateFileIsRefusedOnAllRanks) {
+    run<ZeroStage<1>>("run", 3);
+    if (comm.rank() == 0)
+        for (const auto& entry : fs::directory_iterator{root / "run/checkpoints/step_00000003"})
+            if (entry.path().filename().string().starts_with("state_00000")) fs::remove(entry.path());
+    comm.barrier();
+    EXPECT_EQ(refusal([&] { run<ZeroStage<1>>("run", 6); }), Errc::corrupt_checkpoint);
+}
+
+TEST_F(Trainer, TheStateOfAnotherUpdateRuleIsRefused) {
+    run<Optimizer<AdamW>>("run", 3);
+    EXPECT_EQ(refusal([&] { run<Optimizer<Lion>>("run", 6); }), Errc::checkpoint_mismatch);
+}
+
+TEST_F(Trainer, AnUnfinishedCheckpointIsNeverResumedAndGoesAway) {
+    run<ZeroStage<1>>("run", 3);
+    if (comm.rank() == 0) {
+        fs::create_directories(root / "run/checkpoints/.step_00000009.partial");
+        std::ofstream{root / "run/checkpoints/.step_00000009.partial/manifest.json"} << "{";
+    }
+    comm.barrier();
+    EXPECT_EQ(run<ZeroStage<1>>("run", 5).step, 5);
+    EXPECT_FALSE(fs::exists(root / "run/checkpoints/.step_00000009.partial"));
+}
+
+TEST_F(Trainer, ARunThatIsDoneSaysSoAndChangesNothing) {
+    const auto before = losses<ZeroStage<1>>("run", 4);
+    EXPECT_EQ(run<ZeroStage<1>>("run", 4).step, 4);
+    if (comm.rank() == 0) EXPECT_NE(said.find("already done"), std::string::npos) << said;
+    EXPECT_EQ(before, losses<ZeroStage<1>>("run", 4));
+}
+
+TEST_F(Trainer, TwoRunsCannotShareAnOutputDirectory) {
+    Session* held = nullptr;
+    std::vector<std::string> words{"test", "--output", (root / "run").string()};
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    Session first{comm, 3, argv.data()};
+    held = &first;
+    held->output();
+    EXPECT_EQ(refusal([&] { run<ZeroStage<1>>("run", 2); }), Errc::output_in_use);
+}
+
+TEST_F(Trainer, ANonFiniteLossNamesItsStepOnAllRanks) {
+    const auto broken = [&] {
+        std::vector<std::string> words{"test", "--output", (root / "run").string()};
+        std::vector<char*> argv;
+        for (auto& word : words) argv.push_back(word.data());
+        Session session{comm, 3, argv.data()};
+        strata::Trainer<Net, ZeroStage<2>> trainer{session, Net{}, {.max_steps = 3, .schedule = {.lr = 1e-2}}};
+        const int rank = comm.rank();
+        trainer.fit(FunctionSource{[rank](std::int64_t i) {
+                                       Pair pair = some_pairs(i);
+                                       if (i == 1 && rank == 0) pair.y.fill_(NAN);
+                                       return pair;
+                                   },
+                                   10, 8});
+    };
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(refusal(broken), Errc::non_finite);
+    testing::internal::GetCapturedStdout();
+}
+
+}  // namespace

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <strata/config/trainer_config.hpp>
+
+#include "temporary_json.hpp"
+
+namespace {
+
+using namespace strata::config;
+using strata::Errc;
+using strata_test::TemporaryJson;
+using strata_test::thrown_by;
+
+TrainerConfig load(const char* json) { return load_trainer_config(TemporaryJson{json}.path()); }
+strata_test::Thrown refused(const char* json) {
+    return thrown_by([&] { (void)load(json); });
+}
+
+TEST(TrainerConfig, AnEmptyFileTrainsOneEpochWithTheDefaults) {
+    const TrainerConfig config = load("{}");
+    EXPECT_EQ(config.num_train_epochs, 1);
+    EXPECT_EQ(config.max_train_steps, 0);
+    EXPECT_EQ(config.train_batch_size, 4);
+    EXPECT_FALSE(config.optimizer_beta1.has_value());
+}
+
+TEST(TrainerConfig, ReadsKeysWithAndWithoutDashes) {
+    const TrainerConfig config = load(R"({"--max_train_steps": 100, "learning_rate": "3e-4", "lr_scheduler": "cosine",
+        "adam_beta1": 0.9, "adam_beta2": 0.95, "validation_prompts": ["a red star", "a blue car"], "num_train_epochs": 0})");
+    EXPECT_EQ(config.max_train_steps, 100);
+    EXPECT_EQ(config.num_train_epochs, 0);
+    EXPECT_EQ(config.learning_rate, 3e-4);
+    EXPECT_EQ(config.lr_scheduler, LrScheduler::cosine);
+    EXPECT_EQ(config.optimizer_beta2, 0.95);
+    EXPECT_EQ(config.validation_prompts.size(), 2U);
+}
+
+TEST(TrainerConfig, ContradictionsAreRefused) {
+    for (const char* json : {R"({"max_train_steps": 10, "num_train_epochs": 1})", R"({"train_batch_size": 0})",
+                             R"({"gradient_accumulation_steps": 0})", R"({"train_batch_size": 2.5})", R"({"seed": -1})",
+                             R"({"adam_beta1": 0.9})", R"({"adam_beta1": 0.9, "optimizer_beta1": 0.9, "adam_beta2": 0.9})",
+                             R"({"learning_rate": 1e-4, "lr_end": 1e-3})", R"({"learning_rate": -1})",
+                             R"({"aspect_bucket_alignment": 48})", R"({"max_train_steps": 5, "lr_warmup_steps": 6})",
+                             R"({"seed": 1, "--seed": 1})", R"({"caption_dropout_probability": 1.5})", "[]"})
+        EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
+}
+
+TEST(TrainerConfig, TypingErrorsAndForeignKeysAreToldApart) {
+    const auto typo = refused(R"({"--learing_rate": 1})");
+    EXPECT_EQ(typo.code, Errc::unknown_key);
+    EXPECT_TRUE(typo.says("did you mean 'learning_rate'")) << typo.message;
+    EXPECT_EQ(refused(R"({"optimizer": "adamw_bf16"})").code, Errc::unsupported_key);
+    EXPECT_TRUE(refused(R"({"optimizer": "adamw_bf16"})").says("Optimizer<AdamW>"));
+    EXPECT_EQ(refused(R"({"use_ema": true})").code, Errc::unsupported_key);
+    EXPECT_EQ(refused(R"({"lr_scheduler": "polynomial"})").code, Errc::unsupported_key);
+}
+
+}  // namespace

@@ -1,0 +1,418 @@
+// The engine on one rank against plain torch: same gradients, same updates, at every stage.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <strata/comm/self_comm.hpp>
+#include <strata/optim/adamw.hpp>
+#include <strata/optim/lion.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/zero/engine.hpp>
+#include <strata/zero/parameters.hpp>
+#include <strata/zero/unit.hpp>
+
+namespace {
+
+using strata::Bf16;
+using strata::Errc;
+using strata::Fp32;
+using strata::Optimizer;
+using strata::Precision;
+using strata::Setup;
+using strata::ZeroStage;
+using strata::comm::SelfComm;
+using strata::zero::parameters_of;
+
+struct Block : torch::nn::Module {
+    explicit Block(int width) : linear{register_module("linear", torch::nn::Linear(width, width))} {}
+    torch::Tensor forward(const torch::Tensor& x) { return x + torch::tanh(linear(x)); }
+    torch::nn::Linear linear;
+};
+
+/// Sizes that nothing divides, two units, and parameters before, between and after them.
+struct Model : torch::nn::Module {
+    Model() {
+        in = register_module("in", torch::nn::Linear(5, 7));
+        first = register_module("first", std::make_shared<strata::Unit<Block>>(7));
+        second = register_module("second", std::make_shared<strata::Unit<Block>>(7));
+        out = register_module("out", torch::nn::Linear(7, 3));
+        gain = register_parameter("gain", torch::ones({7}));
+    }
+    torch::Tensor loss(const torch::Tensor& x) {
+        const auto y = out(second->forward(first->forward(in(x.to(gain.dtype()))) * gain));
+        return (y.to(torch::kFloat) - x.sum(1, true).sin()).square().mean();
+    }
+    torch::nn::Linear in{nullptr}, out{nullptr};
+    std::shared_ptr<Block> first, second;
+    torch::Tensor gain;
+};
+
+std::shared_ptr<Model> make_model() {
+    torch::manual_seed(3);
+    return std::make_shared<Model>();
+}
+
+torch::Tensor batch(int step) {
+    torch::manual_seed(static_cast<std::uint64_t>(100 + step));
+    return torch::randn({8, 5});
+}
+
+double largest_difference(torch::nn::Module& a, torch::nn::Module& b) {
+    double largest = 0;
+    const auto other = b.named_parameters();
+    for (const auto& item : a.named_parameters()) {
+        const auto difference = item.value().to(torch::kFloat) - other[item.key()].to(torch::kFloat);
+        largest = std::max(largest, difference.abs().max().item<double>());
+    }
+    return largest;
+}
+
+template <class AnyEngine>
+std::vector<float> all_state(AnyEngine& engine) {
+    std::vector<float> values;
+    for (const auto& piece : engine.state()) values.insert(values.end(), piece.values.begin(), piece.values.end());
+    return values;
+}
+
+template <class Action>
+strata::Error error_of(Action&& action) {
+    try {
+        action();
+    } catch (const strata::Error& error) {
+        return error;
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {Errc::io_failed, "", ""};
+}
+
+template <class... Policies>
+using EngineOf = strata::zero::Engine<Setup<Policies...>, SelfComm>;
+
+template <class Stage>
+class Engine : public testing::Test {
+protected:
+    using AdamWEngine = EngineOf<Stage, Precision<Fp32>>;
+    SelfComm comm;
+};
+using Stages = testing::Types<ZeroStage<0>, ZeroStage<1>, ZeroStage<2>>;
+TYPED_TEST_SUITE(Engine, Stages);
+
+TYPED_TEST(Engine, MatchesTorchAdamWWithClipping) {
+    const auto ours = make_model();
+    const auto theirs = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*ours),
+                                             {.bucket_numel = 40, .max_grad_norm = 0.1, .update = {.weight_decay = 0.05}}};
+    torch::optim::AdamW adamw{theirs->parameters(), torch::optim::AdamWOptions(1e-3).weight_decay(0.05)};
+    for (int step = 0; step < 5; ++step) {
+        const auto loss = ours->loss(batch(step));
+        engine.backward(loss);
+        const auto result = engine.step(1e-3);
+
+        adamw.zero_grad();
+        const auto their_loss = theirs->loss(batch(step));
+        their_loss.backward();
+        const double norm = torch::nn::utils::clip_grad_norm_(theirs->parameters(), 0.1);
+        adamw.step();
+        EXPECT_NEAR(loss.template item<double>(), their_loss.template item<double>(), 1e-6);
+        EXPECT_NEAR(result.grad_norm, norm, 1e-6 * norm);
+        EXPECT_GT(result.grad_norm, 0.1) << "nothing was clipped";
+        EXPECT_EQ(result.step, step + 1);
+    }
+    EXPECT_LT(largest_difference(*ours, *theirs), 1e-6);
+    EXPECT_GT(largest_difference(*ours, *make_model()), 1e-3);
+}
+
+TYPED_TEST(Engine, LionTakesItsFirstStepsOfOneLearningRate) {
+    const auto model = make_model();
+    const auto before = make_model();
+    EngineOf<TypeParam, Precision<Fp32>, Optimizer<strata::Lion>> engine{this->comm, parameters_of(*model)};
+    engine.backward(model->loss(batch(0)));
+    engine.step(1e-3);
+    for (const auto& item : before->named_parameters()) {
+        const auto moved = (model->named_parameters()[item.key()] - item.value()).abs();
+        EXPECT_NEAR(moved.max().template item<double>(), 1e-3, 1e-6) << item.key();
+        EXPECT_NEAR(moved.min().template item<double>(), 1e-3, 1e-6) << item.key();
+    }
+}
+
+TYPED_TEST(Engine, MicroBatchesAddUpToTheMeanGradient) {
+    const auto whole = make_model();
+    const auto halves = make_model();
+    typename TestFixture::AdamWEngine one{this->comm, parameters_of(*whole)};
+    typename TestFixture::AdamWEngine two{this->comm, parameters_of(*halves), {.gradient_accumulation_steps = 2}};
+    for (int step = 0; step < 3; ++step) {
+        const auto x = batch(step);
+        one.backward(whole->loss(x));
+        two.backward(halves->loss(x.slice(0, 0, 4)));
+        two.backward(halves->loss(x.slice(0, 4, 8)));
+        const double norm = one.step(1e-3).grad_norm;
+        EXPECT_NEAR(two.step(1e-3).grad_norm, norm, 1e-5 * norm);
+    }
+    EXPECT_LT(largest_difference(*whole, *halves), 1e-5);
+}
+
+TYPED_TEST(Engine, AParameterTheLossDoesNotReachHasGradientZero) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {.update = {.weight_decay = 0.0}}};
+    const auto untouched = model->first->linear->weight.detach().clone();
+    const auto touched = model->in->weight.detach().clone();
+    for (int step = 0; step < 2; ++step) {
+        engine.backward(model->in(batch(step)).square().mean());  // only "in"
+        engine.step(1e-2);
+    }
+    EXPECT_TRUE(torch::equal(untouched, model->first->linear->weight));
+    EXPECT_FALSE(torch::equal(touched, model->in->weight));
+
+    engine.backward(model->loss(batch(2)));
+    engine.step(1e-2);
+    EXPECT_FALSE(torch::equal(untouched, model->first->linear->weight));
+}
+
+TYPED_TEST(Engine, ATiedTensorGetsTheSumOfItsGradientsOnce) {
+    struct Tied : torch::nn::Module {
+        Tied() {
+            torch::manual_seed(5);
+            in = register_module("in", torch::nn::Linear(4, 4));
+            out = register_parameter("out", in->weight);
+        }
+        torch::Tensor loss(const torch::Tensor& x) { return torch::matmul(torch::tanh(in(x)), out).square().mean(); }
+        torch::nn::Linear in{nullptr};
+        torch::Tensor out;
+    };
+    Tied ours;
+    Tied theirs;
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(ours)};
+    EXPECT_EQ(engine.numel(), 20);
+    torch::optim::AdamW adamw{{theirs.in->weight, theirs.in->bias}, torch::optim::AdamWOptions(1e-3)};
+    for (int step = 0; step < 3; ++step) {
+        const auto x = batch(step).slice(1, 0, 4);
+        engine.backward(ours.loss(x));
+        engine.step(1e-3);
+        adamw.zero_grad();
+        theirs.loss(x).backward();
+        adamw.step();
+    }
+    EXPECT_TRUE(ours.in->weight.is_same(ours.out));
+    EXPECT_LT((ours.out - theirs.out).abs().max().template item<double>(), 1e-6);
+}
+
+TYPED_TEST(Engine, LeavesFrozenParametersAloneAndOutOfItsLayout) {
+    const auto model = make_model();
+    model->in->weight.requires_grad_(false);
+    const auto frozen = model->in->weight.detach().clone();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model)};
+    engine.backward(model->loss(batch(0)));
+    engine.step(1e-2);
+    EXPECT_TRUE(torch::equal(frozen, model->in->weight));
+    EXPECT_EQ(engine.numel(), 7 + 56 + 56 + 24 + 7);
+    for (const auto& info : engine.layout()) EXPECT_NE(info.name, "in.weight");
+}
+
+TYPED_TEST(Engine, LayoutNamesEveryTrainedElementOnce) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {.bucket_numel = 40}};
+    std::int64_t at = 0;
+    for (const auto& info : engine.layout()) {
+        EXPECT_EQ(info.begin, at) << info.name;
+        at += model->named_parameters()[info.name].numel();
+        EXPECT_EQ(info.shape, model->named_parameters()[info.name].sizes().vec());
+    }
+    EXPECT_EQ(at, engine.numel());
+    for (const char* kind : {"weight", "exp_avg", "exp_avg_sq"}) {
+        std::vector<int> owners(static_cast<std::size_t>(at));
+        for (const auto& piece : engine.state()) {
+            if (piece.kind != kind) continue;
+            for (std::size_t i = 0; i < piece.values.size(); ++i) ++owners[static_cast<std::size_t>(piece.begin) + i];
+        }
+        EXPECT_EQ(std::count(owners.begin(), owners.end(), 1), at) << kind;
+    }
+}
+
+TYPED_TEST(Engine, ContinuesBitForBitFromRestoredState) {
+    const auto first = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*first), {.bucket_numel = 40}};
+    for (int step = 0; step < 3; ++step) {
+        engine.backward(first->loss(batch(step)));
+        engine.step(1e-2);
+    }
+    const auto saved = all_state(engine);
+    const auto steps = engine.step_count();
+
+    torch::manual_seed(999);
+    const auto second = std::make_shared<Model>();
+    typename TestFixture::AdamWEngine resumed{this->comm, parameters_of(*second), {.bucket_numel = 40}};
+    auto next = saved.begin();
+    for (const auto& piece : resumed.state()) {
+        std::copy_n(next, piece.values.size(), piece.values.begin());
+        next += static_cast<std::ptrdiff_t>(piece.values.size());
+    }
+    resumed.set_step_count(steps);
+    resumed.state_restored();
+    EXPECT_EQ(largest_difference(*first, *second), 0.0);
+    for (int step = 3; step < 6; ++step) {
+        engine.backward(first->loss(batch(step)));
+        resumed.backward(second->loss(batch(step)));
+        EXPECT_EQ(engine.step(1e-2).grad_norm, resumed.step(1e-2).grad_norm);
+    }
+    EXPECT_EQ(all_state(engine), all_state(resumed));
+}
+
+TYPED_TEST(Engine, ANonFiniteGradientNamesItsStepAndChangesNothing) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model)};
+    engine.backward(model->loss(batch(0)));
+    engine.step(1e-3);
+    const auto before = all_state(engine);
+    engine.backward(model->loss(batch(1)) * std::numeric_limits<float>::infinity());
+    const auto error = error_of([&] { engine.step(1e-3); });
+    EXPECT_EQ(error.code(), Errc::non_finite);
+    EXPECT_NE(std::string{error.what()}.find("step 2 "), std::string::npos) << error.what();
+    EXPECT_EQ(all_state(engine), before);
+
+    engine.backward(model->loss(batch(1)));  // a caller that skips the step can go on
+    EXPECT_EQ(engine.step(1e-3).step, 2);
+}
+
+TYPED_TEST(Engine, BackwardAndStepOutOfTurnAreRefused) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 2}};
+    EXPECT_EQ(error_of([&] { engine.step(1e-3); }).code(), Errc::wrong_call_order);
+    engine.backward(model->loss(batch(0)));
+    EXPECT_EQ(error_of([&] { engine.step(1e-3); }).code(), Errc::wrong_call_order);
+    engine.backward(model->loss(batch(0)));
+    EXPECT_EQ(error_of([&] { engine.backward(model->loss(batch(0))); }).code(), Errc::wrong_call_order);
+    EXPECT_EQ(engine.step(1e-3).step, 1);
+}
+
+TYPED_TEST(Engine, AGraphKeptAcrossAStepIsRefusedByAutograd) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {}};
+    const auto stale = model->loss(batch(0));
+    engine.backward(model->loss(batch(0)));
+    engine.step(1e-3);
+    EXPECT_THROW(engine.backward(stale), c10::Error);
+}
+
+TYPED_TEST(Engine, AModelConvertedBehindItsBackIsRefused) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model)};
+    model->to(torch::kDouble);
+    model->to(torch::kFloat);
+    const auto error = error_of([&] { engine.backward(model->loss(batch(0))); });
+    EXPECT_EQ(error.code(), Errc::bad_parameter);
+    EXPECT_NE(std::string{error.what()}.find("gain"), std::string::npos) << error.what();
+}
+
+TYPED_TEST(Engine, ASparseGradientIsRefusedByName) {
+    struct Lookup : torch::nn::Module {
+        Lookup() { table = register_module("table", torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 2).sparse(true))); }
+        torch::nn::Embedding table{nullptr};
+    };
+    Lookup model;
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(model)};
+    const auto error = error_of([&] { engine.backward(model.table(torch::tensor({1, 2})).sum()); });
+    EXPECT_EQ(error.code(), Errc::bad_parameter);
+    EXPECT_NE(std::string{error.what()}.find("table.weight"), std::string::npos) << error.what();
+}
+
+TYPED_TEST(Engine, LeavesAModelThatWorksWhenItIsGone) {
+    const auto model = make_model();
+    {
+        typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model)};
+        engine.backward(model->loss(batch(0)));
+        engine.step(1e-3);
+    }
+    model->loss(batch(1)).backward();
+    EXPECT_TRUE(model->gain.grad().defined());
+}
+
+TYPED_TEST(Engine, KeepsParametersRoundedFromAnFp32MasterCopy) {
+    const auto model = make_model();
+    EngineOf<TypeParam, Precision<Bf16>> engine{this->comm, parameters_of(*model), {.bucket_numel = 40}};
+    for (const auto& parameter : model->parameters()) EXPECT_EQ(parameter.scalar_type(), at::kBFloat16);
+    const double before = model->loss(batch(0)).template item<double>();
+    for (int step = 0; step < 40; ++step) {
+        engine.backward(model->loss(batch(0)));
+        engine.step(3e-3);
+    }
+    EXPECT_LT(model->loss(batch(0)).template item<double>(), 0.5 * before);
+
+    const auto infos = engine.layout();
+    bool finer_than_bf16 = false;
+    for (const auto& piece : engine.state()) {
+        if (piece.kind != "weight") continue;
+        for (const auto& info : infos) {
+            const auto parameter = model->named_parameters()[info.name].detach().reshape({-1});
+            for (std::int64_t i = 0; i < parameter.numel(); ++i) {
+                const std::int64_t at = info.begin + i - piece.begin;
+                if (at < 0 || at >= static_cast<std::int64_t>(piece.values.size())) continue;
+                const float master = piece.values[static_cast<std::size_t>(at)];
+                const float rounded = parameter[i].template item<float>();
+                EXPECT_EQ(rounded, strata::to_float(strata::to_bf16(master))) << info.name;
+                finer_than_bf16 = finer_than_bf16 || rounded != master;
+            }
+        }
+    }
+    EXPECT_TRUE(finer_than_bf16);
+}
+
+TYPED_TEST(Engine, RestoredMasterWeightsReachTheBf16Parameters) {
+    const auto model = make_model();
+    EngineOf<TypeParam, Precision<Bf16>> engine{this->comm, parameters_of(*model)};
+    for (const auto& piece : engine.state()) {
+        if (piece.kind == "weight") std::fill(piece.values.begin(), piece.values.end(), 1.004F);
+    }
+    engine.state_restored();
+    for (const auto& parameter : model->parameters()) EXPECT_TRUE((parameter == at::BFloat16{1.004F}).all().template item<bool>());
+}
+
+TYPED_TEST(Engine, Bf16GradientsOfMicroBatchesAddUpInFp32) {
+    // Two gradients, 1 and 2^-9 in turn: in bf16 the smaller one would vanish in the sum.
+    struct Scalar : torch::nn::Module {
+        Scalar() { w = register_parameter("w", torch::zeros({1})); }
+        torch::Tensor w;
+    };
+    Scalar model;
+    EngineOf<TypeParam, Precision<Bf16>> engine{this->comm, parameters_of(model), {.gradient_accumulation_steps = 2}};
+    engine.backward(model.w.sum() * 2.0);
+    engine.backward(model.w.sum() * std::ldexp(1.0, -8));
+    EXPECT_EQ(engine.step(0.0).grad_norm, 1.0 + std::ldexp(1.0, -9));
+}
+
+TYPED_TEST(Engine, ConvertsFrozenParametersWithTheOthers) {
+    const auto model = make_model();
+    model->in->weight.requires_grad_(false);
+    EngineOf<TypeParam, Precision<Bf16>> engine{this->comm, parameters_of(*model)};
+    EXPECT_EQ(model->in->weight.scalar_type(), at::kBFloat16);
+    engine.backward(model->loss(batch(0)));
+    EXPECT_GT(engine.step(1e-3).grad_norm, 0.0);
+}
+
+TYPED_TEST(Engine, ModelsThatCannotBeTrainedAreRefusedByName) {
+    const auto frozen = make_model();
+    for (auto& parameter : frozen->parameters()) parameter.requires_grad_(false);
+    using Refusing = typename TestFixture::AdamWEngine;
+    EXPECT_EQ(error_of([&] { Refusing{this->comm, parameters_of(*frozen)}; }).code(), Errc::no_parameters);
+
+    struct Odd : torch::nn::Module {
+        Odd() { w = register_parameter("odd", torch::ones({2}, torch::kComplexFloat)); }
+        torch::Tensor w;
+    };
+    Odd odd;
+    const auto error = error_of([&] { Refusing{this->comm, parameters_of(odd)}; });
+    EXPECT_EQ(error.code(), Errc::bad_parameter);
+    EXPECT_NE(std::string{error.what()}.find("odd"), std::string::npos);
+
+    const auto model = make_model();
+    const auto options = error_of([&] { Refusing{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 0}}; });
+    EXPECT_EQ(options.code(), Errc::bad_value);
+}
+
+}  // namespace
