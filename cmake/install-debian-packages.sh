@@ -1,7 +1,7 @@
 #!/bin/bash
 # cmake/install-debian-packages.sh KIND... - installs the packages of debian-packages.txt that are missing.
 #
-#   KIND  build, tests: the first words of the lines to take
+#   KIND  build, quickstart, tests: the first words of the lines to take
 # Asks apt only when something is missing, as root or through sudo.
 set -euo pipefail
 

@@ -60,21 +60,49 @@ strata_room(comm
 
 strata_room(optim
     NEEDS core policy
-    PACKAGES Torch OpenMP
-    LINKS torch OpenMP::OpenMP_CXX
-    HEADERS)
+    PACKAGES OpenMP
+    LINKS OpenMP::OpenMP_CXX
+    HEADERS
+        adamw.hpp
+        clip.hpp
+        lion.hpp
+        schedule.hpp
+        simd.hpp
+        update_kernel.hpp
+        update_rule.hpp)
 
 strata_room(zero
     NEEDS core policy comm optim
-    PACKAGES Torch OpenMP
-    LINKS torch OpenMP::OpenMP_CXX
-    HEADERS)
+    PACKAGES Torch
+    LINKS torch
+    HEADERS
+        detail/gradient_hooks.hpp
+        detail/preparation.hpp
+        engine.hpp
+        engine_options.hpp
+        layout.hpp
+        parameters.hpp
+        state_piece.hpp
+        unit.hpp)
 
 strata_room(data
     NEEDS core policy config storage comm
     PACKAGES Torch TBB PNG
     LINKS torch TBB::tbb PNG::PNG
-    HEADERS)
+    HEADERS
+        batch.hpp
+        bucket_table.hpp
+        buckets.hpp
+        byte_fields.hpp
+        discovery.hpp
+        encoders.hpp
+        image_text_source.hpp
+        pipeline.hpp
+        png.hpp
+        report.hpp
+        resample.hpp
+        sample_plan.hpp
+        tensor_cache.hpp)
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero

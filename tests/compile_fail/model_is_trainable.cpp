@@ -16,5 +16,6 @@ struct Model : torch::nn::Module {
 void use(Session& session) {
     Trainer<Model, ZeroStage<1>> trainer{session, Model{}, {.max_steps = 3}};
     trainer.every(1, [](const train::StepMetrics&) {});
+    trainer.report().title = std::to_string(trainer.model().parameters().size());
     trainer.fit(FunctionSource{[](std::int64_t) { return torch::ones({1}); }, 1, 1});
 }

@@ -20,8 +20,8 @@ const fs::path source_dir{STRATA_SOURCE_DIR};
 
 /// Floor of every room. A room includes only rooms on lower floors, so rooms of one floor never meet.
 const std::map<std::string, int, std::less<>> floors{
-    {"core", 0},    {"policy", 1}, {"config", 2},     {"storage", 2}, {"comm", 2},  {"optim", 3},
-    {"offload", 3}, {"zero", 4},   {"data", 4},       {"checkpoint", 5}, {"models", 6}, {"train", 7},
+    {"core", 0},    {"policy", 1}, {"config", 2}, {"storage", 2},    {"comm", 2},   {"optim", 3},
+    {"offload", 3}, {"zero", 4},   {"data", 4},   {"checkpoint", 5}, {"models", 6}, {"train", 7},
 };
 
 struct SourceFile {
@@ -203,14 +203,17 @@ TEST(Layering, EveryBodyBelongsToAHeaderThatIncludesIt) {
 TEST(Layering, EveryHeaderIsListedInRoomsCmake) {
     std::string text;
     for (const auto& line : read_lines(source_dir / "cmake" / "rooms.cmake")) text += line + "\n";
-    std::replace_if(text.begin(), text.end(), [](char c) { return c == '(' || c == ')'; }, ' ');
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '(' || c == ')'; }, ' ');
 
     std::map<std::string, std::set<std::string>> listed;
     std::istringstream words{text};
     std::string room;
     for (std::string word; words >> word;) {
-        if (word == "strata_room") words >> room;
-        else if (word.ends_with(".hpp")) listed[room].insert(word);
+        if (word == "strata_room")
+            words >> room;
+        else if (word.ends_with(".hpp"))
+            listed[room].insert(word);
     }
 
     std::string missing;

@@ -28,7 +28,8 @@ private:
     int rank_;
 };
 
-/// Ends the job when an exception leaves a test on one rank: the others may be waiting for that rank in the middle of it.
+/// Ends the job when an exception leaves a test on one rank: the others may be waiting for that rank in the middle of
+/// it.
 class AbortOnException final : public testing::EmptyTestEventListener {
     void OnTestPartResult(const testing::TestPartResult& result) override {
         if (result.fatally_failed() && result.file_name() == nullptr) MPI_Abort(MPI_COMM_WORLD, 1);

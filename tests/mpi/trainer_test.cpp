@@ -143,7 +143,9 @@ TEST_F(Trainer, AResumedRunGoesOnAsIfItHadNotStopped) {
     const auto parts = losses<ZeroStage<2>, Precision<Bf16>>("parts", 15);
     EXPECT_EQ(whole, parts);
     EXPECT_EQ(calls, 15) << "buffers come back with the checkpoint";
-    if (comm.rank() == 0) EXPECT_NE(said.find("resuming from"), std::string::npos) << said;
+    if (comm.rank() == 0) {
+        EXPECT_NE(said.find("resuming from"), std::string::npos) << said;
+    }
 }
 
 TEST_F(Trainer, ACheckpointOfOneStageResumesAtAnother) {
@@ -211,18 +213,18 @@ TEST_F(Trainer, AnUnfinishedCheckpointIsNeverResumedAndGoesAway) {
 TEST_F(Trainer, ARunThatIsDoneSaysSoAndChangesNothing) {
     const auto before = losses<ZeroStage<1>>("run", 4);
     EXPECT_EQ(run<ZeroStage<1>>("run", 4).step, 4);
-    if (comm.rank() == 0) EXPECT_NE(said.find("already done"), std::string::npos) << said;
+    if (comm.rank() == 0) {
+        EXPECT_NE(said.find("already done"), std::string::npos) << said;
+    }
     EXPECT_EQ(before, losses<ZeroStage<1>>("run", 4));
 }
 
 TEST_F(Trainer, TwoRunsCannotShareAnOutputDirectory) {
-    Session* held = nullptr;
     std::vector<std::string> words{"test", "--output", (root / "run").string()};
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     Session first{comm, 3, argv.data()};
-    held = &first;
-    held->output();
+    first.output();
     EXPECT_EQ(refusal([&] { run<ZeroStage<1>>("run", 2); }), Errc::output_in_use);
 }
 

@@ -66,7 +66,7 @@ struct UpdateLoop {
 ///
 ///   Rule            AdamW, Lion, ...; given by the caller
 ///   scalars         Rule::scalars(options, lr, step)
-///   gradient_scale  every gradient is multiplied by it first: clipping and the mean over ranks cost no pass of their own
+///   gradient_scale  every gradient is multiplied by it first: clipping and the mean over ranks cost no extra pass
 ///   gradient        N elements, fp32 or bf16; unchanged
 ///   weight          N fp32 elements: the parameters themselves, or their master copy
 ///   state           one run of N fp32 elements for each of Rule::state_names

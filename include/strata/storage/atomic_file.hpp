@@ -12,10 +12,16 @@
 
 namespace strata::storage {
 
+/// What a published file survives.
+enum class Durability : std::uint8_t {
+    power_loss,   ///< fsync of file and folder: milliseconds each; for what cannot be made again
+    process_end,  ///< left to the system: after a power loss the file may be torn; for caches whose readers check them
+};
+
 /// Writes a file beside its final place and moves it there when it is complete.
 ///
 /// The bytes go to a hidden file `.<name>.<random>.tmp` in the same folder; publish() makes them
-/// durable (fsync), renames and makes the name durable (fsync of the folder). An AtomicFile that is
+/// durable (fsync), renames and makes the name durable (fsync of the folder), unless Durability says otherwise. An AtomicFile that is
 /// destroyed unpublished removes its temporary file, so a failure leaves what was there before.
 /// Only a process that is killed can leave a `.tmp` file behind; nothing ever reads those.
 ///
@@ -24,7 +30,7 @@ namespace strata::storage {
 class AtomicFile {
 public:
     /// Creates missing parent folders and the temporary file.
-    explicit AtomicFile(std::filesystem::path path);
+    explicit AtomicFile(std::filesystem::path path, Durability durability = Durability::power_loss);
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
     ~AtomicFile();
@@ -35,12 +41,14 @@ public:
 private:
     std::filesystem::path path_;
     std::filesystem::path temporary_;
+    Durability durability_;
     int descriptor_ = -1;
     bool published_ = false;
 };
 
 /// AtomicFile for bytes that are at hand.
-void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                Durability durability = Durability::power_loss);
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 /// The whole file. Throws Errc::not_found or Errc::io_failed with the path.

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include <strata/storage/atomic_file.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata {
@@ -18,7 +19,7 @@ namespace strata {
 class Local {
 public:
     /// The directory need not exist before the first put().
-    explicit Local(std::filesystem::path root);
+    explicit Local(std::filesystem::path root, storage::Durability durability = storage::Durability::power_loss);
 
     [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
@@ -35,6 +36,7 @@ public:
 private:
     [[nodiscard]] std::filesystem::path path_of(std::string_view key) const;
     std::filesystem::path root_;
+    storage::Durability durability_;
 };
 static_assert(storage::ObjectStore<Local>);
 

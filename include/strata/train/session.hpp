@@ -50,6 +50,7 @@ private:
     std::optional<std::filesystem::path> output_flag_;
     std::filesystem::path output_;
     bool fresh_ = false;
+    bool created_output_ = false;
     int lock_file_ = -1;
 };
 

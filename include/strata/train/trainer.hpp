@@ -19,6 +19,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/rule.hpp>
+#include <strata/optim/adamw.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/metrics.hpp>
@@ -252,26 +253,27 @@ private:
 
 /// What a broken composition becomes: it prints its one sentence, then accepts any use, so that nothing else
 /// is printed.
-template <class BrokenRule>
+template <class BrokenRule, class Model>
 class RejectedTrainer : BrokenRule::Report {
 public:
     using setup = Setup<>;
     using Options = TrainOptions<AdamW>;
     template <class... A>
     explicit RejectedTrainer(A&&...) {}
+    /// So that options in braces, whose type no template can deduce, are accepted too.
+    template <class GivenModel>
+    RejectedTrainer(Session&, GivenModel&&, const Options&) {}
     template <class... A>
     FitResult fit(A&&...) { return {}; }
     template <class... A>
     void every(A&&...) {}
-    train::ReportContent& report() { return report_; }
-
-private:
-    train::ReportContent report_;
+    Model& model();
+    train::ReportContent& report();
 };
 
 template <class Broken, class Model, class... Policies>
 struct TrainerOrRejected {
-    using type = RejectedTrainer<Broken>;
+    using type = RejectedTrainer<Broken, Model>;
 };
 template <class Model, class... Policies>
 struct TrainerOrRejected<rule::None, Model, Policies...> {

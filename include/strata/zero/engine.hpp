@@ -67,8 +67,8 @@ public:
     using Options = EngineOptions<Rule>;
     static constexpr int stage = Setup::sharding::stage;
 
-    /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision. Frozen
-    /// ones get both too, and are otherwise left alone. Collective.
+    /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision.
+    /// Frozen ones get both too, and are otherwise left alone. Collective.
     ///
     /// Throws no_parameters, bad_parameter, bad_value, and rank_mismatch when ranks have different models or options.
     Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {});
@@ -83,7 +83,8 @@ public:
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.
     ///
-    /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. wrong_call_order.
+    /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. Also
+    /// wrong_call_order.
     StepResult step(double lr);
 
     /// This rank's share of the weights in fp32 and of the update rule's states, between two steps. Stage 0, which has
@@ -93,10 +94,13 @@ public:
     /// Makes what was written into the pieces of state() take effect on all ranks. Collective.
     void state_restored();
 
-    [[nodiscard]] std::int64_t step_count() const noexcept { return step_count_; }  ///< optimizer steps done
-    void set_step_count(std::int64_t steps) noexcept { step_count_ = steps; }       ///< on restoring; AdamW depends on it
-    [[nodiscard]] const std::vector<ParameterInfo>& layout() const noexcept { return layout_; }  ///< trained ones, in order
-    [[nodiscard]] std::int64_t numel() const noexcept { return numel_; }            ///< trained elements
+    /// Optimizer steps done. A restored run sets it: AdamW's bias correction depends on it.
+    [[nodiscard]] std::int64_t step_count() const noexcept { return step_count_; }
+    void set_step_count(std::int64_t steps) noexcept { step_count_ = steps; }
+
+    /// Trained parameters in order, and their elements in all.
+    [[nodiscard]] const std::vector<ParameterInfo>& layout() const noexcept { return layout_; }
+    [[nodiscard]] std::int64_t numel() const noexcept { return numel_; }
 
 private:
     static constexpr bool replicated = stage == 0;
@@ -205,7 +209,8 @@ void Engine<Setup, Comm>::take_bucket(const Bucket& bucket, const std::vector<Pa
 
     const at::ScalarType gradient_type = accumulates() ? at::kFloat : dtype;
     if constexpr (stage < 2) b.gradient_B = at::zeros({padded}, dtype);
-    b.gradient_S = stage < 2 && !accumulates() ? own_share(b.gradient_B) : at::zeros({padded / comm_.world()}, gradient_type);
+    b.gradient_S =
+        stage < 2 && !accumulates() ? own_share(b.gradient_B) : at::zeros({padded / comm_.world()}, gradient_type);
 
     for (std::size_t i = first; i < first + bucket.parameter_count; ++i) {
         at::Tensor tensor = trained[i].tensor;
@@ -221,10 +226,10 @@ template <class Setup, comm::Communicator Comm>
 void Engine<Setup, Comm>::check_parameters_stayed() const {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const TrainedParameter& p = parameters_[i];
-        const at::Tensor& weight_B = buckets_[p.bucket].weight_B;
-        if (p.tensor.data_ptr() != static_cast<std::byte*>(weight_B.data_ptr()) + static_cast<std::size_t>(p.offset) * sizeof(Element)) {
-            throw Error{Errc::bad_parameter, "the parameter " + layout_[i].name + " was converted or moved after the engine had taken it",
-                        "call model->to(...) and load weights by assignment before the trainer is made"};
+        if (p.tensor.data_ptr() != detail::elements<Element>(buckets_[p.bucket].weight_B).data() + p.offset) {
+            throw Error{Errc::bad_parameter,
+                        "the parameter " + layout_[i].name + " was converted or moved after the engine had taken it",
+                        "call model->to(...) before the trainer is made"};
         }
     }
 }
@@ -232,7 +237,8 @@ void Engine<Setup, Comm>::check_parameters_stayed() const {
 template <class Setup, comm::Communicator Comm>
 void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
     if (micro_batch_ == options_.gradient_accumulation_steps) {
-        throw Error{Errc::wrong_call_order, "backward() was called " + std::to_string(micro_batch_ + 1) + " times without step()",
+        throw Error{Errc::wrong_call_order,
+                    "backward() was called " + std::to_string(micro_batch_ + 1) + " times without step()",
                     "call step() after every gradient_accumulation_steps = " +
                         std::to_string(options_.gradient_accumulation_steps) + " backward passes"};
     }
@@ -261,7 +267,8 @@ void Engine<Setup, Comm>::gradient_arrived(std::size_t index) {
                     "make its layer with sparse = false"};
     }
     if (parameter.bucket >= unreduced_) {
-        throw Error{Errc::bad_parameter, "the parameter " + layout_[index].name + " got a second gradient in one backward pass",
+        throw Error{Errc::bad_parameter,
+                    "the parameter " + layout_[index].name + " got a second gradient in one backward pass",
                     "use it in one recomputed block only, or use ZeroStage<1>"};
     }
     if (!bucket.gradient_B.defined()) bucket.gradient_B = at::empty({bucket.weight_B.numel()}, dtype);
@@ -328,7 +335,8 @@ double Engine<Setup, Comm>::gradient_norm() {
 template <class Setup, comm::Communicator Comm>
 StepResult Engine<Setup, Comm>::step(double lr) {
     if (micro_batch_ != options_.gradient_accumulation_steps) {
-        throw Error{Errc::wrong_call_order, "step() was called after " + std::to_string(micro_batch_) + " backward passes instead of " +
+        throw Error{Errc::wrong_call_order,
+                    "step() was called after " + std::to_string(micro_batch_) + " backward passes instead of " +
                         std::to_string(options_.gradient_accumulation_steps),
                     "call backward() gradient_accumulation_steps times before each step()"};
     }
@@ -336,8 +344,9 @@ StepResult Engine<Setup, Comm>::step(double lr) {
     const at::NoGradGuard no_grad;
     const double norm = gradient_norm();
     if (!std::isfinite(norm)) {
-        throw Error{Errc::non_finite, "the gradient norm of step " + std::to_string(step_count_ + 1) + " is not finite",
-                    "lower the learning rate, clip with max_grad_norm, or look for broken samples in this step's batches"};
+        throw Error{
+            Errc::non_finite, "the gradient norm of step " + std::to_string(step_count_ + 1) + " is not finite",
+            "lower the learning rate, clip with max_grad_norm, or look for broken samples in this step's batches"};
     }
     const auto scale = static_cast<float>(optim::clip_coefficient(norm, options_.max_grad_norm) / comm_.world());
     const auto scalars = Rule::scalars(options_.update, lr, step_count_ + 1);
@@ -361,8 +370,8 @@ void Engine<Setup, Comm>::update_bucket(BucketState& b, const typename Rule::Sca
     for (std::size_t k = 0; k < states; ++k) state[k] = detail::elements<float>(b.state[k]);
     std::span<bf16> copy;
     if constexpr (has_master) copy = detail::elements<bf16>(weight);
-    optim::update<Rule, Gradient>(scalars, scale, detail::elements<Gradient>(gradient), detail::elements<float>(b.master),
-                                  state, copy);
+    optim::update<Rule, Gradient>(scalars, scale, detail::elements<Gradient>(gradient),
+                                  detail::elements<float>(b.master), state, copy);
     if constexpr (!replicated) comm_.all_gather(detail::bytes_of(weight), detail::bytes_of(b.weight_B));
 }
 
@@ -373,7 +382,8 @@ std::vector<StatePiece> Engine<Setup, Comm>::state() {
         const ElementRun run = b.bucket.share_of(comm_.rank(), comm_.world());
         const at::Tensor share_S = replicated ? own_share(tensor) : tensor;
         if (run.numel == 0) return;
-        pieces.push_back({kind, run.begin, detail::elements<float>(share_S).first(static_cast<std::size_t>(run.numel))});
+        pieces.push_back(
+            {kind, run.begin, detail::elements<float>(share_S).first(static_cast<std::size_t>(run.numel))});
     };
     for (const BucketState& b : buckets_) add("weight", b, b.master);
     for (std::size_t k = 0; k < states; ++k) {

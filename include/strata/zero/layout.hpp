@@ -58,7 +58,8 @@ constexpr std::vector<Bucket> make_buckets(const std::vector<ParameterExtent>& p
         const auto [numel, unit] = parameters[i];
         const bool continues = !buckets.empty() && buckets.back().unit == unit &&
                                (unit >= 0 || buckets.back().numel + numel <= bucket_numel);
-        if (!continues) buckets.push_back({.begin = at, .numel = 0, .first_parameter = i, .parameter_count = 0, .unit = unit});
+        if (!continues)
+            buckets.push_back({.begin = at, .numel = 0, .first_parameter = i, .parameter_count = 0, .unit = unit});
         buckets.back().numel += numel;
         ++buckets.back().parameter_count;
         at += numel;

@@ -22,9 +22,9 @@ protected:
 ///
 ///   blocks.push_back(register_module("block0", std::make_shared<Unit<Block>>(width)));
 ///
-/// Names in the state dict do not change. Take what repeats in a model, a transformer block say: a unit is one message, so
-/// it should hold some MB. Parameters outside of units are cut into buckets by size. A unit inside a unit is
-/// part of the outer one. Under stages 0 to 2 forward() is Block's, without anything in between.
+/// Names in the state dict do not change. Take what repeats in a model, a transformer block say: a unit is one
+/// message, so it should hold some MB. Parameters outside of units are cut into buckets by size. A unit inside a
+/// unit is part of the outer one. Under stages 0 to 2 forward() is Block's, without anything in between.
 ///
 ///   Block  a torch::nn::Module that is not final
 template <class Block>

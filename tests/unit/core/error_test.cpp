@@ -14,9 +14,7 @@ TEST(Error, SaysNumberThenWhatThenFix) {
     EXPECT_STREQ(error.what(), "[ST2102] dataset.json: nobody knows the key 'widht'. Fix: type 'width'.");
 }
 
-TEST(Error, KeepsItsCode) {
-    EXPECT_EQ(Error(Errc::no_space, "a", "b").code(), Errc::no_space);
-}
+TEST(Error, KeepsItsCode) { EXPECT_EQ(Error(Errc::no_space, "a", "b").code(), Errc::no_space); }
 
 TEST(Error, IsCaughtAsAStandardException) {
     try {

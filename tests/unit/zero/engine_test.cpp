@@ -107,8 +107,8 @@ TYPED_TEST_SUITE(Engine, Stages);
 TYPED_TEST(Engine, MatchesTorchAdamWWithClipping) {
     const auto ours = make_model();
     const auto theirs = make_model();
-    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*ours),
-                                             {.bucket_numel = 40, .max_grad_norm = 0.1, .update = {.weight_decay = 0.05}}};
+    typename TestFixture::AdamWEngine engine{
+        this->comm, parameters_of(*ours), {.bucket_numel = 40, .max_grad_norm = 0.1, .update = {.weight_decay = 0.05}}};
     torch::optim::AdamW adamw{theirs->parameters(), torch::optim::AdamWOptions(1e-3).weight_decay(0.05)};
     for (int step = 0; step < 5; ++step) {
         const auto loss = ours->loss(batch(step));
@@ -173,6 +173,14 @@ TYPED_TEST(Engine, AParameterTheLossDoesNotReachHasGradientZero) {
     engine.backward(model->loss(batch(2)));
     engine.step(1e-2);
     EXPECT_FALSE(torch::equal(untouched, model->first->linear->weight));
+
+    // And zero again, not what the pass before has left in the buffers.
+    const auto loss = model->in(batch(3)).square().mean();
+    const auto reached = torch::autograd::grad({loss}, {model->in->weight, model->in->bias}, {}, true);
+    const double norm =
+        std::hypot(reached[0].norm().template item<double>(), reached[1].norm().template item<double>());
+    engine.backward(loss);
+    EXPECT_NEAR(engine.step(1e-2).grad_norm, norm, 1e-6 * norm);
 }
 
 TYPED_TEST(Engine, ATiedTensorGetsTheSumOfItsGradientsOnce) {
@@ -312,7 +320,9 @@ TYPED_TEST(Engine, AModelConvertedBehindItsBackIsRefused) {
 
 TYPED_TEST(Engine, ASparseGradientIsRefusedByName) {
     struct Lookup : torch::nn::Module {
-        Lookup() { table = register_module("table", torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 2).sparse(true))); }
+        Lookup() {
+            table = register_module("table", torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 2).sparse(true)));
+        }
         torch::nn::Embedding table{nullptr};
     };
     Lookup model;
@@ -370,7 +380,8 @@ TYPED_TEST(Engine, RestoredMasterWeightsReachTheBf16Parameters) {
         if (piece.kind == "weight") std::fill(piece.values.begin(), piece.values.end(), 1.004F);
     }
     engine.state_restored();
-    for (const auto& parameter : model->parameters()) EXPECT_TRUE((parameter == at::BFloat16{1.004F}).all().template item<bool>());
+    for (const auto& parameter : model->parameters())
+        EXPECT_TRUE((parameter == at::BFloat16{1.004F}).all().template item<bool>());
 }
 
 TYPED_TEST(Engine, Bf16GradientsOfMicroBatchesAddUpInFp32) {
@@ -411,7 +422,9 @@ TYPED_TEST(Engine, ModelsThatCannotBeTrainedAreRefusedByName) {
     EXPECT_NE(std::string{error.what()}.find("odd"), std::string::npos);
 
     const auto model = make_model();
-    const auto options = error_of([&] { Refusing{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 0}}; });
+    const auto options = error_of([&] {
+        Refusing{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 0}};
+    });
     EXPECT_EQ(options.code(), Errc::bad_value);
 }
 

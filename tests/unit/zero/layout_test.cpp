@@ -32,7 +32,8 @@ TEST(Layout, SharesOfAllRanksCoverABucketWithoutOverlap) {
 }
 
 TEST(Layout, BucketsHoldAllParametersInOrder) {
-    const std::vector<ParameterExtent> parameters{{6, -1}, {4, -1}, {1, -1}, {90, 0}, {9, 0}, {7, 1}, {30, -1}, {2, -1}};
+    const std::vector<ParameterExtent> parameters{{6, -1}, {4, -1}, {1, -1},  {90, 0},
+                                                  {9, 0},  {7, 1},  {30, -1}, {2, -1}};
     const std::vector<Bucket> buckets = make_buckets(parameters, 10);
     std::int64_t element = 0;
     std::size_t parameter = 0;

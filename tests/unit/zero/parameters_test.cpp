@@ -43,7 +43,8 @@ TEST(Parameters, AreTheModelsOwnInTheOrderOfItsStateDict) {
     std::vector<std::string> expected;
     for (const auto& item : model.named_parameters()) expected.push_back(item.key());
     EXPECT_EQ(names(parameters), expected);
-    for (const auto& parameter : parameters) EXPECT_TRUE(parameter.tensor.is_same(model.named_parameters()[parameter.name]));
+    for (const auto& parameter : parameters)
+        EXPECT_TRUE(parameter.tensor.is_same(model.named_parameters()[parameter.name]));
 }
 
 TEST(Parameters, AUnitNumbersItsParametersAndChangesNoName) {

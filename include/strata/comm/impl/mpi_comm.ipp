@@ -157,7 +157,8 @@ void MpiComm::sum_parts(std::span<const In> all, std::span<Out> mine) {
         for (std::size_t step = 1; step < world; ++step) {
             const std::size_t source = (self + world - step) % world;
             const std::size_t target = (self + step) % world;
-            receive_from(static_cast<int>(source), std::as_writable_bytes(std::span{received + source * window, count}));
+            receive_from(static_cast<int>(source),
+                         std::as_writable_bytes(std::span{received + source * window, count}));
             send_to(static_cast<int>(target), std::as_bytes(all.subspan(target * numel + begin, count)));
         }
         wait_for_all();

@@ -85,7 +85,8 @@ STRATA_INLINE bool is_temporary_name(std::string_view file_name) noexcept {
     return file_name.starts_with('.') && file_name.ends_with(".tmp");
 }
 
-STRATA_INLINE AtomicFile::AtomicFile(std::filesystem::path path) : path_{std::move(path)} {
+STRATA_INLINE AtomicFile::AtomicFile(std::filesystem::path path, Durability durability)
+    : path_{std::move(path)}, durability_{durability} {
     const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path{"."};
     std::error_code error;
     std::filesystem::create_directories(folder, error);
@@ -117,11 +118,13 @@ STRATA_INLINE void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 STRATA_INLINE void AtomicFile::publish() {
-    if (::fsync(descriptor_) != 0) throw detail::file_error(errno, "write", path_);
+    const bool durable = durability_ == Durability::power_loss;
+    if (durable && ::fsync(descriptor_) != 0) throw detail::file_error(errno, "write", path_);
     const int closing = std::exchange(descriptor_, -1);
     if (::close(closing) != 0) throw detail::file_error(errno, "write", path_);  // network disks report a full quota here
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw detail::file_error(errno, "publish", path_);
     published_ = true;
+    if (!durable) return;
     const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path{"."};
     const detail::Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     // Some file systems cannot sync a folder (EINVAL); the rename is then as durable as they make it.
@@ -129,8 +132,8 @@ STRATA_INLINE void AtomicFile::publish() {
         throw detail::file_error(errno, "publish", path_);
 }
 
-STRATA_INLINE void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-    AtomicFile file{path};
+STRATA_INLINE void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes, Durability durability) {
+    AtomicFile file{path, durability};
     file.write(bytes);
     file.publish();
 }

@@ -83,7 +83,8 @@ inline bool is_key(std::string_view key) noexcept {
 
 }  // namespace storage::detail
 
-STRATA_INLINE Local::Local(std::filesystem::path root) : root_{std::move(root)} {}
+STRATA_INLINE Local::Local(std::filesystem::path root, storage::Durability durability)
+    : root_{std::move(root)}, durability_{durability} {}
 
 STRATA_INLINE std::filesystem::path Local::path_of(std::string_view key) const {
     if (!storage::detail::is_key(key))
@@ -131,7 +132,7 @@ STRATA_INLINE std::vector<std::byte> Local::get_range(std::string_view key, std:
 }
 
 STRATA_INLINE void Local::put(std::string_view key, std::span<const std::byte> bytes) const {
-    storage::write_file(path_of(key), bytes);
+    storage::write_file(path_of(key), bytes, durability_);
 }
 
 STRATA_INLINE void Local::remove(std::string_view key) const {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -52,7 +53,13 @@ STRATA_INLINE Session::Session(comm::DefaultComm& comm, int argc, char** argv)
 }
 
 STRATA_INLINE Session::~Session() {
-    if (lock_file_ >= 0) ::close(lock_file_);
+    if (lock_file_ < 0) return;
+    if (created_output_) {  // a run that failed before it wrote anything leaves no trace
+        std::error_code none;
+        const auto entries = std::distance(std::filesystem::directory_iterator{output_, none}, std::filesystem::directory_iterator{});
+        if (!none && entries == 1) std::filesystem::remove_all(output_, none);
+    }
+    ::close(lock_file_);
 }
 
 STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem::path& otherwise) {
@@ -70,7 +77,7 @@ STRATA_INLINE void Session::claim_output() {
                      "choose another one with --output DIR, or change its permissions"};
     };
     std::error_code failed;
-    std::filesystem::create_directories(output_, failed);
+    created_output_ = std::filesystem::create_directories(output_, failed);
     if (failed) throw unwritable(failed.message());
     const std::filesystem::path lock = output_ / ".lock";
     lock_file_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

@@ -65,15 +65,18 @@ STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& pa
     for (const std::vector<Parameter>* group : {&trained, &parameters}) {
         for (const Parameter& parameter : *group) {
             if (parameter.tensor.device().is_cpu()) continue;
-            refuse(parameter, "is on " + parameter.tensor.device().str() + ", and this version of strata trains on the CPU",
+            refuse(parameter,
+                   "is on " + parameter.tensor.device().str() + ", and this version of strata trains on the CPU",
                    "leave the model on the CPU");
         }
     }
     for (const Parameter& parameter : trained) {
         const at::Tensor& tensor = parameter.tensor;
         if (tensor.layout() != at::kStrided) refuse(parameter, "is sparse", "register a dense tensor");
-        if (!tensor.is_leaf()) refuse(parameter, "is computed from other tensors", "register a leaf tensor: detach() it first");
-        if (!tensor.is_floating_point()) refuse(parameter, "holds complex numbers", "train its real and imaginary parts");
+        if (!tensor.is_leaf())
+            refuse(parameter, "is computed from other tensors", "register a leaf tensor: detach() it first");
+        if (!tensor.is_floating_point())
+            refuse(parameter, "holds complex numbers", "train its real and imaginary parts");
         if (tensor.numel() == 0) refuse(parameter, "has no elements", "drop it, or freeze it: requires_grad_(false)");
     }
     return trained;

@@ -1,0 +1,67 @@
+// 02_train_pictures - captioned pictures in, a text-to-image model out. examples/quickstart.sh runs it.
+//
+//   pictures -> aspect buckets -> latents (cached) --+
+//   captions -------------> embeddings (cached) -----+-> batches -> SmallFlux -> samples every so often
+//
+//   tools/launch.sh 2 ./02_train_pictures --config config.json --output out
+
+#include <memory>
+#include <string>
+
+#include <torch/torch.h>
+
+#include <strata/config/trainer_config.hpp>
+#include <strata/data/image_text_source.hpp>
+#include <strata/models/hashed_text.hpp>
+#include <strata/models/linear_codec.hpp>
+#include <strata/models/small_flux.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/gallery.hpp>
+#include <strata/train/options_from_config.hpp>
+
+using namespace strata;
+
+//! [compose]
+using PictureTrainer = Trainer<models::SmallFlux, ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>,
+                               Optimizer<AdamW>, Precision<Bf16>>;
+using Pictures = data::ImageTextSource<models::LinearCodec, models::HashedText, PictureTrainer::setup::backend::store>;
+//! [compose]
+
+train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
+    train::GalleryOptions options;
+    options.prompts = config.validation_prompts;
+    options.width = options.height = config.validation_resolution;
+    options.sampler = {.steps = static_cast<int>(config.validation_num_inference_steps),
+                       .guidance = config.validation_guidance,
+                       .seed = static_cast<std::uint64_t>(config.validation_seed)};
+    return options;
+}
+
+int main(int argc, char** argv) {
+    return strata::run(argc, argv, [](Session& session) {
+        const auto config = config::load_trainer_config(session.config_file().value_or("config.json"));
+        const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
+        session.output(config.output_dir);
+
+        const auto codec = std::make_shared<const models::LinearCodec>();
+        const auto text = std::make_shared<const models::HashedText>();
+        auto data_options = data::ImageTextOptions::from(config);
+        data_options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
+            if (done == total) session.progress().note("cached " + std::to_string(total) + " " + std::string{what} + " on this rank");
+        };
+        Pictures pictures{session.comm(), datasets, codec, text, data_options};
+        for (const std::string& line : pictures.report().lines()) session.progress().note(line);
+
+        const auto options = train::options_from<AdamW>(config, pictures.micro_batches_per_epoch());
+        PictureTrainer trainer{session, models::SmallFlux{}, options};
+        train::Gallery gallery{session, *codec, *text, gallery_options(config)};
+        trainer.every(config.validation_step_interval,
+                      [&](const train::StepMetrics& now) { gallery.draw(trainer.model(), now.step); });
+        trainer.report().title = "SmallFlux on " + config.data_backend_config.string();
+        trainer.report().prompts = config.validation_prompts;
+        trainer.report().facts = {{"ranks", std::to_string(session.world())},
+                                  {"steps", std::to_string(options.max_steps)},
+                                  {"learning rate", std::to_string(options.schedule.lr)}};
+        trainer.fit(pictures);
+    });
+}

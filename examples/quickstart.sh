@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# examples/quickstart.sh [--fresh] - from a fresh Debian 12 to a trained and sampled text-to-image model.
+#
+# Installs what is missing (root or sudo), builds, makes a data set of the pictures of a Debian package, trains on 2
+# ranks, and leaves checkpoints, samples and a report in quickstart/. Run it again and it resumes; --fresh starts over.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+for argument in "$@"; do
+    [ "$argument" = --fresh ] || { echo "usage: examples/quickstart.sh [--fresh]" >&2; exit 2; }
+done
+out=quickstart
+
+cmake/install-debian-packages.sh build quickstart
+
+echo "== configure: preset release"
+mkdir -p build/release
+cmake --preset release -DSTRATA_BUILD_TESTS=OFF >build/release/configure.log 2>&1 || { cat build/release/configure.log; exit 1; }
+
+echo "== build: build/release"
+cmake --build --preset release --parallel "$(nproc)" --target 02_train_pictures
+
+echo "== data: $out/stamps"
+examples/datasets/stamps.sh "$out/stamps" --config "$out/multidatabackend.json"
+
+echo "== train: 2 ranks, results in $out/run (Ctrl-C saves; run again to resume)"
+tools/launch.sh 2 build/release/examples/02_train_pictures --config examples/quickstart.json --output "$out/run" "$@"
+
+echo "== look at $out/run/report.html, or at the newest picture in $out/run/samples/"

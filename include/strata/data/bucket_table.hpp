@@ -1,0 +1,48 @@
+#pragma once
+// strata/data/bucket_table.hpp - samples sorted into buckets, and the check that every bucket holds a batch.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <strata/data/buckets.hpp>
+#include <strata/data/sample_plan.hpp>
+
+namespace strata::data {
+
+/// A bucket of one data set with the samples in it.
+struct Bucket {
+    std::size_t dataset = 0;  ///< index in the list of data sets
+    std::string dataset_id;
+    PictureSize size;
+    std::vector<std::size_t> samples;  ///< indices of the data set's samples, ascending
+    std::int64_t repeats = 0;          ///< additional visits of each sample in an epoch
+    std::int64_t repeats_asked = 0;    ///< as configured
+};
+
+/// What one optimizer step consumes.
+struct BatchShape {
+    std::int64_t train_batch_size = 1;  ///< samples of one rank in one micro-batch
+    std::int64_t ranks = 1;
+    std::int64_t gradient_accumulation_steps = 1;
+    [[nodiscard]] constexpr std::int64_t micro() const noexcept { return train_batch_size * ranks; }
+    [[nodiscard]] constexpr std::int64_t effective() const noexcept { return micro() * gradient_accumulation_steps; }
+};
+static_assert(BatchShape{4, 8, 2}.effective() == 64);
+
+/// The buckets of one data set that hold at least one picture, in the order of bucket_list().
+[[nodiscard]] std::vector<Bucket> fill_buckets(std::size_t dataset, const config::ImageDataset& settings,
+                                               std::int64_t alignment, const std::vector<PictureSize>& pictures);
+
+/// Makes sure that count * (repeats + 1) of every bucket is at least one effective batch.
+///
+///   allow_oversubscription  raise the repeats of buckets that are too small instead of refusing them
+///
+/// Throws Errc::small_bucket that lists each such bucket with its count, the repeats it needs and the ways out.
+void require_effective_batch(std::vector<Bucket>& buckets, const BatchShape& shape, bool allow_oversubscription);
+
+}  // namespace strata::data
+
+#ifndef STRATA_COMPILED
+#include <strata/data/impl/bucket_table.ipp>
+#endif

@@ -1,0 +1,373 @@
+#pragma once
+// strata/data/detail/image_text_source.hpp - the bodies of ImageTextSource.
+// B one rank's samples of a micro-batch, C latent channels, T tokens, E width of a token, H and W of the bucket.
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/core/grad_mode.h>
+
+#include <strata/comm/agree.hpp>
+#include <strata/core/error.hpp>
+#include <strata/data/image_text_source.hpp>
+#include <strata/data/resample.hpp>
+
+namespace strata::data {
+
+namespace detail {
+
+[[nodiscard]] at::Tensor to_tensor(const PlanarImage& image);            // (3, H, W)
+[[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
+
+inline bool has_shape(const NamedTensors& tensors, const std::string& name, std::int64_t dimensions) {
+    const auto found = tensors.find(name);
+    return found != tensors.end() && found->second.scalar_type() == at::kFloat && found->second.dim() == dimensions &&
+           found->second.numel() > 0;
+}
+
+}  // namespace detail
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <comm::Communicator Comm>
+ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList datasets,
+                                              std::shared_ptr<const A> autoencoder,
+                                              std::shared_ptr<const T> text_encoder, ImageTextOptions options)
+    : options_{std::move(options)},
+      list_{std::move(datasets)},
+      autoencoder_{std::move(autoencoder)},
+      text_encoder_{std::move(text_encoder)},
+      shape_{options_.train_batch_size, comm.world(), options_.gradient_accumulation_steps},
+      rank_{comm.rank()} {
+    if (options_.aspect_bucket_alignment % autoencoder_->pixels_per_latent() != 0)
+        throw Error{Errc::bad_value,
+                    "aspect_bucket_alignment is " + std::to_string(options_.aspect_bucket_alignment) +
+                        ", and the autoencoder makes one latent of " +
+                        std::to_string(autoencoder_->pixels_per_latent()) + " pixels",
+                    "use a multiple of " + std::to_string(autoencoder_->pixels_per_latent())};
+    const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
+    for (const config::TextEmbeds& embeds : list_.text_embeds)
+        texts_.emplace_back(cache_store<Store>(embeds.cache_dir), options_.compress_disk_cache, memory);
+    for (const config::ImageDataset& settings : list_.images) {
+        const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
+        datasets_.push_back({settings, Store{settings.instance_data_dir},
+                             TensorCache<Store>{cache_store<Store>(settings.cache_dir_vae), options_.compress_disk_cache, memory},
+                             static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
+                             {}});
+    }
+    discover_all(comm);
+    sort_into_buckets();  // first without the pixels: a bucket that is too small shows before hours of encoding
+    fill_latents(comm);
+    sort_into_buckets();
+    fill_texts(comm);
+
+    std::vector<PlanBucket> plan;
+    for (const Bucket& bucket : buckets_) {
+        plan.push_back({static_cast<std::int64_t>(bucket.samples.size()), bucket.repeats + 1});
+        report_.buckets.push_back({bucket.dataset_id, bucket.size.width, bucket.size.height, plan.back().count,
+                                   bucket.repeats, bucket.repeats_asked});
+        report_.used += plan.back().count;
+    }
+    plan_ = std::make_unique<const SamplePlan>(std::move(plan), options_.seed, shape_.micro());
+    report_.effective_batch = shape_.effective();
+    report_.micro_batches_per_epoch = plan_->batches_per_epoch();
+    require_same_plan(comm);
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
+void ImageTextSource<A, T, Store>::discover_all(Comm& comm) {
+    for (Dataset& dataset : datasets_) {
+        Discovered found = discover(comm, dataset.pictures, dataset.settings);
+        report_.found += found.found;
+        report_.skipped.insert(report_.skipped.end(), found.skipped.begin(), found.skipped.end());
+        dataset.samples = std::move(found.samples);
+    }
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+void ImageTextSource<A, T, Store>::sort_into_buckets() {
+    buckets_.clear();
+    for (std::size_t d = 0; d < datasets_.size(); ++d) {
+        std::vector<PictureSize> sizes;
+        for (const Sample& sample : datasets_[d].samples) sizes.push_back(sample.size);
+        for (Bucket& bucket : fill_buckets(d, datasets_[d].settings, options_.aspect_bucket_alignment, sizes))
+            buckets_.push_back(std::move(bucket));
+    }
+    if (buckets_.empty()) {
+        std::string reasons;
+        for (int i = 0; i < skip_reasons; ++i) {
+            const auto reason = static_cast<SkipReason>(i);
+            if (const std::int64_t count = report_.count(reason); count > 0)
+                reasons += (reasons.empty() ? "" : ", ") + std::to_string(count) + " " + std::string{name_of(reason)};
+        }
+        throw Error{Errc::no_samples,
+                    "none of the " + std::to_string(report_.found) + " pictures can be trained on: " + reasons +
+                        "; the first is '" + report_.skipped.front().place + "'",
+                    "put captions beside the pictures, or relax minimum_image_size and the aspect ratios"};
+    }
+    require_effective_batch(buckets_, shape_, options_.allow_dataset_oversubscription);
+}
+
+/// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere is thrown on all ranks.
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm, class Work>
+void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work) {
+    const auto world = static_cast<std::size_t>(comm.world());
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    const std::size_t share = count / world + (count % world > rank ? 1 : 0);
+    comm::agree(comm, [&] {
+        for_all(
+            static_cast<std::int64_t>(share), threads_for(options_.threads),
+            [&](std::int64_t i) { work(static_cast<std::size_t>(i) * world + rank); },
+            [&](std::int64_t done) {
+                if (options_.progress) options_.progress(what, done, static_cast<std::int64_t>(share));
+            });
+    });
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
+void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
+    std::vector<LatentTask> tasks;
+    for (const Bucket& bucket : buckets_)
+        for (const std::size_t sample : bucket.samples) tasks.push_back({bucket.dataset, sample, bucket.size});
+
+    FieldWriter news;  // what this rank tells the others: kind, task, text
+    std::mutex mutex;
+    const auto tell = [&](int kind, std::size_t task, std::string_view text) {
+        const std::lock_guard lock{mutex};
+        news << kind << task << text;
+    };
+    enum Kind : int { made, rebuilt, failed };
+    fill_share(comm, "latents", tasks.size(), [&](std::size_t i) {
+        const LatentTask& task = tasks[i];
+        const Dataset& dataset = datasets_[task.dataset];
+        const Sample& sample = dataset.samples[task.sample];
+        const std::string identity = latent_identity(sample, task.size);
+        // Beyond what fits into memory an entry is not read before it is needed; damage then shows later.
+        if (dataset.latents.memory().is_full() && dataset.latents.contains(identity)) return;
+        try {
+            const CacheOutcome outcome = latents_of(dataset, sample, task.size).second;
+            if (outcome == CacheOutcome::made) tell(made, i, "");
+            if (outcome == CacheOutcome::rebuilt) tell(rebuilt, i, dataset.latents.where(identity));
+        } catch (const Error& error) {
+            if (error.code() != Errc::bad_picture && error.code() != Errc::not_found) throw;
+            tell(failed, i, error.problem());
+        }
+    });
+
+    report_.latents.entries = static_cast<std::int64_t>(tasks.size());
+    std::vector<std::pair<std::size_t, std::string>> failures;
+    for (const std::string& bytes : comm.all_gather_varied(news.bytes())) {
+        for (FieldReader fields{bytes}; !fields.empty();) {
+            const std::int64_t kind = fields.integer();
+            const auto task = static_cast<std::size_t>(fields.integer());
+            std::string text = fields.text();
+            if (kind == failed) failures.emplace_back(task, std::move(text));
+            else ++report_.latents.made;
+            if (kind == rebuilt) report_.latents.rebuilt.push_back(std::move(text));
+        }
+    }
+    std::sort(report_.latents.rebuilt.begin(), report_.latents.rebuilt.end());
+    std::sort(failures.begin(), failures.end());
+    std::vector<std::set<std::size_t>> broken(datasets_.size());
+    for (auto& [task, text] : failures) {
+        const LatentTask& one = tasks[task];
+        const Dataset& dataset = datasets_[one.dataset];
+        report_.skipped.push_back({dataset.settings.id, dataset.pictures.where(dataset.samples[one.sample].key),
+                                   SkipReason::unreadable, std::move(text)});
+        broken[one.dataset].insert(one.sample);
+    }
+    for (std::size_t d = 0; d < datasets_.size(); ++d) {
+        std::vector<Sample> kept;
+        for (std::size_t i = 0; i < datasets_[d].samples.size(); ++i)
+            if (!broken[d].contains(i)) kept.push_back(std::move(datasets_[d].samples[i]));
+        datasets_[d].samples = std::move(kept);
+    }
+    report_.latents.entries -= static_cast<std::int64_t>(failures.size());
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
+void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
+    std::set<std::pair<std::size_t, std::string>> unique;  // the empty caption is for caption dropout
+    for (const Dataset& dataset : datasets_) {
+        unique.emplace(dataset.texts, "");
+        for (const Sample& sample : dataset.samples) unique.emplace(dataset.texts, sample.caption);
+    }
+    const std::vector<std::pair<std::size_t, std::string>> tasks(unique.begin(), unique.end());
+
+    FieldWriter news;  // of entries that were made: the place if it was damaged before
+    std::mutex mutex;
+    fill_share(comm, "captions", tasks.size(), [&](std::size_t i) {
+        const auto& [texts, caption] = tasks[i];
+        const std::string identity = text_identity(caption);
+        if (texts_[texts].memory().is_full() && texts_[texts].contains(identity)) return;
+        const CacheOutcome outcome = text_of(texts, caption).second;
+        if (outcome == CacheOutcome::found) return;
+        const std::lock_guard lock{mutex};
+        news << (outcome == CacheOutcome::rebuilt ? texts_[texts].where(identity) : std::string{});
+    });
+
+    report_.texts.entries = static_cast<std::int64_t>(tasks.size());
+    for (const std::string& bytes : comm.all_gather_varied(news.bytes())) {
+        for (FieldReader fields{bytes}; !fields.empty();) {
+            ++report_.texts.made;
+            if (std::string place = fields.text(); !place.empty()) report_.texts.rebuilt.push_back(std::move(place));
+        }
+    }
+    std::sort(report_.texts.rebuilt.begin(), report_.texts.rebuilt.end());
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
+void ImageTextSource<A, T, Store>::require_same_plan(Comm& comm) const {
+    FieldWriter plan;
+    plan << options_.seed << options_.train_batch_size << options_.gradient_accumulation_steps
+         << std::to_string(options_.caption_dropout_probability) << std::string{autoencoder_->id()}
+         << std::string{text_encoder_->id()};
+    for (const Bucket& bucket : buckets_)
+        plan << bucket.dataset_id << bucket.size.width << bucket.size.height << bucket.samples.size() << bucket.repeats;
+    const std::vector<std::string> all = comm.all_gather_varied(plan.bytes());
+    for (std::size_t r = 1; r < all.size(); ++r)
+        if (all[r] != all[0])
+            throw Error{Errc::rank_mismatch, "rank " + std::to_string(r) + " has other data settings than rank 0",
+                        "start every rank with the same configuration files"};
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+std::string ImageTextSource<A, T, Store>::latent_identity(const Sample& sample, PictureSize size) const {
+    FieldWriter identity;
+    identity << "latents 1: cover, center, lanczos3, on white" << std::string{autoencoder_->id()} << sample.key
+             << sample.bytes << sample.version << size.width << size.height;
+    return identity.bytes();
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+std::string ImageTextSource<A, T, Store>::text_identity(std::string_view caption) const {
+    FieldWriter identity;
+    identity << "caption 1" << std::string{text_encoder_->id()} << caption;
+    return identity.bytes();
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+NamedTensors ImageTextSource<A, T, Store>::make_latents(const Dataset& dataset, const Sample& sample,
+                                                        PictureSize size) const {
+    const std::string place = dataset.pictures.where(sample.key);
+    const std::vector<std::byte> file = dataset.pictures.get(sample.key);
+    const PlanarImage image = cover_and_crop(decode_png(file, "'" + place + "'"), size.width, size.height);
+    const at::NoGradGuard no_gradients;
+    try {
+        return {{"latents", autoencoder_->encode(detail::to_tensor(image)).contiguous()}};
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& failure) {
+        const std::string text = failure.what();
+        throw Error{Errc::bad_picture, "'" + place + "' cannot be encoded: " + text.substr(0, text.find('\n')),
+                    "mend or remove the file, or the autoencoder"};
+    }
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(const Dataset& dataset,
+                                                                               const Sample& sample,
+                                                                               PictureSize size) const {
+    const std::int64_t pixels = autoencoder_->pixels_per_latent();
+    const std::vector<std::int64_t> shape_Chw{autoencoder_->latent_channels(), size.height / pixels, size.width / pixels};
+    return dataset.latents.get(
+        latent_identity(sample, size), [&] { return make_latents(dataset, sample, size); },
+        [&](const NamedTensors& tensors) {
+            return detail::has_shape(tensors, "latents", 3) && tensors.at("latents").sizes() == shape_Chw;
+        });
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std::size_t texts,
+                                                                            const std::string& caption) const {
+    return texts_[texts].get(
+        text_identity(caption),
+        [&]() -> NamedTensors {
+            const at::NoGradGuard no_gradients;
+            const TextEmbedding embedding = text_encoder_->encode(caption);
+            return {{"tokens", embedding.tokens.contiguous()}, {"pooled", embedding.pooled.contiguous()}};
+        },
+        [](const NamedTensors& tensors) {
+            return detail::has_shape(tensors, "tokens", 2) && detail::has_shape(tensors, "pooled", 1);
+        });
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+std::shared_ptr<const SamplePlan::Epoch> ImageTextSource<A, T, Store>::epoch(std::int64_t number) const {
+    const std::lock_guard lock{epoch_mutex_};
+    std::shared_ptr<const SamplePlan::Epoch>& found = epochs_[number];
+    if (!found) {
+        found = std::make_shared<const SamplePlan::Epoch>(plan_->epoch(number));
+        // Batches are made ahead by less than an epoch or by whole ones; two neighbours are enough to keep.
+        std::erase_if(epochs_, [&](const auto& entry) { return entry.first + 1 < number || entry.first > number + 1; });
+    }
+    return epochs_.at(number);
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+ImageTextBatch ImageTextSource<A, T, Store>::next() {
+    if (!stream_)
+        stream_ = std::make_unique<OrderedStream<ImageTextBatch>>(
+            [this](std::int64_t position, const std::atomic<bool>& stop) { return make_batch(position, stop); }, position_,
+            options_.prefetch_batches, threads_for(options_.threads));
+    ++position_;
+    return stream_->next();
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
+    const std::int64_t per_epoch = plan_->batches_per_epoch();
+    const GlobalBatch global = epoch(position / per_epoch)->batch(position % per_epoch);
+    const Bucket& bucket = buckets_[static_cast<std::size_t>(global.bucket)];
+    const Dataset& dataset = datasets_[bucket.dataset];
+    ImageTextBatch batch;
+    std::vector<at::Tensor> latents;
+    std::vector<at::Tensor> tokens;
+    std::vector<at::Tensor> pooled;
+    const auto note = [this](std::vector<std::string>& rebuilt, CacheOutcome outcome, std::string place) {
+        if (outcome != CacheOutcome::rebuilt) return;
+        const std::lock_guard lock{report_mutex_};
+        rebuilt.push_back(std::move(place));
+    };
+    for (std::int64_t i = 0; i < options_.train_batch_size; ++i) {
+        if (stop) return {};
+        const Visit& visit = global.visits[static_cast<std::size_t>(rank_ * options_.train_batch_size + i)];
+        const Sample& sample = dataset.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
+        auto [picture, picture_outcome] = latents_of(dataset, sample, bucket.size);
+        note(report_.latents.rebuilt, picture_outcome, dataset.latents.where(latent_identity(sample, bucket.size)));
+        const bool dropped = unit_interval(visit.random) < options_.caption_dropout_probability;
+        const std::string caption = dropped ? std::string{} : sample.caption;
+        auto [text, text_outcome] = text_of(dataset.texts, caption);
+        note(report_.texts.rebuilt, text_outcome, texts_[dataset.texts].where(text_identity(caption)));
+        latents.push_back(picture.at("latents"));
+        tokens.push_back(text.at("tokens"));
+        pooled.push_back(text.at("pooled"));
+        batch.captions.push_back(caption);
+        batch.samples.push_back(dataset.pictures.where(sample.key));
+    }
+    batch.latents_BCHW = detail::stack_rows(latents);
+    batch.text_BTE = detail::stack_rows(tokens);
+    batch.pooled_BE = detail::stack_rows(pooled);
+    return batch;
+}
+
+}  // namespace strata::data

@@ -1,0 +1,156 @@
+#pragma once
+// strata/data/image_text_source.hpp - ImageTextSource: captioned pictures as an endless, seekable stream of batches.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <strata/comm/communicator.hpp>
+#include <strata/config/dataset_list.hpp>
+#include <strata/config/trainer_config.hpp>
+#include <strata/data/batch.hpp>
+#include <strata/data/bucket_table.hpp>
+#include <strata/data/discovery.hpp>
+#include <strata/data/encoders.hpp>
+#include <strata/data/pipeline.hpp>
+#include <strata/data/report.hpp>
+#include <strata/data/sample_plan.hpp>
+#include <strata/data/tensor_cache.hpp>
+#include <strata/storage/object_store.hpp>
+
+namespace strata::data {
+
+/// How data sets are used; the names are those of config::TrainerConfig.
+struct ImageTextOptions {
+    std::int64_t train_batch_size = 4;  ///< samples of one rank in one micro-batch
+    std::int64_t gradient_accumulation_steps = 1;
+    std::uint64_t seed = 42;
+    std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of the autoencoder's pixels_per_latent()
+    double caption_dropout_probability = 0.1;
+    bool allow_dataset_oversubscription = false;
+    bool compress_disk_cache = false;
+    std::int64_t prefetch_batches = 10;                     ///< batches made ahead
+    std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
+    std::int64_t threads = 0;                               ///< 0: as many as there are cores
+
+    /// Called while caches are filled, from one thread at a time: what ("latents", "captions"), entries of this
+    /// rank's share that are done, and all of its share.
+    std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
+
+    [[nodiscard]] static ImageTextOptions from(const config::TrainerConfig& config);
+};
+
+/// Folders of captioned pictures, ready to train on.
+///
+/// The constructor finds the pictures, sorts them into aspect buckets, and fills the caches of latents and embedded
+/// captions, each rank its share; work that an earlier run did is not done again. next() then returns this
+/// rank's part of micro-batch 0, 1, 2, ..., made ahead of time by a TBB flow graph. Which samples a micro-batch holds
+/// is a pure function of (seed, position) and the buckets (sample_plan.hpp), and so is which captions are dropped.
+///
+///   A      Autoencoder
+///   T      TextEncoder
+///   Store  an ObjectStore that is made of a folder
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+class ImageTextSource {
+public:
+    /// Collective; every rank gets the same exception when one fails.
+    ///
+    /// Throws Errc::no_samples (missing or empty folder, or every picture was skipped), small_bucket (see
+    /// require_effective_batch), bad_value (alignment does not fit the autoencoder), no_space, io_failed,
+    /// rank_mismatch (ranks were started with different settings). A picture that cannot be decoded is
+    /// skipped and named in the report.
+    template <comm::Communicator Comm>
+    ImageTextSource(Comm& comm, config::DatasetList datasets, std::shared_ptr<const A> autoencoder,
+                    std::shared_ptr<const T> text_encoder, ImageTextOptions options);
+    ImageTextSource(const ImageTextSource&) = delete;
+    ImageTextSource& operator=(const ImageTextSource&) = delete;
+
+    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return plan_->batches_per_epoch(); }
+    [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }  ///< of one rank
+
+    /// This rank's part of the micro-batch at the position, which then moves on by one. For one thread at a time.
+    /// Throws what making the batch threw, naming the file.
+    [[nodiscard]] ImageTextBatch next();
+
+    /// Moves to a micro-batch, counted from the start of epoch 0. What comes is what an uninterrupted run gets there.
+    void seek(std::int64_t micro_batch) {
+        stream_.reset();
+        position_ = micro_batch;
+    }
+
+    /// As of now: damaged cache entries that were found while training are in it.
+    [[nodiscard]] Report report() const {
+        const std::lock_guard lock{report_mutex_};
+        return report_;
+    }
+
+    /// The buckets that are trained on.
+    [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
+
+private:
+    struct Dataset {
+        config::ImageDataset settings;
+        Store pictures;
+        TensorCache<Store> latents;
+        std::size_t texts;  // index in texts_
+        std::vector<Sample> samples;
+    };
+    /// One cache entry to be filled: a sample in its bucket's size.
+    struct LatentTask {
+        std::size_t dataset;
+        std::size_t sample;
+        PictureSize size;
+    };
+
+    template <class Comm>
+    void discover_all(Comm& comm);
+    void sort_into_buckets();
+    template <class Comm>
+    void fill_latents(Comm& comm);
+    template <class Comm>
+    void fill_texts(Comm& comm);
+    template <class Comm>
+    void require_same_plan(Comm& comm) const;
+    template <class Comm, class Work>
+    void fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work);
+
+    [[nodiscard]] std::string latent_identity(const Sample& sample, PictureSize size) const;
+    [[nodiscard]] std::string text_identity(std::string_view caption) const;
+    [[nodiscard]] NamedTensors make_latents(const Dataset& dataset, const Sample& sample, PictureSize size) const;
+    [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const Dataset& dataset, const Sample& sample,
+                                                                   PictureSize size) const;
+    [[nodiscard]] std::pair<NamedTensors, CacheOutcome> text_of(std::size_t texts, const std::string& caption) const;
+    [[nodiscard]] std::shared_ptr<const SamplePlan::Epoch> epoch(std::int64_t number) const;
+    [[nodiscard]] ImageTextBatch make_batch(std::int64_t position, const std::atomic<bool>& stop);
+
+    ImageTextOptions options_;
+    config::DatasetList list_;
+    std::shared_ptr<const A> autoencoder_;
+    std::shared_ptr<const T> text_encoder_;
+    BatchShape shape_;
+    std::int64_t rank_;
+    std::vector<Dataset> datasets_;
+    std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
+    std::vector<Bucket> buckets_;
+    std::unique_ptr<const SamplePlan> plan_;
+    Report report_;
+    mutable std::mutex report_mutex_;
+    mutable std::mutex epoch_mutex_;
+    mutable std::map<std::int64_t, std::shared_ptr<const SamplePlan::Epoch>> epochs_;  // the one or two in use
+    std::int64_t position_ = 0;
+    std::unique_ptr<OrderedStream<ImageTextBatch>> stream_;  // last: its threads use everything above
+};
+
+}  // namespace strata::data
+
+#include <strata/data/detail/image_text_source.hpp>
+
+#ifndef STRATA_COMPILED
+#include <strata/data/impl/image_text_source.ipp>
+#endif

@@ -1,0 +1,51 @@
+#pragma once
+// strata/data/impl/image_text_source.ipp - options from a configuration; pixels to a tensor and rows to a batch.
+
+#include <cstring>
+
+#include <ATen/ops/empty.h>
+
+#include <strata/data/image_text_source.hpp>
+
+namespace strata::data {
+
+STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfig& config) {
+    ImageTextOptions options;
+    options.train_batch_size = config.train_batch_size;
+    options.gradient_accumulation_steps = config.gradient_accumulation_steps;
+    options.seed = static_cast<std::uint64_t>(config.seed);
+    options.aspect_bucket_alignment = config.aspect_bucket_alignment;
+    options.caption_dropout_probability = config.caption_dropout_probability;
+    options.allow_dataset_oversubscription = config.allow_dataset_oversubscription;
+    options.compress_disk_cache = config.compress_disk_cache;
+    options.prefetch_batches = config.dataloader_prefetch_qlen;
+    options.cache_memory_bytes = config.cache_memory_mib << 20;
+    return options;
+}
+
+namespace detail {
+
+STRATA_INLINE at::Tensor to_tensor(const PlanarImage& image) {
+    const at::Tensor tensor_3HW = at::empty({3, image.height, image.width}, at::kFloat);
+    std::memcpy(tensor_3HW.data_ptr(), image.values.data(), image.values.size() * sizeof(float));
+    return tensor_3HW;
+}
+
+STRATA_INLINE at::Tensor stack_rows(const std::vector<at::Tensor>& rows) {
+    std::vector<std::int64_t> shape = rows.front().sizes().vec();
+    shape.insert(shape.begin(), static_cast<std::int64_t>(rows.size()));
+    const at::Tensor all = at::empty(shape, at::kFloat);
+    auto* out = static_cast<std::byte*>(all.data_ptr());
+    for (const at::Tensor& row : rows) {
+        if (row.sizes() != rows.front().sizes())
+            throw Error{Errc::bad_cache_entry, "two entries of one batch have different shapes",
+                        "let the encoders return one shape for one size"};
+        std::memcpy(out, row.data_ptr(), row.nbytes());
+        out += row.nbytes();
+    }
+    return all;
+}
+
+}  // namespace detail
+
+}  // namespace strata::data

@@ -1,0 +1,128 @@
+#pragma once
+// strata/data/impl/tensor_cache.ipp - entries as bytes, names, and what stays in memory.
+
+#include <array>
+#include <cstring>
+
+#include <ATen/ops/empty.h>
+
+#include <strata/data/tensor_cache.hpp>
+#include <strata/storage/gzip.hpp>
+#include <strata/storage/safetensors.hpp>
+
+namespace strata::data {
+
+namespace detail {
+
+/// Fowler-Noll-Vo 1a of 128 bits: accidental collisions do not happen, and forged ones are met by the identity inside.
+inline std::array<std::uint64_t, 2> fnv1a_128(std::string_view text) noexcept {
+    __extension__ using Wide = unsigned __int128;
+    Wide hash = (Wide{0x6C62272E07BB0142U} << 64) | 0x62B821756295C58DU;
+    const Wide prime = (Wide{1} << 88) | 0x13BU;
+    for (const char c : text) {
+        hash ^= static_cast<unsigned char>(c);
+        hash *= prime;
+    }
+    return {static_cast<std::uint64_t>(hash >> 64), static_cast<std::uint64_t>(hash)};
+}
+
+inline constexpr std::string_view hex_digits = "0123456789abcdef";
+
+/// The identity as ASCII, because metadata is UTF-8 and file names need not be.
+inline std::string ascii_of(std::string_view text) {
+    std::string ascii;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte >= 0x20 && byte < 0x7F && c != '\\') {
+            ascii += c;
+        } else {
+            ascii += "\\x";
+            ascii += hex_digits[byte >> 4];
+            ascii += hex_digits[byte & 15];
+        }
+    }
+    return ascii;
+}
+
+inline std::int64_t bytes_of(const NamedTensors& tensors) {
+    std::int64_t bytes = 0;
+    for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
+    return bytes;
+}
+
+}  // namespace detail
+
+STRATA_INLINE std::string cache_name(std::string_view identity, bool compress) {
+    std::string hex;
+    for (const std::uint64_t half : detail::fnv1a_128(identity))
+        for (int shift = 60; shift >= 0; shift -= 4) hex += detail::hex_digits[(half >> shift) & 15];
+    return hex.substr(0, 2) + "/" + hex.substr(2) + (compress ? ".safetensors.gz" : ".safetensors");
+}
+
+STRATA_INLINE std::vector<std::byte> pack_entry(const NamedTensors& tensors, std::string_view identity, bool compress) {
+    std::vector<storage::TensorBytes> list;
+    NamedTensors contiguous;  // owns what the list points to
+    for (const auto& [name, tensor] : tensors) {
+        const at::Tensor& kept = contiguous[name] = tensor.detach().cpu().to(at::kFloat).contiguous();
+        list.push_back({name, storage::Dtype::f32, kept.sizes().vec(),
+                        {static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()}});
+    }
+    std::vector<std::byte> file = storage::encode_safetensors(list, {{"identity", detail::ascii_of(identity)}});
+    return compress ? storage::gzip_compress(file) : file;
+}
+
+STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::string_view identity, bool compress,
+                                        std::string_view place) {
+    const auto refuse = [&](std::string_view why) {
+        throw Error{Errc::bad_cache_entry, "cache entry '" + std::string{place} + "' is damaged: " + std::string{why},
+                    "delete the file; it is made again"};
+    };
+    NamedTensors tensors;
+    try {
+        std::vector<std::byte> unpacked;
+        if (compress) {
+            unpacked = storage::gzip_decompress(bytes);
+            bytes = unpacked;
+        }
+        const storage::SafetensorsHeader header = storage::parse_safetensors(bytes, place);
+        const auto found = header.metadata.find("identity");
+        if (found == header.metadata.end() || found->second != detail::ascii_of(identity))
+            refuse("it was made from something else");
+        for (const storage::SafetensorsEntry& entry : header.tensors) {
+            if (entry.dtype != storage::Dtype::f32) refuse("its numbers are not fp32");
+            const auto data = storage::tensor_bytes(bytes, header, entry.name);
+            const at::Tensor tensor = at::empty(entry.shape, at::kFloat);
+            if (!data.empty()) std::memcpy(tensor.data_ptr(), data.data(), data.size());
+            tensors.emplace(entry.name, tensor);
+        }
+    } catch (const Error& error) {
+        if (error.code() == Errc::bad_cache_entry) throw;
+        refuse(error.problem());
+    }
+    return tensors;
+}
+
+STRATA_INLINE std::optional<NamedTensors> CacheMemory::find(const std::string& identity) const {
+    const std::lock_guard lock{mutex_};
+    const auto found = entries_.find(identity);
+    return found == entries_.end() ? std::nullopt : std::optional{found->second};
+}
+
+STRATA_INLINE void CacheMemory::keep(const std::string& identity, const NamedTensors& tensors) {
+    const std::int64_t bytes = detail::bytes_of(tensors);
+    const std::lock_guard lock{mutex_};
+    if (bytes_ + bytes > budget_) full_ = true;
+    else if (entries_.emplace(identity, tensors).second) bytes_ += bytes;
+}
+
+STRATA_INLINE bool CacheMemory::is_full() const {
+    const std::lock_guard lock{mutex_};
+    return full_;
+}
+
+STRATA_INLINE std::int64_t CacheMemory::bytes() const {
+    const std::lock_guard lock{mutex_};
+    return bytes_;
+}
+
+}  // namespace strata::data

@@ -1,0 +1,135 @@
+#pragma once
+// strata/data/tensor_cache.hpp - tensors that took work to make, kept by what they were made from.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/core/error.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/object_store.hpp>
+
+namespace strata::data {
+
+/// fp32 tensors on the CPU by name: what one cache entry holds.
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+/// The object an entry is kept under: 128 bits of FNV-1a over its identity, "ab/cdef....safetensors[.gz]".
+///
+///   identity  everything the tensors depend on; two that differ never share an entry, because the identity
+///             itself is kept inside and compared
+[[nodiscard]] std::string cache_name(std::string_view identity, bool compress);
+
+/// An entry as bytes: a safetensors file, inside gzip if `compress`, with the identity in its metadata.
+[[nodiscard]] std::vector<std::byte> pack_entry(const NamedTensors& tensors, std::string_view identity, bool compress);
+
+/// The tensors of an entry. Throws Errc::bad_cache_entry, naming `place`, when the bytes are damaged, hold
+/// another identity or another type than fp32.
+[[nodiscard]] NamedTensors unpack_entry(std::span<const std::byte> bytes, std::string_view identity, bool compress,
+                                        std::string_view place);
+
+/// Entries that stay in memory until a number of bytes is reached; later ones are read again each time.
+/// Thread-safe.
+class CacheMemory {
+public:
+    explicit CacheMemory(std::int64_t budget_bytes) : budget_{budget_bytes} {}
+    [[nodiscard]] std::optional<NamedTensors> find(const std::string& identity) const;
+    void keep(const std::string& identity, const NamedTensors& tensors);
+    [[nodiscard]] bool is_full() const;
+    [[nodiscard]] std::int64_t bytes() const;  ///< of the tensors kept
+
+private:
+    mutable std::mutex mutex_;
+    std::unordered_map<std::string, NamedTensors> entries_;
+    std::int64_t budget_;
+    std::int64_t bytes_ = 0;
+    bool full_ = false;
+};
+
+/// A store for cache entries in a folder. They are checked when they are read, so a store that can skip making
+/// each of them survive a power loss is asked to.
+template <storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+[[nodiscard]] Store cache_store(const std::filesystem::path& folder) {
+    if constexpr (std::constructible_from<Store, std::filesystem::path, storage::Durability>)
+        return Store{folder, storage::Durability::process_end};
+    else
+        return Store{folder};
+}
+
+/// How an entry was come by.
+enum class CacheOutcome : std::uint8_t { found, made, rebuilt };
+
+/// A cache in an object store, in front of it some memory. Thread-safe; entries are written atomically, so ranks and
+/// runs may share the store, and interrupted work goes on where it ended.
+template <storage::ObjectStore Store>
+class TensorCache {
+public:
+    TensorCache(Store store, bool compress, std::shared_ptr<CacheMemory> memory)
+        : store_{std::move(store)}, compress_{compress}, memory_{std::move(memory)} {}
+
+    /// True if the store has an entry; whether it is intact shows when it is read.
+    [[nodiscard]] bool contains(const std::string& identity) const {
+        return store_.exists(cache_name(identity, compress_));
+    }
+    /// Where the entry is, for messages.
+    [[nodiscard]] std::string where(const std::string& identity) const {
+        return store_.where(cache_name(identity, compress_));
+    }
+    [[nodiscard]] const CacheMemory& memory() const noexcept { return *memory_; }
+
+    /// The entry, made by `make` and stored when there is none or it is damaged or not `intact`.
+    ///
+    ///   make    () -> NamedTensors
+    ///   intact  (const NamedTensors&) -> bool; whether names and shapes are the expected ones
+    /// Throws what `make` and the store throw, and Errc::bad_cache_entry when `make` itself gives what is not intact.
+    template <class Make, class Intact>
+    std::pair<NamedTensors, CacheOutcome> get(const std::string& identity, const Make& make, const Intact& intact) const {
+        if (std::optional<NamedTensors> kept = memory_->find(identity)) return {std::move(*kept), CacheOutcome::found};
+        const std::string name = cache_name(identity, compress_);
+        CacheOutcome outcome = CacheOutcome::made;
+        try {
+            const std::vector<std::byte> bytes = store_.get(name);
+            NamedTensors tensors = unpack_entry(bytes, identity, compress_, store_.where(name));
+            if (intact(tensors)) {
+                memory_->keep(identity, tensors);
+                return {std::move(tensors), CacheOutcome::found};
+            }
+            outcome = CacheOutcome::rebuilt;
+        } catch (const Error& error) {
+            if (error.code() == Errc::bad_cache_entry) outcome = CacheOutcome::rebuilt;
+            else if (error.code() != Errc::not_found) throw;
+        }
+        NamedTensors tensors = make();
+        if (!intact(tensors))
+            throw Error{Errc::bad_cache_entry, "what an encoder made for '" + store_.where(name) + "' has a wrong shape or type",
+                        "let encode() return fp32 tensors of the shapes that its concept states"};
+        store_.put(name, pack_entry(tensors, identity, compress_));
+        memory_->keep(identity, tensors);
+        return {std::move(tensors), outcome};
+    }
+
+private:
+    Store store_;
+    bool compress_;
+    std::shared_ptr<CacheMemory> memory_;
+};
+
+}  // namespace strata::data
+
+#ifndef STRATA_COMPILED
+#include <strata/data/impl/tensor_cache.ipp>
+#endif

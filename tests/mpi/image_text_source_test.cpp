@@ -1,0 +1,137 @@
+// Captioned pictures over ranks: every rank its share of the work, together the one sequence of batches.
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <strata/comm/mpi_comm.hpp>
+#include <strata/comm/self_comm.hpp>
+#include <strata/data/image_text_source.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/local.hpp>
+
+#include "../unit/data/fake_encoders.hpp"
+#include "../unit/data/pictures.hpp"
+#include "../unit/storage/temporary_folder.hpp"
+
+namespace {
+
+using strata::Errc;
+using strata::comm::MpiComm;
+using strata::storage::write_file;
+using strata_test::LengthText;
+using strata_test::MeanCodec;
+using Source = strata::data::ImageTextSource<MeanCodec, LengthText, strata::Local>;
+
+/// One folder that all ranks see: 24 square pictures, one of them broken behind its header, and one without caption.
+struct SharedFolder {
+    MpiComm comm;
+    std::unique_ptr<strata_test::TemporaryFolder> folder;
+    std::filesystem::path path;
+
+    SharedFolder() {
+        if (comm.rank() == 0) {
+            folder = std::make_unique<strata_test::TemporaryFolder>();
+            for (int i = 0; i < 25; ++i) {
+                const std::string stem = "data/p" + std::to_string(100 + i);
+                auto png = strata_test::plain_png(48, 48, static_cast<std::uint8_t>(i * 10), 0, 0);
+                if (i == 7) png.resize(png.size() / 2);
+                write_file(folder->path() / (stem + ".png"), png);
+                write_file(folder->path() / (stem + ".txt"), "caption " + std::to_string(i));
+            }
+            write_file(folder->path() / "data" / "bare.png", strata_test::plain_png(48, 48, 0, 0, 0));
+        }
+        path = comm.all_gather_varied(folder ? folder->path().string() : "")[0];
+    }
+    ~SharedFolder() { comm.barrier(); }
+
+    [[nodiscard]] strata::config::DatasetList list(const std::string& cache) const {
+        strata::config::DatasetList list;
+        strata::config::ImageDataset images;
+        images.id = "pictures";
+        images.instance_data_dir = path / "data";
+        images.cache_dir_vae = path / cache;
+        images.text_embeds = "text";
+        images.resolution = 48;
+        list.images.push_back(images);
+        strata::config::TextEmbeds embeds;
+        embeds.id = "text";
+        embeds.cache_dir = path / (cache + "_text");
+        list.text_embeds.push_back(embeds);
+        return list;
+    }
+};
+
+strata::data::ImageTextOptions options_for(int train_batch_size) {
+    strata::data::ImageTextOptions options;
+    options.train_batch_size = train_batch_size;
+    options.aspect_bucket_alignment = 16;
+    options.caption_dropout_probability = 0.3;
+    options.threads = 1;
+    return options;
+}
+
+TEST(ImageTextSource, RanksShareTheEncodingAndReportTheSame) {
+    SharedFolder shared;
+    const auto codec = std::make_shared<MeanCodec>();
+    Source source{shared.comm, shared.list("vae"), codec, std::make_shared<LengthText>(), options_for(2)};
+    std::vector<double> calls{static_cast<double>(*codec->calls)};
+    shared.comm.all_reduce_sum(calls);
+    EXPECT_EQ(calls[0], 24);
+    EXPECT_LE(*codec->calls, 25 / shared.comm.world() + 1);
+    const auto report = source.report();
+    EXPECT_EQ(report.found, 26);
+    EXPECT_EQ(report.used, 24);
+    EXPECT_EQ(report.latents.made, 24);
+    EXPECT_EQ(report.texts.made, 25);
+    ASSERT_EQ(report.skipped.size(), 2U);
+    EXPECT_TRUE(report.skipped[0].place.ends_with("bare.png"));
+    EXPECT_TRUE(report.skipped[1].place.ends_with("p107.png"));
+}
+
+TEST(ImageTextSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch) {
+    SharedFolder shared;
+    const int global = 12;  // 1, 2 and 3 ranks divide it
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    Source source{shared.comm, shared.list("vae"), codec, text, options_for(global / shared.comm.world())};
+    strata::comm::SelfComm self;
+    Source alone{self, shared.list("vae_" + std::to_string(shared.comm.rank())), codec, text, options_for(global)};
+    ASSERT_EQ(source.micro_batches_per_epoch(), 2);
+    ASSERT_EQ(alone.micro_batches_per_epoch(), 2);
+    for (int i = 0; i < 5; ++i) {
+        const auto mine = source.next();
+        const auto all = alone.next();
+        const auto share = static_cast<std::size_t>(global / shared.comm.world());
+        const std::size_t begin = share * static_cast<std::size_t>(shared.comm.rank());
+        for (std::size_t k = 0; k < share; ++k) {
+            EXPECT_EQ(mine.samples[k], all.samples[begin + k]);
+            EXPECT_EQ(mine.captions[k], all.captions[begin + k]);
+        }
+    }
+}
+
+TEST(ImageTextSource, BadInputIsTheSameErrorOnEveryRank) {
+    SharedFolder shared;
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    auto list = shared.list("vae");
+    const auto code = [&](const strata::data::ImageTextOptions& options) {
+        return strata_test::thrown_by([&] { Source{shared.comm, list, codec, text, options}; }).code;
+    };
+    EXPECT_EQ(code(options_for(100)), Errc::small_bucket);
+    list.images[0].instance_data_dir = shared.path / "missing";
+    EXPECT_EQ(code(options_for(1)), Errc::no_samples);
+    if (shared.comm.world() > 1) {
+        list = shared.list("vae");
+        auto options = options_for(1);
+        options.seed = static_cast<std::uint64_t>(shared.comm.rank());
+        EXPECT_EQ(code(options), Errc::rank_mismatch);
+    }
+}
+
+}  // namespace

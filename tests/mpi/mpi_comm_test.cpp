@@ -1,0 +1,171 @@
+// Collectives on 1, 2 and 3 ranks: sizes nothing divides, messages in pieces, sums in rank order.
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <strata/comm/mpi_comm.hpp>
+#include <strata/core/bf16.hpp>
+
+namespace {
+
+using strata::bf16;
+using strata::to_bf16;
+using strata::to_float;
+using strata::comm::MpiComm;
+
+const std::vector<std::size_t> odd_sizes{0, 1, 2, 3, 17, 255, 256, 257, 1000, 300'001};
+
+/// Values that round differently in every order of addition.
+float value_of(int rank, std::size_t i) {
+    return std::ldexp(
+               1.0F + static_cast<float>((i * 2654435761U + static_cast<std::size_t>(rank) * 40503U) % 8191) / 8192.0F,
+               static_cast<int>((i + static_cast<std::size_t>(rank) * 7U) % 23) - 11) *
+           (i % 2 == 0 ? 1.0F : -1.0F);
+}
+
+TEST(MpiComm, AllGatherPutsEveryRankInItsPlace) {
+    MpiComm comm;
+    const auto world = static_cast<std::size_t>(comm.world());
+    for (const std::size_t n : odd_sizes) {
+        std::vector<float> mine(n);
+        for (std::size_t i = 0; i < n; ++i) mine[i] = value_of(comm.rank(), i);
+        std::vector<float> all(n * world);
+        comm.all_gather(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
+        for (std::size_t rank = 0; rank < world; ++rank) {
+            for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(all[rank * n + i], value_of(static_cast<int>(rank), i));
+        }
+    }
+}
+
+TEST(MpiComm, AllGatherWorksInPlace) {
+    MpiComm comm;
+    const auto world = static_cast<std::size_t>(comm.world());
+    std::vector<int> all(world * 5, -1);
+    const std::span<int> mine = std::span{all}.subspan(static_cast<std::size_t>(comm.rank()) * 5, 5);
+    std::fill(mine.begin(), mine.end(), comm.rank());
+    comm.all_gather(std::as_bytes(mine), std::as_writable_bytes(std::span{all}));
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<int>(i / 5));
+}
+
+TEST(MpiComm, AllGatherVariedKeepsEveryLength) {
+    MpiComm comm{7};  // pieces of 7 bytes
+    const std::string mine(static_cast<std::size_t>(comm.rank()) * 10, static_cast<char>('a' + comm.rank()));
+    const auto all = comm.all_gather_varied(mine);
+    ASSERT_EQ(all.size(), static_cast<std::size_t>(comm.world()));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        EXPECT_EQ(all[rank], std::string(rank * 10, static_cast<char>('a' + rank)));
+    }
+}
+
+TEST(MpiComm, BroadcastGivesEveryRootsBytes) {
+    MpiComm comm{64};
+    for (int root = 0; root < comm.world(); ++root) {
+        std::vector<int> values(777, comm.rank());
+        comm.broadcast(std::as_writable_bytes(std::span{values}), root);
+        EXPECT_EQ(values, std::vector<int>(777, root));
+    }
+}
+
+TEST(MpiComm, ReduceScatterSumsInRankOrder) {
+    MpiComm comm;
+    const auto world = static_cast<std::size_t>(comm.world());
+    for (const std::size_t n : odd_sizes) {
+        std::vector<float> all(n * world);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = value_of(comm.rank(), i);
+        std::vector<float> mine(n);
+        comm.reduce_scatter(std::span<const float>{all}, std::span<float>{mine});
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::size_t at = static_cast<std::size_t>(comm.rank()) * n + i;
+            float expected = value_of(0, at);
+            for (int rank = 1; rank < comm.world(); ++rank) expected += value_of(rank, at);
+            ASSERT_EQ(mine[i], expected) << "element " << at << " of " << all.size();
+            ASSERT_EQ(all[at], value_of(comm.rank(), at)) << "the input was changed";
+        }
+    }
+}
+
+TEST(MpiComm, ReduceScatterMayWriteIntoItsInput) {
+    MpiComm comm;
+    const auto world = static_cast<std::size_t>(comm.world());
+    for (const std::size_t n : odd_sizes) {
+        std::vector<float> all(n * world);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = value_of(comm.rank(), i);
+        std::vector<float> apart(n);
+        comm.reduce_scatter(std::span<const float>{all}, std::span<float>{apart});
+        const std::span<float> mine = std::span{all}.subspan(static_cast<std::size_t>(comm.rank()) * n, n);
+        comm.reduce_scatter(std::span<const float>{all}, mine);
+        EXPECT_TRUE(std::equal(mine.begin(), mine.end(), apart.begin()));
+    }
+}
+
+TEST(MpiComm, ReduceScatterOfBf16SumsInFp32AndRoundsOnce) {
+    MpiComm comm;
+    const auto world = static_cast<std::size_t>(comm.world());
+    const std::size_t n = 1003;
+    std::vector<bf16> all(n * world);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = to_bf16(value_of(comm.rank(), i));
+    std::vector<bf16> half(n);
+    std::vector<float> full(n);
+    comm.reduce_scatter(std::span<const bf16>{all}, std::span<bf16>{half});
+    comm.reduce_scatter(std::span<const bf16>{all}, std::span<float>{full});
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t at = static_cast<std::size_t>(comm.rank()) * n + i;
+        float expected = to_float(to_bf16(value_of(0, at)));
+        for (int rank = 1; rank < comm.world(); ++rank) expected += to_float(to_bf16(value_of(rank, at)));
+        EXPECT_EQ(full[i], expected);
+        EXPECT_EQ(half[i], to_bf16(expected));
+    }
+}
+
+TEST(MpiComm, PiecesOfAnySizeGiveTheSameResult) {
+    MpiComm whole;
+    const auto world = static_cast<std::size_t>(whole.world());
+    const std::size_t n = 1001;
+    std::vector<float> all(n * world);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = value_of(whole.rank(), i);
+    std::vector<float> expected(n);
+    whole.reduce_scatter(std::span<const float>{all}, std::span<float>{expected});
+    std::vector<float> expected_all(n * world);
+    whole.all_gather(std::as_bytes(std::span{expected}), std::as_writable_bytes(std::span{expected_all}));
+    for (const std::size_t piece : {std::size_t{3}, std::size_t{4}, std::size_t{40}, std::size_t{4004}}) {
+        MpiComm comm{piece};
+        std::vector<float> mine(n);
+        comm.reduce_scatter(std::span<const float>{all}, std::span<float>{mine});
+        EXPECT_EQ(mine, expected) << piece;
+        std::vector<float> gathered(n * world);
+        comm.all_gather(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{gathered}));
+        EXPECT_EQ(gathered, expected_all) << piece;
+    }
+}
+
+TEST(MpiComm, AllReduceSumGivesEveryRankTheSameBits) {
+    MpiComm comm;
+    std::vector<double> values{0.1 * (comm.rank() + 1), 1e300, std::ldexp(1.0, -comm.rank() * 30), 1.0};
+    if (comm.rank() == comm.world() - 1) values[3] = std::numeric_limits<double>::quiet_NaN();
+    comm.all_reduce_sum(values);
+    double expected = 0.1;
+    for (int rank = 1; rank < comm.world(); ++rank) expected += 0.1 * (rank + 1);
+    EXPECT_EQ(values[0], expected);
+    EXPECT_TRUE(std::isnan(values[3]));
+}
+
+TEST(MpiComm, SeveralLiveSideBySide) {
+    MpiComm first;
+    MpiComm second;
+    std::vector<double> a{1.0};
+    std::vector<double> b{2.0};
+    second.all_reduce_sum(b);
+    first.all_reduce_sum(a);
+    first.barrier();
+    EXPECT_EQ(b[0], 2.0 * first.world());
+    EXPECT_EQ(a[0], 1.0 * first.world());
+}
+
+}  // namespace

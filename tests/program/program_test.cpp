@@ -1,0 +1,237 @@
+// The example programs as a person meets them: started on two ranks, fed wrong input, interrupted, started again.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& file) {
+    std::ifstream in{file, std::ios::binary};
+    return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+/// An 8-bit RGB PNG of one colour.
+void write_png(const fs::path& file, std::uint32_t width, std::uint32_t height, std::array<std::uint8_t, 3> rgb) {
+    const auto big_endian = [](std::uint32_t v) {
+        return std::string{static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8), static_cast<char>(v)};
+    };
+    const auto chunk = [&](const std::string& name, const std::string& data) {
+        const std::string body = name + data;
+        const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+        return big_endian(static_cast<std::uint32_t>(data.size())) + body + big_endian(static_cast<std::uint32_t>(sum));
+    };
+    std::string row(1, '\0');
+    for (std::uint32_t x = 0; x < width; ++x) row.append(reinterpret_cast<const char*>(rgb.data()), 3);
+    std::string pixels;
+    for (std::uint32_t y = 0; y < height; ++y) pixels += row;
+    uLongf size = ::compressBound(pixels.size());
+    std::string packed(size, '\0');
+    ::compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(pixels.data()), pixels.size());
+    packed.resize(size);
+    std::ofstream{file, std::ios::binary} << "\x89PNG\r\n\x1a\n"
+                                          << chunk("IHDR", big_endian(width) + big_endian(height) + std::string{"\x08\x02\0\0\0", 5})
+                                          << chunk("IDAT", packed) << chunk("IEND", "");
+}
+
+struct Outcome {
+    int status = -1;
+    std::string out, err;
+};
+
+struct Program : testing::Test {
+    fs::path folder = fs::path{testing::TempDir()} / ("strata_program_" + std::to_string(::getpid()));
+
+    void SetUp() override {
+        fs::remove_all(folder);
+        fs::create_directories(folder / "pictures");
+        for (int i = 0; i < 12; ++i) {
+            const std::string stem = (folder / "pictures" / ("p" + std::to_string(i))).string();
+            const bool wide = i % 3 == 0;
+            write_png(stem + ".png", wide ? 96 : 64, 64, {static_cast<std::uint8_t>(20 * i), 100, static_cast<std::uint8_t>(255 - 20 * i)});
+            std::ofstream{stem + ".txt"} << "Picture number " << i << ".\n";
+        }
+        write_config({});
+        write_datasets("\"instance_data_dir\": \"" + (folder / "pictures").string() + "\"");
+    }
+    void TearDown() override { fs::remove_all(folder); }
+
+    /// config.json of a short run; `more` is added as it stands.
+    void write_config(const std::string& more, int steps = 6) {
+        std::ofstream{folder / "config.json"} << "{\"data_backend_config\": \"" << (folder / "data.json").string()
+                                              << "\", \"max_train_steps\": " << steps
+                                              << ", \"train_batch_size\": 2, \"learning_rate\": 1e-3, \"resolution\": 64, "
+                                                 "\"aspect_bucket_alignment\": 32, \"validation_step_interval\": 3, "
+                                                 "\"validation_resolution\": 32, \"validation_num_inference_steps\": 2, "
+                                                 "\"validation_prompts\": [\"one\", \"two\", \"three\"], "
+                                                 "\"checkpoint_step_interval\": 3"
+                                              << more << "}";
+    }
+    void write_datasets(const std::string& image_keys) {
+        std::ofstream{folder / "data.json"}
+            << "[{\"id\": \"pictures\", \"type\": \"local\", " << image_keys << ", \"cache_dir_vae\": \"" << (folder / "latents").string()
+            << "\", \"text_embeds\": \"texts\"}, {\"id\": \"texts\", \"type\": \"local\", \"dataset_type\": \"text_embeds\", "
+            << "\"default\": true, \"cache_dir\": \"" << (folder / "texts").string() << "\"}]";
+    }
+
+    pid_t start(const std::vector<std::string>& words) {
+        const pid_t child = ::fork();
+        if (child != 0) return child;
+        const auto redirect = [](const fs::path& file, int to) {
+            ::dup2(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), to);
+        };
+        redirect(folder / "out.txt", STDOUT_FILENO);
+        redirect(folder / "err.txt", STDERR_FILENO);
+        std::vector<char*> argv;
+        for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+        argv.push_back(nullptr);
+        ::execv(argv[0], argv.data());
+        ::_exit(127);
+    }
+    Outcome finish(pid_t child) {
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(folder / "out.txt"), text_of(folder / "err.txt")};
+    }
+    std::vector<std::string> on_ranks(int ranks, const std::string& program, const fs::path& output, std::vector<std::string> more = {}) {
+        std::vector<std::string> words{STRATA_SOURCE_DIR "/tools/launch.sh", std::to_string(ranks), program, "--output", output.string()};
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    }
+    Outcome train(const fs::path& output, std::vector<std::string> more = {}) {
+        if (more.empty()) more = {"--config", (folder / "config.json").string()};
+        return finish(start(on_ranks(2, STRATA_TRAIN_PICTURES, output, more)));
+    }
+
+    /// The loss fields of metrics.jsonl, as text: equal text is equal bits.
+    static std::vector<std::string> losses(const fs::path& output) {
+        std::vector<std::string> found;
+        std::istringstream lines{text_of(output / "metrics.jsonl")};
+        for (std::string line; std::getline(lines, line);) {
+            const auto begin = line.find("\"loss\":") + 7;
+            found.push_back(line.substr(begin, line.find(',', begin) - begin));
+        }
+        return found;
+    }
+    void expect_refusal(const Outcome& outcome, const std::string& number, const std::vector<std::string>& words, const fs::path& output) {
+        EXPECT_EQ(outcome.status, 2) << outcome.out << outcome.err;
+        EXPECT_NE(outcome.err.find("[" + number + "]"), std::string::npos) << outcome.err;
+        EXPECT_NE(outcome.err.find("Fix: "), std::string::npos) << outcome.err;
+        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << "one line is enough:\n" << outcome.err;
+        for (const std::string& word : words) EXPECT_NE(outcome.err.find(word), std::string::npos) << word << " in " << outcome.err;
+        EXPECT_FALSE(fs::exists(output)) << "left behind";
+    }
+};
+
+TEST_F(Program, TrainsOnTwoRanksAndLeavesSomethingToLookAt) {
+    const Outcome first = train(folder / "a");
+    ASSERT_EQ(first.status, 0) << first.out << first.err;
+    EXPECT_EQ(losses(folder / "a").size(), 6U);
+    for (const char* file : {"report.html", "samples/step_00000003.png", "samples/step_00000006.png", "checkpoints/step_00000006/manifest.json"})
+        EXPECT_TRUE(fs::exists(folder / "a" / file)) << file;
+
+    const Outcome again = train(folder / "b");
+    ASSERT_EQ(again.status, 0) << again.err;
+    EXPECT_EQ(losses(folder / "a"), losses(folder / "b")) << "same seed, same ranks";
+    EXPECT_EQ(text_of(folder / "a/samples/step_00000006.png"), text_of(folder / "b/samples/step_00000006.png"));
+
+    write_config({}, 9);
+    const Outcome resumed = train(folder / "a");
+    ASSERT_EQ(resumed.status, 0) << resumed.err;
+    EXPECT_NE(resumed.out.find("resuming from"), std::string::npos) << resumed.out;
+    EXPECT_EQ(losses(folder / "a").size(), 9U);
+
+    const Outcome fresh = train(folder / "b", {"--config", (folder / "config.json").string(), "--fresh"});
+    ASSERT_EQ(fresh.status, 0) << fresh.err;
+    EXPECT_EQ(fresh.out.find("resuming from"), std::string::npos) << fresh.out;
+    EXPECT_EQ(losses(folder / "a"), losses(folder / "b")) << "a resumed run equals one that never stopped";
+}
+
+TEST_F(Program, SigtermSavesAndEndsWithStatusZero) {
+    write_config({}, 100000);
+    const fs::path output = folder / "run";
+    const pid_t child = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
+    for (int i = 0; i < 600 && losses(output).size() < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    ASSERT_GE(losses(output).size(), 4U);
+    ::kill(child, SIGTERM);
+    const Outcome stopped = finish(child);
+    EXPECT_EQ(stopped.status, 0) << stopped.out << stopped.err;
+    EXPECT_NE(stopped.out.find("asked to stop"), std::string::npos) << stopped.out;
+    char name[64];
+    std::snprintf(name, sizeof name, "checkpoints/step_%08zu/manifest.json", losses(output).size());
+    EXPECT_TRUE(fs::exists(output / name)) << name;
+}
+
+TEST_F(Program, AMissingDataFolderIsNamed) {
+    write_datasets("\"instance_data_dir\": \"" + (folder / "nowhere").string() + "\"");
+    expect_refusal(train(folder / "run"), "ST2201", {"nowhere"}, folder / "run");
+}
+
+TEST_F(Program, AnEmptyDataFolderIsNamed) {
+    fs::create_directories(folder / "empty");
+    write_datasets("\"instance_data_dir\": \"" + (folder / "empty").string() + "\"");
+    expect_refusal(train(folder / "run"), "ST2201", {"empty"}, folder / "run");
+    EXPECT_FALSE(fs::exists(folder / "latents"));
+}
+
+TEST_F(Program, AnUnreadableConfigurationIsNamedWithItsLine) {
+    std::ofstream{folder / "config.json"} << "{\n  \"seed\": 1,\n  oops\n}";
+    expect_refusal(train(folder / "run"), "ST2101", {"config.json", "line 3"}, folder / "run");
+    fs::remove(folder / "config.json");
+    expect_refusal(train(folder / "run"), "ST2101", {"config.json"}, folder / "run");
+}
+
+TEST_F(Program, AnUnknownKeyGetsASuggestion) {
+    write_config(", \"lerning_rate\": 1");
+    expect_refusal(train(folder / "run"), "ST2102", {"lerning_rate", "learning_rate", "config.json"}, folder / "run");
+}
+
+TEST_F(Program, AnOutputFolderThatCannotBeMadeIsNamed) {
+    std::ofstream{folder / "file"} << "x";
+    const Outcome outcome = train(folder / "file/run");
+    expect_refusal(outcome, "ST2602", {"file/run"}, folder / "file/run");
+    EXPECT_FALSE(fs::exists(folder / "latents"));
+}
+
+TEST_F(Program, ABucketBelowTheEffectiveBatchIsNamedWithWaysOut) {
+    write_config(", \"gradient_accumulation_steps\": 2");
+    const Outcome outcome = train(folder / "run");
+    expect_refusal(outcome, "ST2203", {"96x64", "repeats", "allow_dataset_oversubscription"}, folder / "run");
+}
+
+TEST_F(Program, AnUnknownArgumentGetsASuggestion) {
+    expect_refusal(train(folder / "run", {"--fersh"}), "ST2601", {"--fersh", "--fresh"}, folder / "run");
+}
+
+TEST_F(Program, ACheckpointOfTwoRanksResumesOnOneAndOnThree) {
+    const std::string program = STRATA_TRAIN_YOUR_MODEL;
+    const fs::path output = folder / "spirals";
+    ASSERT_EQ(finish(start(on_ranks(2, program, output))).status, 0);
+    for (const int ranks : {1, 3}) {
+        const Outcome resumed = finish(start(on_ranks(ranks, program, output)));
+        EXPECT_EQ(resumed.status, 0) << resumed.err;
+        EXPECT_NE(resumed.out.find("resuming from"), std::string::npos) << resumed.out;
+        EXPECT_NE(resumed.out.find("100.0 % of new points"), std::string::npos) << resumed.out;
+    }
+}
+
+}  // namespace

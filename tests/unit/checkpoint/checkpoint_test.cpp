@@ -1,0 +1,178 @@
+// Checkpoints by hand: what is kept, what loads into other slices, what leaves nothing behind.
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <strata/checkpoint/checkpoint.hpp>
+#include <strata/comm/self_comm.hpp>
+#include <strata/storage/safetensors.hpp>
+
+namespace {
+
+using namespace strata;
+namespace fs = std::filesystem;
+
+struct Checkpoint : testing::Test {
+    fs::path folder = fs::path{testing::TempDir()} / ("strata_checkpoint_" + std::to_string(::getpid()));
+    comm::SelfComm comm;
+    std::vector<float> weights = std::vector<float>(10), moments = std::vector<float>(10);
+    std::vector<checkpoint::NamedTensor> model{{"a", at::arange(6, at::kFloat).reshape({2, 3})}, {"count", at::arange(4, at::kLong)}};
+
+    void SetUp() override {
+        fs::remove_all(folder);
+        std::iota(weights.begin(), weights.end(), 0.5F);
+        std::iota(moments.begin(), moments.end(), 100.0F);
+    }
+    void TearDown() override { fs::remove_all(folder); }
+
+    checkpoint::Manifest manifest(std::int64_t step) {
+        checkpoint::Manifest m;
+        m.step = step;
+        m.update_rule = "exp_avg";
+        m.parameters = {{"a", {2, 3}, 0}, {"b", {4}, 6}};
+        return m;
+    }
+    /// Slices as three buckets would cut them, one of them empty.
+    std::vector<zero::StatePiece> pieces() {
+        const std::span<float> w{weights}, m{moments};
+        return {{"weight", 0, w.first(4)},  {"weight", 4, w.subspan(4, 0)},  {"weight", 4, w.subspan(4)},
+                {"exp_avg", 0, m.first(4)}, {"exp_avg", 4, m.subspan(4, 0)}, {"exp_avg", 4, m.subspan(4)}};
+    }
+    fs::path saved(std::int64_t step) { return checkpoint::save(comm, folder, manifest(step), pieces(), model); }
+    std::vector<std::string> names() {
+        std::vector<std::string> found;
+        for (const auto& entry : fs::directory_iterator{folder}) found.push_back(entry.path().filename().string());
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+};
+
+TEST_F(Checkpoint, LoadsIntoSlicesCutElsewhere) {
+    const fs::path path = saved(7);
+    std::vector<float> w(10, -1), m(10, -1);
+    std::vector<zero::StatePiece> other;
+    for (const std::int64_t begin : {0, 3, 5}) {
+        const std::int64_t end = begin == 0 ? 3 : begin == 3 ? 5 : 10;
+        const auto offset = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
+        other.push_back({"weight", begin, std::span{w}.subspan(offset, count)});
+        other.push_back({"exp_avg", begin, std::span{m}.subspan(offset, count)});
+    }
+    const auto found = checkpoint::load(comm, path, manifest(0), other, {});
+    EXPECT_EQ(found.step, 7);
+    EXPECT_EQ(w, weights);
+    EXPECT_EQ(m, moments);
+}
+
+TEST_F(Checkpoint, ARankReadsOnlyItsShare) {
+    const fs::path path = saved(1);
+    std::vector<float> share(3, -1);
+    std::vector<zero::StatePiece> mine{{"exp_avg", 5, share}};
+    checkpoint::load(comm, path, manifest(0), mine, {});
+    EXPECT_EQ(share, (std::vector<float>{105, 106, 107}));
+}
+
+TEST_F(Checkpoint, BuffersComeBackInPlace) {
+    const fs::path path = saved(1);
+    std::vector<checkpoint::NamedTensor> buffers{{"count", at::zeros({4}, at::kLong)}};
+    checkpoint::load(comm, path, manifest(0), {}, buffers);
+    EXPECT_TRUE(buffers[0].tensor.equal(at::arange(4, at::kLong)));
+}
+
+TEST_F(Checkpoint, ABufferOfAnotherShapeIsRefused) {
+    const fs::path path = saved(1);
+    for (const at::Tensor& wrong : {at::zeros({5}, at::kLong), at::zeros({4}, at::kInt)}) {
+        std::vector<checkpoint::NamedTensor> buffers{{"count", wrong}};
+        EXPECT_THROW(checkpoint::load(comm, path, manifest(0), {}, buffers), Error);
+    }
+}
+
+TEST_F(Checkpoint, TheModelFileIsPlainSafetensors) {
+    const storage::SafetensorsFile file{saved(1) / "model.safetensors"};
+    const auto& entry = file.header().at("a");
+    EXPECT_EQ(entry.dtype, storage::Dtype::f32);
+    EXPECT_EQ(entry.shape, (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST_F(Checkpoint, OnlyTheNewestAreKeptAndTheNewestIsFound) {
+    for (const std::int64_t step : {5, 100, 20, 3}) saved(step);
+    checkpoint::keep_newest(folder, 2);
+    EXPECT_EQ(names(), (std::vector<std::string>{"step_00000020", "step_00000100"}));
+    EXPECT_EQ(checkpoint::newest(folder), folder / "step_00000100");
+    EXPECT_EQ(checkpoint::newest(folder / "nothing"), std::nullopt);
+}
+
+TEST_F(Checkpoint, SavingAStepTwiceLeavesTheFirst) {
+    const fs::path path = saved(4);
+    const auto before = fs::last_write_time(path / "manifest.json");
+    weights[0] = 77;
+    EXPECT_EQ(saved(4), path);
+    EXPECT_EQ(fs::last_write_time(path / "manifest.json"), before);
+}
+
+TEST_F(Checkpoint, AFailedSaveLeavesNothing) {
+    model.push_back({"a", at::zeros({1})});  // a name twice cannot be written
+    EXPECT_THROW(saved(4), Error);
+    EXPECT_TRUE(names().empty());
+    EXPECT_EQ(checkpoint::newest(folder), std::nullopt);
+}
+
+TEST_F(Checkpoint, AGapInTheStateIsRefused) {
+    const std::span<float> w{weights};
+    const std::vector<zero::StatePiece> gap{{"weight", 0, w.first(4)}, {"weight", 5, w.subspan(5)}};
+    const fs::path path = checkpoint::save(comm, folder, manifest(1), gap, model);
+    std::vector<float> all(10);
+    std::vector<zero::StatePiece> mine{{"weight", 0, all}};
+    try {
+        checkpoint::load(comm, path, manifest(0), mine, {});
+        FAIL() << "loaded a checkpoint with a gap";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::corrupt_checkpoint);
+        EXPECT_NE(error.problem().find("element 4"), std::string::npos) << error.what();
+    }
+}
+
+TEST_F(Checkpoint, AnotherModelIsNamedByItsFirstDifference) {
+    const fs::path path = saved(1);
+    const auto refusal = [&](checkpoint::Manifest expected) -> std::string {
+        try {
+            checkpoint::load(comm, path, expected, {}, {});
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Errc::checkpoint_mismatch);
+            return error.problem();
+        }
+        return "";
+    };
+    auto expected = manifest(0);
+    expected.parameters[1].name = "c";
+    EXPECT_NE(refusal(expected).find("the parameter b where this model has c"), std::string::npos);
+    expected = manifest(0);
+    expected.parameters[1].shape = {2, 2};
+    EXPECT_NE(refusal(expected).find("of another shape"), std::string::npos);
+    expected = manifest(0);
+    expected.parameters.pop_back();
+    EXPECT_NE(refusal(expected).find("the parameter b, which this model lacks"), std::string::npos);
+    expected = manifest(0);
+    expected.update_rule = "exp_avg,exp_avg_sq";
+    EXPECT_NE(refusal(expected).find("optimizer state"), std::string::npos);
+}
+
+TEST_F(Checkpoint, ATruncatedFileIsRefusedBeforeAnythingIsOverwritten) {
+    const fs::path path = saved(1);
+    fs::resize_file(path / "state_00000_of_00001.safetensors", 100);
+    std::vector<float> all(10, -1);
+    std::vector<zero::StatePiece> mine{{"weight", 0, all}};
+    EXPECT_THROW(checkpoint::load(comm, path, manifest(0), mine, {}), Error);
+    EXPECT_EQ(all, std::vector<float>(10, -1));
+}
+
+}  // namespace

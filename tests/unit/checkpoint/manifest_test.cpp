@@ -1,0 +1,70 @@
+// manifest.json comes back as it was written, or is refused with its path.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <strata/checkpoint/manifest.hpp>
+#include <strata/core/error.hpp>
+
+namespace {
+
+using namespace strata::checkpoint;
+
+struct Manifest : testing::Test {
+    std::filesystem::path file = std::filesystem::path{testing::TempDir()} / "strata_manifest_test.json";
+    void TearDown() override { std::filesystem::remove(file); }
+};
+
+strata::checkpoint::Manifest filled() {
+    strata::checkpoint::Manifest m;
+    m.step = 12;
+    m.samples = 34567890123;
+    m.seed = 0xffffffffffffffffU;
+    m.world = 3;
+    m.update_rule = "exp_avg,exp_avg_sq";
+    m.parameters = {{"a.weight", {2, 3}, 0}, {"scalar", {}, 6}};
+    m.files = {{"state.safetensors", 99, 0xdeadbeefU, {{"weight.0", "weight", 0, 7}}}, {"model.safetensors", 5, 0, {}}};
+    return m;
+}
+
+TEST_F(Manifest, EveryFieldComesBack) {
+    write_manifest(file, filled());
+    const auto found = read_manifest(file);
+    EXPECT_EQ(found.step, 12);
+    EXPECT_EQ(found.samples, 34567890123);
+    EXPECT_EQ(found.seed, 0xffffffffffffffffU);
+    EXPECT_EQ(found.world, 3);
+    EXPECT_EQ(found.update_rule, "exp_avg,exp_avg_sq");
+    EXPECT_EQ(found.parameters, filled().parameters);
+    ASSERT_EQ(found.files.size(), 2U);
+    EXPECT_EQ(found.files[0].crc32, 0xdeadbeefU);
+    ASSERT_EQ(found.files[0].pieces.size(), 1U);
+    EXPECT_EQ(found.files[0].pieces[0].tensor, "weight.0");
+    EXPECT_EQ(found.files[0].pieces[0].numel, 7);
+}
+
+TEST_F(Manifest, AFileRecordTravelsAsText) {
+    const FileRecord record = file_record_from(to_text(filled().files[0]));
+    EXPECT_EQ(record.name, "state.safetensors");
+    EXPECT_EQ(record.bytes, 99U);
+    EXPECT_EQ(record.pieces.size(), 1U);
+}
+
+TEST_F(Manifest, WhatIsNoManifestIsRefusedWithItsPath) {
+    for (const char* text : {"", "{", "[]", "{\"format\":\"other\"}", "{\"format\":\"strata checkpoint 1\"}",
+                             "{\"format\":\"strata checkpoint 1\",\"step\":\"x\"}"}) {
+        std::ofstream{file} << text;
+        try {
+            (void)read_manifest(file);
+            FAIL() << "accepted " << text;
+        } catch (const strata::Error& error) {
+            EXPECT_EQ(error.code(), strata::Errc::corrupt_checkpoint);
+            EXPECT_NE(error.problem().find(file.string()), std::string::npos);
+        }
+    }
+}
+
+}  // namespace

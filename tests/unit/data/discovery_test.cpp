@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <strata/comm/self_comm.hpp>
+#include <strata/data/discovery.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/local.hpp>
+
+#include "../storage/temporary_folder.hpp"
+#include "pictures.hpp"
+
+namespace {
+
+using namespace strata::data;
+using strata::Errc;
+using strata::Local;
+using strata::storage::write_file;
+using strata_test::plain_png;
+using strata_test::TemporaryFolder;
+using strata_test::thrown_by;
+
+strata::config::ImageDataset settings() {
+    strata::config::ImageDataset dataset;
+    dataset.id = "set";
+    dataset.minimum_image_size = 32;
+    return dataset;
+}
+Discovered discover_in(const TemporaryFolder& folder, const strata::config::ImageDataset& dataset) {
+    strata::comm::SelfComm comm;
+    return discover(comm, Local{folder.path()}, dataset);
+}
+
+TEST(Discovery, ReadsSizesAndFirstCaptionLines) {
+    const TemporaryFolder folder;
+    write_file(folder.path() / "b" / "two.PNG", plain_png(40, 50, 1, 2, 3));
+    write_file(folder.path() / "b" / "two.txt", "\r\n  A blue car. \r\nde.utf8=Ein blaues Auto.\n");
+    write_file(folder.path() / "one.png", plain_png(60, 50, 1, 2, 3));
+    write_file(folder.path() / "one.txt", "A star");
+    write_file(folder.path() / "notes.json", "{}");
+    const Discovered found = discover_in(folder, settings());
+    EXPECT_EQ(found.found, 2);
+    EXPECT_TRUE(found.skipped.empty());
+    ASSERT_EQ(found.samples.size(), 2U);
+    EXPECT_EQ(found.samples[0].key, "b/two.PNG");
+    EXPECT_EQ(found.samples[0].caption, "A blue car.");
+    EXPECT_EQ(found.samples[0].size, (PictureSize{40, 50}));
+    EXPECT_EQ(found.samples[1].caption, "A star");
+    EXPECT_FALSE(found.samples[1].version.empty());
+}
+
+TEST(Discovery, NamesWhatItSkipsWithTheReason) {
+    const TemporaryFolder folder;
+    const auto png = plain_png(40, 40, 1, 2, 3);
+    const auto add = [&](const std::string& stem, const std::vector<std::byte>& bytes, std::string_view caption) {
+        write_file(folder.path() / (stem + ".png"), bytes);
+        if (!caption.empty()) write_file(folder.path() / (stem + ".txt"), caption);
+    };
+    add("good", png, "A caption");
+    add("no_file", png, "");
+    add("blank", png, " \n\t\n");
+    add("small", plain_png(31, 31, 1, 2, 3), "A caption");
+    add("wide", plain_png(400, 40, 1, 2, 3), "A caption");
+    add("short", {png.begin(), png.begin() + 20}, "A caption");
+    add("empty", {}, "A caption");
+    auto damaged = png;
+    damaged[17] ^= std::byte{1};
+    add("damaged", damaged, "A caption");
+    write_file(folder.path() / "really.png", "\xFF\xD8\xFF jpeg");
+    write_file(folder.path() / "photo.jpg", "\xFF\xD8\xFF jpeg");
+    const Discovered found = discover_in(folder, settings());
+    std::map<std::string, SkipReason> reasons;
+    for (const Skipped& one : found.skipped) {
+        EXPECT_EQ(one.dataset, "set");
+        reasons[std::filesystem::path{one.place}.filename()] = one.reason;
+    }
+    EXPECT_EQ(found.found, 10);
+    EXPECT_EQ(found.samples.size(), 1U);
+    EXPECT_EQ(reasons, (std::map<std::string, SkipReason>{{"blank.png", SkipReason::no_caption},
+                                                          {"damaged.png", SkipReason::unreadable},
+                                                          {"empty.png", SkipReason::unreadable},
+                                                          {"no_file.png", SkipReason::no_caption},
+                                                          {"photo.jpg", SkipReason::unsupported_format},
+                                                          {"really.png", SkipReason::unsupported_format},
+                                                          {"short.png", SkipReason::unreadable},
+                                                          {"small.png", SkipReason::below_minimum_size},
+                                                          {"wide.png", SkipReason::outside_aspect_ratio}}));
+}
+
+TEST(Discovery, CaptionsCanComeFromNamesOrOnePrompt) {
+    const TemporaryFolder folder;
+    write_file(folder.path() / "x" / "red_fire-truck.png", plain_png(40, 40, 1, 2, 3));
+    auto dataset = settings();
+    dataset.caption_strategy = strata::config::CaptionStrategy::filename;
+    EXPECT_EQ(discover_in(folder, dataset).samples.at(0).caption, "red fire truck");
+    dataset.caption_strategy = strata::config::CaptionStrategy::instanceprompt;
+    dataset.instance_prompt = "a stamp";
+    EXPECT_EQ(discover_in(folder, dataset).samples.at(0).caption, "a stamp");
+}
+
+TEST(Discovery, AMissingOrEmptyFolderIsNoSamples) {
+    const TemporaryFolder folder;
+    strata::comm::SelfComm comm;
+    for (const char* name : {"", "missing"}) {
+        const auto error = thrown_by([&] { (void)discover(comm, Local{folder.path() / name}, settings()); });
+        EXPECT_EQ(error.code, Errc::no_samples);
+        EXPECT_TRUE(error.says(folder.path().string())) << error.message;
+    }
+}
+
+TEST(Discovery, NamesThatAreNoUtf8ArePictureNamesToo) {
+    const TemporaryFolder folder;
+    write_file(folder.path() / "caf\xE9:1.png", plain_png(40, 40, 1, 2, 3));
+    write_file(folder.path() / "caf\xE9:1.txt", "Caf\xE9");
+    const Discovered found = discover_in(folder, settings());
+    ASSERT_EQ(found.samples.size(), 1U);
+    EXPECT_EQ(found.samples[0].key, "caf\xE9:1.png");
+    EXPECT_EQ(found.samples[0].caption, "Caf\xE9");
+}
+
+TEST(Discovery, FirstLineSkipsBlankLinesAndTheByteOrderMark) {
+    EXPECT_EQ(first_line("\xEF\xBB\xBFHello \n x"), "Hello");
+    EXPECT_EQ(first_line("\n \n\tx y\t"), "x y");
+    EXPECT_EQ(first_line(""), "");
+    EXPECT_EQ(first_line("\n\n"), "");
+    EXPECT_EQ(caption_key("a.b/c.d.png"), "a.b/c.d.txt");
+    EXPECT_TRUE(is_picture_name("a/B.JpEg"));
+    EXPECT_FALSE(is_picture_name(".png"));
+    EXPECT_FALSE(is_picture_name("a/png"));
+}
+
+}  // namespace

@@ -1,0 +1,288 @@
+#include <chrono>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <strata/comm/self_comm.hpp>
+#include <strata/data/image_text_source.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/local.hpp>
+
+#include "../storage/temporary_folder.hpp"
+#include "fake_encoders.hpp"
+#include "pictures.hpp"
+
+namespace {
+
+using namespace strata::data;
+using strata::Errc;
+using strata::storage::write_file;
+using strata_test::LengthText;
+using strata_test::MeanCodec;
+using strata_test::plain_png;
+using strata_test::thrown_by;
+using Source = ImageTextSource<MeanCodec, LengthText, strata::Local>;
+
+/// A folder of 24 square and 12 wide pictures; picture i has the colour (10 i, 0, 0) and a caption of i + 1 letters.
+struct Fixture {
+    strata_test::TemporaryFolder folder;
+    std::shared_ptr<MeanCodec> codec = std::make_shared<MeanCodec>();
+    std::shared_ptr<LengthText> text = std::make_shared<LengthText>();
+    ImageTextOptions options;
+
+    Fixture() {
+        for (int i = 0; i < 36; ++i) {
+            const std::string stem = (i < 10 ? "p0" : "p") + std::to_string(i);
+            write_file(data() / (stem + ".png"), plain_png(i < 24 ? 64 : 100, 64, static_cast<std::uint8_t>(i * 7), 0, 0));
+            write_file(data() / (stem + ".txt"), std::string(static_cast<std::size_t>(i) + 1, 'x'));
+        }
+        options.train_batch_size = 4;
+        options.aspect_bucket_alignment = 16;
+        options.caption_dropout_probability = 0;
+        options.threads = 2;
+    }
+    [[nodiscard]] std::filesystem::path data() const { return folder.path() / "data"; }
+    [[nodiscard]] strata::config::DatasetList list() const {
+        strata::config::DatasetList list;
+        strata::config::ImageDataset images;
+        images.id = "pictures";
+        images.instance_data_dir = data();
+        images.cache_dir_vae = folder.path() / "vae";
+        images.text_embeds = "text";
+        images.resolution = 64;
+        list.images.push_back(images);
+        strata::config::TextEmbeds embeds;
+        embeds.id = "text";
+        embeds.cache_dir = folder.path() / "text";
+        list.text_embeds.push_back(embeds);
+        return list;
+    }
+    [[nodiscard]] std::unique_ptr<Source> open() const {
+        strata::comm::SelfComm comm;
+        return std::make_unique<Source>(comm, list(), codec, text, options);
+    }
+    [[nodiscard]] std::vector<std::filesystem::path> latent_files() const {
+        std::vector<std::filesystem::path> files;
+        for (const auto& entry : std::filesystem::recursive_directory_iterator{folder.path() / "vae"})
+            if (entry.is_regular_file()) files.push_back(entry.path());
+        return files;
+    }
+};
+
+int number_of(const std::string& sample) { return std::stoi(std::filesystem::path{sample}.stem().string().substr(1)); }
+
+TEST(ImageTextSource, AnEpochShowsEveryPictureWithItsLatentsAndCaption) {
+    const Fixture fixture;
+    const auto source = fixture.open();
+    ASSERT_EQ(source->micro_batches_per_epoch(), 9);
+    EXPECT_EQ(source->samples_per_micro_batch(), 4);
+    std::map<int, int> seen;
+    for (int b = 0; b < 9; ++b) {
+        const ImageTextBatch batch = source->next();
+        ASSERT_EQ(batch.latents_BCHW.dim(), 4);
+        EXPECT_EQ(batch.latents_BCHW.size(0), 4);
+        EXPECT_EQ(batch.latents_BCHW.size(1), 3);
+        EXPECT_EQ(batch.text_BTE.sizes(), (std::vector<std::int64_t>{4, 4, 2}));
+        EXPECT_EQ(batch.pooled_BE.sizes(), (std::vector<std::int64_t>{4, 2}));
+        for (std::int64_t i = 0; i < 4; ++i) {
+            const int number = number_of(batch.samples[static_cast<std::size_t>(i)]);
+            ++seen[number];
+            EXPECT_EQ(batch.captions[static_cast<std::size_t>(i)].size(), static_cast<std::size_t>(number) + 1);
+            EXPECT_EQ(batch.pooled_BE[i][0].item<float>(), static_cast<float>(number + 1));
+            const float red = static_cast<float>(number * 7 % 256) / 127.5F - 1;
+            EXPECT_NEAR(batch.latents_BCHW[i][0][0][0].item<float>(), red, 1e-4F);
+            EXPECT_EQ(batch.latents_BCHW.size(3) > batch.latents_BCHW.size(2), number >= 24);
+        }
+    }
+    EXPECT_EQ(seen.size(), 36U);
+}
+
+TEST(ImageTextSource, ReportSaysWhatWasFoundAndBucketed) {
+    const Fixture fixture;
+    write_file(fixture.data() / "bare.png", plain_png(64, 64, 0, 0, 0));
+    auto cut = plain_png(64, 64, 9, 9, 9);
+    cut.resize(cut.size() / 2);
+    write_file(fixture.data() / "cut.png", cut);
+    write_file(fixture.data() / "cut.txt", "A picture with half of its bytes");
+    const auto source = fixture.open();
+    const Report report = source->report();
+    EXPECT_EQ(report.found, 38);
+    EXPECT_EQ(report.used, 36);
+    EXPECT_EQ(report.count(SkipReason::no_caption), 1);
+    EXPECT_EQ(report.count(SkipReason::unreadable), 1);
+    EXPECT_TRUE(report.skipped.back().place.ends_with("cut.png"));
+    ASSERT_EQ(report.buckets.size(), 2U);
+    EXPECT_EQ(report.buckets[0].count, 24);
+    EXPECT_EQ(report.buckets[1].count, 12);
+    EXPECT_GT(report.buckets[1].width, report.buckets[1].height);
+    EXPECT_EQ(report.latents.made, 36);
+    EXPECT_EQ(report.texts.made, 37);  // one more is the empty caption; the broken picture has none any more
+    std::string text;
+    for (const std::string& line : report.lines()) text += line + "\n";
+    EXPECT_NE(text.find("38 pictures found, 36 used, 2 skipped"), std::string::npos) << text;
+    EXPECT_NE(text.find("cut.png"), std::string::npos) << text;
+}
+
+TEST(ImageTextSource, ASecondStartEncodesNothing) {
+    const Fixture fixture;
+    (void)fixture.open();
+    EXPECT_EQ(*fixture.codec->calls, 36);
+    const int texts = *fixture.text->calls;
+    const auto source = fixture.open();
+    EXPECT_EQ(*fixture.codec->calls, 36);
+    EXPECT_EQ(*fixture.text->calls, texts);
+    EXPECT_EQ(source->report().latents.made, 0);
+    EXPECT_EQ(source->report().latents.entries, 36);
+}
+
+TEST(ImageTextSource, InterruptedCachingGoesOnWhereItEnded) {
+    const Fixture fixture;
+    (void)fixture.open();
+    const auto files = fixture.latent_files();
+    for (std::size_t i = 0; i < 10; ++i) std::filesystem::remove(files[i]);
+    EXPECT_EQ(fixture.open()->report().latents.made, 10);
+}
+
+TEST(ImageTextSource, EditedPicturesOtherSizesAndOtherEncodersNeverMeetAStaleEntry) {
+    Fixture fixture;
+    (void)fixture.open();
+    write_file(fixture.data() / "p03.png", plain_png(64, 64, 250, 0, 0));
+    EXPECT_EQ(fixture.open()->report().latents.made, 1);
+    fixture.options.aspect_bucket_alignment = 32;  // 96 x 64 instead of 80 x 48
+    EXPECT_EQ(fixture.open()->report().latents.made, 12);
+    fixture.codec->name = "mean 2";
+    EXPECT_EQ(fixture.open()->report().latents.made, 36);
+    fixture.text->name = "length 2";
+    EXPECT_EQ(fixture.open()->report().texts.made, 37);
+}
+
+TEST(ImageTextSource, ADamagedEntryIsMadeAgainAndNamed) {
+    Fixture fixture;
+    (void)fixture.open();
+    const auto victim = fixture.latent_files().front();
+    write_file(victim, "garbage");
+    const Report report = fixture.open()->report();
+    ASSERT_EQ(report.latents.rebuilt.size(), 1U);
+    EXPECT_EQ(report.latents.rebuilt[0], victim.string());
+
+    fixture.options.cache_memory_bytes = 0;  // then entries are read when they are needed, and damage shows then
+    const auto source = fixture.open();
+    write_file(victim, "garbage");
+    for (int i = 0; i < 9 + 12; ++i) (void)source->next();
+    ASSERT_EQ(source->report().latents.rebuilt.size(), 1U);
+    EXPECT_EQ(source->report().latents.rebuilt[0], victim.string());
+}
+
+TEST(ImageTextSource, SeekGivesWhatAnUninterruptedRunGetsThere) {
+    Fixture fixture;
+    fixture.options.caption_dropout_probability = 0.3;
+    const auto straight = fixture.open();
+    std::vector<ImageTextBatch> all;
+    for (int i = 0; i < 25; ++i) all.push_back(straight->next());
+    const auto other = fixture.open();
+    for (const std::int64_t position : {24, 0, 9, 13}) {
+        other->seek(position);
+        for (std::int64_t i = position; i < std::min<std::int64_t>(position + 3, 25); ++i) {
+            const ImageTextBatch batch = other->next();
+            const ImageTextBatch& expected = all[static_cast<std::size_t>(i)];
+            EXPECT_EQ(batch.samples, expected.samples);
+            EXPECT_EQ(batch.captions, expected.captions);
+            EXPECT_TRUE(batch.latents_BCHW.equal(expected.latents_BCHW));
+            EXPECT_TRUE(batch.text_BTE.equal(expected.text_BTE));
+        }
+    }
+}
+
+TEST(ImageTextSource, CaptionsAreDroppedAtTheStatedRateAndAnewAtEachVisit) {
+    Fixture fixture;
+    fixture.options.caption_dropout_probability = 0.25;
+    const auto source = fixture.open();
+    int dropped = 0;
+    std::map<std::string, std::set<bool>> per_sample;
+    for (int i = 0; i < 9 * 40; ++i) {
+        const ImageTextBatch batch = source->next();
+        for (std::size_t k = 0; k < 4; ++k) {
+            const bool empty = batch.captions[k].empty();
+            dropped += empty ? 1 : 0;
+            per_sample[batch.samples[k]].insert(empty);
+            EXPECT_EQ(batch.pooled_BE[static_cast<std::int64_t>(k)][0].item<float>() == 0, empty);
+        }
+    }
+    EXPECT_NEAR(dropped, 1440 * 0.25, 5 * 17);  // five standard deviations
+    for (const auto& [sample, kinds] : per_sample) EXPECT_EQ(kinds.size(), 2U) << sample;
+}
+
+TEST(ImageTextSource, TooSmallABucketStopsBeforeAnythingIsEncoded) {
+    Fixture fixture;
+    fixture.options.gradient_accumulation_steps = 4;  // 16 samples, and the wide bucket holds 12
+    const auto error = thrown_by([&] { (void)fixture.open(); });
+    EXPECT_EQ(error.code, Errc::small_bucket);
+    EXPECT_TRUE(error.says("holds 12 samples")) << error.message;
+    EXPECT_EQ(*fixture.codec->calls, 0);
+    EXPECT_FALSE(std::filesystem::exists(fixture.folder.path() / "vae"));
+    fixture.options.allow_dataset_oversubscription = true;
+    const auto source = fixture.open();
+    const Report report = source->report();
+    EXPECT_EQ(report.buckets[1].repeats, 1);
+    EXPECT_EQ(source->micro_batches_per_epoch(), 6 + 6);
+    std::string text;
+    for (const std::string& line : report.lines()) text += line + "\n";
+    EXPECT_NE(text.find("raised from 0 to hold an effective batch of 16"), std::string::npos) << text;
+}
+
+TEST(ImageTextSource, BadInputIsRefusedByName) {
+    Fixture fixture;
+    fixture.options.aspect_bucket_alignment = 12;
+    EXPECT_EQ(thrown_by([&] { (void)fixture.open(); }).code, Errc::bad_value);
+    fixture.options.aspect_bucket_alignment = 16;
+    for (const auto& entry : std::filesystem::directory_iterator{fixture.data()})
+        if (entry.path().extension() == ".txt") write_file(entry.path(), "");
+    const auto error = thrown_by([&] { (void)fixture.open(); });
+    EXPECT_EQ(error.code, Errc::no_samples);
+    EXPECT_TRUE(error.says("36 no caption")) << error.message;
+    EXPECT_TRUE(error.says("p00.png")) << error.message;
+}
+
+TEST(ImageTextSource, AnErrorWhileTrainingNamesTheFile) {
+    Fixture fixture;
+    fixture.options.cache_memory_bytes = 0;
+    fixture.options.prefetch_batches = 1;
+    const auto source = fixture.open();
+    std::filesystem::remove_all(fixture.folder.path() / "vae");
+    std::filesystem::remove_all(fixture.data());
+    const auto error = thrown_by([&] {
+        for (int i = 0; i < 9; ++i) (void)source->next();
+    });
+    EXPECT_EQ(error.code, Errc::not_found);
+    EXPECT_TRUE(error.says(".png")) << error.message;
+}
+
+TEST(ImageTextSource, EndsPromptlyWhileBatchesAreMade) {
+    Fixture fixture;
+    fixture.options.prefetch_batches = 100;
+    fixture.options.cache_memory_bytes = 0;
+    for (int taken = 0; taken < 3; ++taken) {
+        auto source = fixture.open();
+        for (int i = 0; i < taken; ++i) (void)source->next();
+        const auto begin = std::chrono::steady_clock::now();
+        source.reset();
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{1});
+    }
+}
+
+TEST(ImageTextSource, ProgressCountsToTheEndAndCompressedCachesWork) {
+    Fixture fixture;
+    fixture.options.compress_disk_cache = true;
+    std::map<std::string, std::int64_t> last;
+    fixture.options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
+        EXPECT_LE(done, total);
+        last[std::string{what}] = done;
+    };
+    (void)fixture.open()->next();
+    EXPECT_EQ(last, (std::map<std::string, std::int64_t>{{"latents", 36}, {"captions", 37}}));
+    EXPECT_TRUE(fixture.latent_files().front().string().ends_with(".safetensors.gz"));
+    EXPECT_EQ(fixture.open()->report().latents.made, 0);
+}
+
+}  // namespace

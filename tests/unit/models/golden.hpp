@@ -1,0 +1,45 @@
+#pragma once
+// Reads tensors of the reference implementations.
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <strata/storage/safetensors.hpp>
+
+/// A file of fp32 tensors, looked up by name.
+class Golden {
+public:
+    explicit Golden(const std::string& file) {
+        std::ifstream in(path(file), std::ios::binary);
+        const std::vector<char> chars{std::istreambuf_iterator<char>(in), {}};
+        bytes_.resize(chars.size());
+        std::memcpy(bytes_.data(), chars.data(), chars.size());
+        header_ = strata::storage::parse_safetensors(bytes_);
+    }
+    static std::string path(const std::string& file) { return std::string{STRATA_SHARED_DIR} + "/golden/" + file; }
+
+    at::Tensor operator()(const std::string& name) const {
+        const auto& entry = header_.at(name);
+        at::Tensor tensor = at::empty(entry.shape, at::kFloat);
+        std::memcpy(tensor.data_ptr(), bytes_.data() + header_.data_begin + entry.begin, entry.end - entry.begin);
+        return tensor;
+    }
+
+private:
+    std::vector<std::byte> bytes_;
+    strata::storage::SafetensorsHeader header_;
+};
+
+/// Declares `name`, or skips the test where the file is absent.
+#define STRATA_NEED_GOLDEN(name, file)                                                  \
+    if (!std::filesystem::exists(Golden::path(file)))                                   \
+        GTEST_SKIP() << Golden::path(file) << " is not there: nothing to compare with"; \
+    const Golden name { file }

@@ -1,0 +1,68 @@
+// The gradient norm's sums and the clipping factor.
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <span>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <strata/core/bf16.hpp>
+#include <strata/optim/clip.hpp>
+
+namespace {
+
+using strata::bf16;
+using strata::optim::clip_coefficient;
+using strata::optim::simd_level;
+using strata::optim::SimdLevel;
+using strata::optim::sum_of_squares;
+
+std::vector<float> normal_values(std::size_t n) {
+    std::mt19937 random{static_cast<unsigned>(n)};
+    std::normal_distribution<float> normal;
+    std::vector<float> values(n);
+    for (float& value : values) value = normal(random);
+    return values;
+}
+
+TEST(Clip, SumOfSquaresIsRightAtEveryLengthAndTheSameBitsAtEveryLevel) {
+    std::vector<std::size_t> lengths{65536, 65537, 200'003};
+    for (std::size_t n = 0; n <= 67; ++n) lengths.push_back(n);
+    for (const std::size_t n : lengths) {
+        const auto values = normal_values(n);
+        long double expected = 0;
+        for (const float value : values) expected += static_cast<long double>(value) * static_cast<long double>(value);
+        const double sum = sum_of_squares(std::span<const float>{values}, SimdLevel::baseline);
+        EXPECT_NEAR(sum, static_cast<double>(expected), 1e-13 * static_cast<double>(expected));
+        for (auto level = SimdLevel::avx2; level <= simd_level();
+             level = static_cast<SimdLevel>(static_cast<int>(level) + 1)) {
+            EXPECT_EQ(sum_of_squares(std::span<const float>{values}, level), sum) << n;
+        }
+    }
+}
+
+TEST(Clip, SumOfSquaresReadsBf16) {
+    std::vector<bf16> values(35, strata::to_bf16(1.5F));
+    EXPECT_EQ(sum_of_squares(std::span<const bf16>{values}), 35 * 2.25);
+}
+
+TEST(Clip, SumOfSquaresIsFiniteExactlyWhenTheValuesAre) {
+    std::vector<float> values(100, std::numeric_limits<float>::max());
+    EXPECT_TRUE(std::isfinite(sum_of_squares(std::span<const float>{values})));
+    values[99] = std::numeric_limits<float>::infinity();
+    EXPECT_FALSE(std::isfinite(sum_of_squares(std::span<const float>{values})));
+    values[99] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(sum_of_squares(std::span<const float>{values})));
+}
+
+TEST(Clip, CoefficientIsTorchs) {
+    EXPECT_EQ(clip_coefficient(4.0, 1.0), 1.0 / (4.0 + 1e-6));
+    EXPECT_EQ(clip_coefficient(1.0, 1.0), 1.0 / (1.0 + 1e-6));
+    EXPECT_EQ(clip_coefficient(0.3, 1.0), 1.0);
+    EXPECT_EQ(clip_coefficient(0.0, 1.0), 1.0);
+    EXPECT_EQ(clip_coefficient(1e9, 0.0), 1.0);
+}
+
+}  // namespace
