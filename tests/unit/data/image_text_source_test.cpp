@@ -1,6 +1,8 @@
 #include <chrono>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -17,12 +19,19 @@ namespace {
 
 using namespace strata::data;
 using strata::Errc;
-using strata::storage::write_file;
 using strata_test::LengthText;
 using strata_test::MeanCodec;
 using strata_test::plain_png;
 using strata_test::thrown_by;
 using Source = ImageTextSource<MeanCodec, LengthText, strata::Local>;
+
+/// Without waiting for the disk, which is most of the time of a test.
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+    strata::storage::write_file(path, bytes, strata::storage::Durability::process_end);
+}
+void write_file(const std::filesystem::path& path, std::string_view text) {
+    write_file(path, std::as_bytes(std::span{text.data(), text.size()}));
+}
 
 /// A folder of 24 square and 12 wide pictures; picture i has the colour (10 i, 0, 0) and a caption of i + 1 letters.
 struct Fixture {

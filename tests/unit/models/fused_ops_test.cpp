@@ -33,9 +33,10 @@ Outcome run(const std::function<at::Tensor(const Tensors&)>& operation, const Te
     return outcome;
 }
 
-/// Root mean square of a - b, as a share of that of b.
+/// Root mean square of a - b, as a share of that of b (of 1 where b is zero).
 double deviation(const at::Tensor& a, const at::Tensor& b) {
-    return ((a - b).square().mean().sqrt() / b.square().mean().sqrt()).item<double>();
+    const double size = b.square().mean().sqrt().item<double>();
+    return (a - b).square().mean().sqrt().item<double>() / (size > 1e-12 ? size : 1.0);
 }
 
 /// In fp32 and bf16 (kernels) as in fp64 (composed), up to rounding. Inputs are exact in bf16.

@@ -2,6 +2,7 @@
 // Reads tensors of the reference implementations.
 
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

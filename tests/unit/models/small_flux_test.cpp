@@ -1,8 +1,6 @@
 // SmallFlux: shapes, Flux's own numbers, learning, and what must not change with the number format.
 
 #include <cmath>
-#include <limits>
-#include <map>
 #include <set>
 #include <string>
 
@@ -232,7 +230,7 @@ TEST(SmallFlux, NamesAreThoseOfFlux) {
 TEST(SmallFlux, BlocksAreUnits) {
     SmallFlux model{tiny_options()};
     int units = 0;
-    for (const auto& module : model.modules())
+    for (const auto& module : model.modules(/*include_self=*/false))
         units += dynamic_cast<const strata::zero::UnitBase*>(module.get()) != nullptr ? 1 : 0;
     EXPECT_EQ(units, 4);
 }

@@ -8,31 +8,31 @@
 
 namespace strata::models::kernels {
 
-// Vectors of 64 bytes passed between inlined functions have no ABI to break.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpsabi"
-
+#define STRATA_LANES 4
 namespace baseline {
 #include <strata/models/impl/kernels_lanes.inc>
 }  // namespace baseline
+#undef STRATA_LANES
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define STRATA_KERNELS_BY_CPU 1
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#define STRATA_LANES 8
 namespace avx2 {
 #include <strata/models/impl/kernels_lanes.inc>
 }  // namespace avx2
+#undef STRATA_LANES
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+#define STRATA_LANES 16
 namespace avx512 {
 #include <strata/models/impl/kernels_lanes.inc>
 }  // namespace avx512
+#undef STRATA_LANES
 #pragma GCC pop_options
 #endif
-
-#pragma GCC diagnostic pop
 
 #ifdef STRATA_KERNELS_BY_CPU
 #define STRATA_KERNEL(name, ...)                                          \
