@@ -9,6 +9,7 @@ strata_room(core
     HEADERS
         bf16.hpp
         error.hpp
+        fp16.hpp
         inline.hpp
         policy.hpp
         rule.hpp)
@@ -46,16 +47,19 @@ strata_room(storage
 
 if(STRATA_WITH_MPI)
     set(with_mpi PACKAGES MPI LINKS MPI::MPI_CXX DEFINES STRATA_WITH_MPI=1)
-    set(mpi_headers mpi_comm.hpp)
+    set(mpi_headers mpi_comm.hpp mpi_watchdog.hpp)
 endif()
 strata_room(comm
     NEEDS core policy
     ${with_mpi}
     HEADERS
         agree.hpp
+        channel.hpp
+        collective_log.hpp
         communicator.hpp
         default_comm.hpp
         self_comm.hpp
+        shared_windows.hpp
         ${mpi_headers})
 
 strata_room(optim
@@ -63,13 +67,37 @@ strata_room(optim
     PACKAGES OpenMP
     LINKS OpenMP::OpenMP_CXX
     HEADERS
+        adagrad.hpp
+        adam.hpp
         adamw.hpp
         clip.hpp
+        deepspeed_schedules.hpp
+        elements.hpp
+        ema.hpp
+        lamb.hpp
+        layerwise_kernel.hpp
         lion.hpp
+        loss_scale.hpp
         schedule.hpp
+        sgd.hpp
         simd.hpp
+        stochastic_rounding.hpp
         update_kernel.hpp
         update_rule.hpp)
+
+strata_room(offload
+    NEEDS core
+    PACKAGES Threads
+    LINKS uring Threads::Threads
+    HEADERS
+        block_io.hpp
+        checksum.hpp
+        host_arena.hpp
+        host_memory.hpp
+        swap_file.hpp
+        swap_folder.hpp
+        window_pipeline.hpp
+        windows.hpp)
 
 strata_room(zero
     NEEDS core policy comm optim

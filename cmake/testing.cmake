@@ -2,6 +2,7 @@
 #
 #   strata_unit_test(<room>/<file>)              tests/unit/<room>/<file>_test.cpp, gtest, suite PascalCase(<file>)
 #   strata_mpi_test(<name> RANKS <n>...)         tests/mpi/<name>_test.cpp, gtest on every rank, one ctest entry a world size
+#   strata_mpi_job_test(<name> JOB <program>)    tests/mpi/<name>_test.cpp starts tests/mpi/<program>.cpp under mpirun itself
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
@@ -55,9 +56,9 @@ endfunction()
 function(strata_unit_test path)
     cmake_path(GET path PARENT_PATH room)
     cmake_path(GET path FILENAME file)
-    if(room MATCHES "^(core|policy|config|storage)$")
+    if(room MATCHES "^(core|policy|config|storage|offload)$")
         set(executable strata_light_tests)
-        set(libraries strata::core strata::policy strata::config strata::storage)
+        set(libraries strata::core strata::policy strata::config strata::storage strata::offload)
     elseif(room STREQUAL "data")
         set(executable strata_data_tests)
         set(libraries strata::compiled)
@@ -108,6 +109,26 @@ function(strata_mpi_test name)
             ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMP_NUM_THREADS=1"
             FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
     endforeach()
+endfunction()
+
+# tests/mpi/<name>_test.cpp, gtest in one process, which starts mpirun with the program tests/mpi/<job>.cpp and judges how
+# it ends: for jobs that must not end well.
+function(strata_mpi_job_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "JOB" "")
+    add_executable(strata_${arg_JOB} "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${arg_JOB}.cpp")
+    target_link_libraries(strata_${arg_JOB} PRIVATE strata::comm)
+    strata_add_to_test_executable(strata_${name}_tests "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp" GTest::gtest_main)
+    string(TOUPPER "${arg_JOB}" job)
+    target_compile_definitions(strata_${name}_tests PRIVATE
+        STRATA_MPIEXEC="${MPIEXEC_EXECUTABLE}" STRATA_${job}="$<TARGET_FILE:strata_${arg_JOB}>")
+    add_dependencies(strata_${name}_tests strata_${arg_JOB})
+    add_test(NAME mpi/${name} COMMAND strata_${name}_tests)
+    set_tests_properties(mpi/${name} PROPERTIES
+        PROCESSORS 3
+        TIMEOUT 300
+        LABELS "mpi"
+        ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMP_NUM_THREADS=1"
+        FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
 endfunction()
 
 # One ctest entry a test: which rule is broken should be seen in ctest's closing lines.

@@ -219,7 +219,7 @@ TEST(Layering, EveryHeaderIsListedInRoomsCmake) {
     std::string missing;
     for (const auto& file : all_files()) {
         if (file.path.extension() != ".hpp" || file.room.empty()) continue;
-        if (file.path == "comm/mpi_comm.hpp") continue;  // named before its stanza, under STRATA_WITH_MPI
+        if (file.path.string().starts_with("comm/mpi_")) continue;  // named before their stanza, under STRATA_WITH_MPI
         const std::string within_room = file.path.lexically_relative(file.room).string();
         if (!listed[file.room].contains(within_room)) missing += file.path.string() + "\n";
     }

@@ -1,17 +1,23 @@
-// Collectives on 1, 2 and 3 ranks: sizes nothing divides, messages in pieces, sums in rank order.
+// Collectives on 1, 2 and 3 ranks: sizes nothing divides, windows and messages in pieces, sums in rank order.
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <sys/resource.h>
 
 #include <gtest/gtest.h>
 
+#include <strata/comm/channel.hpp>
 #include <strata/comm/mpi_comm.hpp>
 #include <strata/core/bf16.hpp>
+#include <strata/core/error.hpp>
 
 namespace {
 
@@ -55,7 +61,7 @@ TEST(MpiComm, AllGatherWorksInPlace) {
 }
 
 TEST(MpiComm, AllGatherVariedKeepsEveryLength) {
-    MpiComm comm{7};  // pieces of 7 bytes
+    MpiComm comm{{.shared_memory = false, .piece_bytes = 7}};
     const std::string mine(static_cast<std::size_t>(comm.rank()) * 10, static_cast<char>('a' + comm.rank()));
     const auto all = comm.all_gather_varied(mine);
     ASSERT_EQ(all.size(), static_cast<std::size_t>(comm.world()));
@@ -65,7 +71,7 @@ TEST(MpiComm, AllGatherVariedKeepsEveryLength) {
 }
 
 TEST(MpiComm, BroadcastGivesEveryRootsBytes) {
-    MpiComm comm{64};
+    MpiComm comm{{.shared_memory = false, .piece_bytes = 64}};
     for (int root = 0; root < comm.world(); ++root) {
         std::vector<int> values(777, comm.rank());
         comm.broadcast(std::as_writable_bytes(std::span{values}), root);
@@ -135,7 +141,7 @@ TEST(MpiComm, PiecesOfAnySizeGiveTheSameResult) {
     std::vector<float> expected_all(n * world);
     whole.all_gather(std::as_bytes(std::span{expected}), std::as_writable_bytes(std::span{expected_all}));
     for (const std::size_t piece : {std::size_t{3}, std::size_t{4}, std::size_t{40}, std::size_t{4004}}) {
-        MpiComm comm{piece};
+        MpiComm comm{{.shared_memory = false, .piece_bytes = piece}};
         std::vector<float> mine(n);
         comm.reduce_scatter(std::span<const float>{all}, std::span<float>{mine});
         EXPECT_EQ(mine, expected) << piece;
@@ -143,6 +149,125 @@ TEST(MpiComm, PiecesOfAnySizeGiveTheSameResult) {
         comm.all_gather(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{gathered}));
         EXPECT_EQ(gathered, expected_all) << piece;
     }
+}
+
+/// The bits of every collective at odd sizes, through one communicator.
+std::vector<std::uint32_t> everything(MpiComm& comm) {
+    const auto world = static_cast<std::size_t>(comm.world());
+    std::vector<std::uint32_t> bits;
+    const auto keep = [&bits](const auto& values) {
+        for (const auto& value : values) {
+            std::uint32_t word = 0;
+            std::memcpy(&word, &value, sizeof value);
+            bits.push_back(word);
+        }
+    };
+    for (const std::size_t n : {0, 1, 2, 3, 17, 31, 32, 33, 257, 5003}) {
+        std::vector<float> all(n * world);
+        std::vector<bf16> halves(n * world);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = value_of(comm.rank(), i);
+        for (std::size_t i = 0; i < all.size(); ++i) halves[i] = to_bf16(all[i]);
+        std::vector<float> sum(n);
+        std::vector<bf16> half_sum(n);
+        comm.reduce_scatter(std::span<const float>{all}, std::span<float>{sum});
+        keep(sum);
+        comm.reduce_scatter(std::span<const bf16>{halves}, std::span<float>{sum});
+        keep(sum);
+        comm.reduce_scatter(std::span<const bf16>{halves}, std::span<bf16>{half_sum});
+        keep(half_sum);
+        comm.all_gather(std::as_bytes(std::span{half_sum}), std::as_writable_bytes(std::span{halves}));
+        keep(halves);
+        std::vector<float> sent = sum;
+        comm.broadcast(std::as_writable_bytes(std::span{sent}), comm.world() - 1);
+        keep(sent);
+        for (const std::string& text :
+             comm.all_gather_varied(std::string(n * static_cast<std::size_t>(comm.rank()), 'x'))) {
+            bits.push_back(static_cast<std::uint32_t>(text.size()));
+            keep(text);
+        }
+    }
+    return bits;
+}
+
+TEST(MpiComm, SharedMemoryGivesTheSameBitsAsMessages) {
+    MpiComm messages{{.shared_memory = false}};
+    const std::vector<std::uint32_t> expected = everything(messages);
+    ASSERT_GT(expected.size(), 5000U);
+    for (const std::size_t window : {64U, 128U, 4096U, 1U << 19U}) {
+        MpiComm shared{{.window_bytes = window}};
+        if (shared.world() > 1) {
+            ASSERT_EQ(shared.transport(), "shared memory");
+        }
+        EXPECT_EQ(everything(shared), expected) << window;
+    }
+    EXPECT_EQ(messages.transport(), messages.world() > 1 ? "MPI, because shared memory is switched off" : "MPI");
+}
+
+TEST(MpiComm, FallsBackToMessagesWhenOneRankCannotMapTheMemory) {
+    for (int unlucky = 0; unlucky < 2; ++unlucky) {
+        rlimit files{};
+        getrlimit(RLIMIT_NOFILE, &files);
+        const rlimit none{0, files.rlim_max};
+        int rank = 0;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        if (rank == unlucky) setrlimit(RLIMIT_NOFILE, &none);
+        MpiComm comm;
+        setrlimit(RLIMIT_NOFILE, &files);
+        if (comm.world() > 1) {
+            EXPECT_TRUE(comm.transport().starts_with("MPI, because ")) << comm.transport();
+            EXPECT_TRUE(comm.transport().ends_with(" on rank " + std::to_string(unlucky))) << comm.transport();
+        }
+        std::vector<double> one{1.0};
+        comm.all_reduce_sum(one);
+        EXPECT_EQ(one[0], 1.0 * comm.world());
+    }
+}
+
+TEST(MpiComm, RanksThatDisagreeOnSharedMemoryAllThrow) {
+    MpiComm comm{{.window_bytes = 64}};
+    if (comm.world() == 1) GTEST_SKIP() << "one rank agrees with itself";
+    std::vector<std::byte> bytes(static_cast<std::size_t>(comm.rank() == 0 ? 640 : 320));
+    try {
+        comm.broadcast(bytes, 0);
+        FAIL();
+    } catch (const strata::Error& error) {
+        EXPECT_EQ(error.code(), strata::Errc::rank_mismatch);
+        EXPECT_NE(error.problem().find("broadcast of 640 bytes"), std::string::npos) << error.what();
+        EXPECT_NE(error.problem().find("broadcast of 320 bytes"), std::string::npos) << error.what();
+    }
+    EXPECT_THROW(comm.barrier(), strata::Error);  // and no collective is right after that
+}
+
+TEST(MpiComm, InterruptEndsACollectiveOnBothTransports) {
+    for (const bool shared : {true, false}) {
+        MpiComm comm{{.shared_memory = shared}};
+        if (comm.world() == 1) GTEST_SKIP() << "one rank never waits";
+        MpiComm other;
+        if (comm.rank() == 0) {
+            strata::Errc code{};
+            std::thread waiting{[&] {
+                try {
+                    comm.barrier();
+                } catch (const strata::Error& error) {
+                    code = error.code();
+                }
+            }};
+            comm.interrupt();
+            waiting.join();
+            EXPECT_EQ(code, strata::Errc::rank_failed);
+        }
+        other.barrier();
+        comm.interrupt();  // on all ranks, so that none waits for the others to give the communicator back
+    }
+}
+
+TEST(MpiComm, AChannelRunsItsCollectives) {
+    MpiComm comm;
+    strata::comm::Channel channel{comm};
+    std::vector<double> sums(50, 1.0);
+    for (double& sum : sums) channel.post("sum", [&] { comm.all_reduce_sum(std::span{&sum, 1}); });
+    channel.wait();
+    EXPECT_EQ(sums, std::vector<double>(50, comm.world()));
 }
 
 TEST(MpiComm, AllReduceSumGivesEveryRankTheSameBits) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,9 @@ public:
         std::transform(all.begin(), all.end(), mine.begin(), [](bf16 value) { return to_float(value); });
     }
     void all_reduce_sum(std::span<double>) const noexcept {}
+
+    /// Nothing: no collective of one rank can wait. Here so that a program may set it whatever DefaultComm is.
+    void set_collective_timeout(std::chrono::milliseconds) const noexcept {}
 
     /// Ends the process at once, without destructors: the caller has said why.
     [[noreturn]] void abort(int status) const noexcept { std::_Exit(status); }

@@ -13,7 +13,9 @@
 namespace strata::config {
 
 /// How the learning rate goes from step to step; formulas in docs/training.md and optim::Schedule.
-enum class LrScheduler : std::uint8_t { constant, constant_with_warmup, linear, cosine };
+enum class LrScheduler : std::uint8_t {
+    constant, constant_with_warmup, linear, cosine, cosine_with_restarts, polynomial, sine
+};
 
 /// A checked trainer configuration. Keys have the names of the members unless the schema says otherwise.
 ///
@@ -33,6 +35,8 @@ struct TrainerConfig {
     LrScheduler lr_scheduler = LrScheduler::constant_with_warmup;
     std::int64_t lr_warmup_steps = 0;
     double lr_end = 0;
+    std::int64_t lr_num_cycles = 1;  ///< of cosine_with_restarts
+    double lr_power = 0.8;           ///< of polynomial
     std::optional<double> optimizer_beta1;  ///< nullopt: the update rule's own default
     std::optional<double> optimizer_beta2;
     std::optional<double> optimizer_epsilon;

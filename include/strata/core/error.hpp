@@ -36,11 +36,17 @@ enum class Errc : std::uint16_t {
 
     rank_failed = 2301,        ///< another rank failed, or MPI reported an error
     rank_mismatch = 2302,      ///< ranks disagree on something all of them must share
+    collective_timeout = 2303,  ///< ranks waited too long for a rank that did not arrive
+    comm_busy = 2304,          ///< two threads are inside one communicator at once
 
     non_finite = 2401,         ///< a loss or gradient is NaN or infinite
     no_parameters = 2402,      ///< a model without trainable parameters
     bad_parameter = 2403,      ///< a parameter's type, device or layout cannot be trained
     wrong_call_order = 2404,   ///< backward() and step() of an engine were called out of turn
+    not_enough_memory = 2410,  ///< buffers or state need more host memory than is free
+    stale_swap = 2411,         ///< state that was read back from disk is not what was written last
+    swap_in_use = 2412,        ///< another living run keeps its state under the same run id
+    loss_scale_exhausted = 2421,  ///< fp16 gradients overflow even at the smallest loss scale
 
     corrupt_checkpoint = 2501,  ///< a checkpoint is incomplete or its check sums do not match
     checkpoint_mismatch = 2502,  ///< a checkpoint belongs to another model or update rule
@@ -66,6 +72,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_argument:
         case Errc::bad_model_options:
         case Errc::output_not_writable:
+        case Errc::swap_in_use:
         case Errc::output_in_use: return true;
         default: return false;
     }

@@ -49,7 +49,8 @@ struct AdamW {
                 .step_size = static_cast<float>(lr / correction1)};
     }
 
-    [[gnu::always_inline]] static void apply(float& weight, float gradient, float* state, const Scalars& s) noexcept {
+    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state,
+                                                                const Scalars& s) noexcept {
         float& exp_avg = state[0];
         float& exp_avg_sq = state[1];
         exp_avg = s.beta1 * exp_avg + s.one_minus_beta1 * gradient;

@@ -1,15 +1,15 @@
 #pragma once
-// strata/optim/clip.hpp - the global gradient norm, and the factor that clips to it.
+// strata/optim/clip.hpp - the global gradient norm, and clipping by norm and by value.
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include <strata/optim/elements.hpp>
 #include <strata/optim/simd.hpp>
-#include <strata/optim/update_kernel.hpp>
 
 namespace strata::optim {
 
@@ -42,27 +42,41 @@ struct SquareLoop {
     }
 };
 
+template <GradientElement G>
+struct ClampLoop {
+    GradientTransform transform;
+    G* values;
+    std::int64_t numel;
+
+    [[gnu::always_inline]] void operator()() const {
+        const GradientTransform t = transform;
+        G* const v = values;
+#pragma GCC ivdep
+        for (std::int64_t i = 0; i < numel; ++i) v[i] = nearest<G>(t(load(v[i])));
+    }
+};
+
 }  // namespace detail
 
-/// Sum of squares in double, in one fixed order: the same bits at every level and with any number of threads.
-/// It cannot overflow for finite fp32 values, so it is finite exactly when all values are. Local.
+/// Sum of squares in double, in one fixed order: the same bits at every level and with any number of threads. Local.
+///
+/// It is the search for overflow too: double cannot overflow on squares of finite fp32 values, so the sum is finite
+/// exactly when all values are (overflowed() below), and so is a sum of such sums over buckets and ranks.
 template <GradientElement G>
 double sum_of_squares(std::span<const G> values, SimdLevel level = simd_level()) {
     const auto numel = static_cast<std::int64_t>(values.size());
-    const std::int64_t chunks = (numel + detail::chunk_numel - 1) / detail::chunk_numel;
-    std::vector<double> partial(static_cast<std::size_t>(chunks));
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static) if (chunks > 1)
-#endif
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const std::int64_t begin = chunk * detail::chunk_numel;
-        detail::run_at(level, detail::SquareLoop<G>{values.data() + begin, std::min(detail::chunk_numel, numel - begin),
-                                                    &partial[static_cast<std::size_t>(chunk)]});
-    }
+    std::vector<double> partial(static_cast<std::size_t>((numel + detail::chunk_numel - 1) / detail::chunk_numel));
+    detail::for_chunks(numel, [&](std::int64_t chunk, std::int64_t begin, std::int64_t count) {
+        detail::run_at(level,
+                       detail::SquareLoop<G>{values.data() + begin, count, &partial[static_cast<std::size_t>(chunk)]});
+    });
     double total = 0.0;
     for (const double sum : partial) total += sum;
     return total;
 }
+
+/// Whether a gradient somewhere is infinite or NaN, from sum_of_squares() of all of them.
+inline bool overflowed(double sum) noexcept { return !std::isfinite(sum); }
 
 /// What gradients are multiplied by so that their norm is at most `max_norm`, as torch.nn.utils.clip_grad_norm_
 /// has it: min(1, max_norm / (norm + 1e-6)). A `max_norm` of 0 or less means no clipping.
@@ -71,5 +85,16 @@ constexpr double clip_coefficient(double norm, double max_norm) noexcept {
 }
 static_assert(clip_coefficient(0.5, 1.0) == 1.0);
 static_assert(clip_coefficient(3.0, 0.0) == 1.0);
+
+/// Clamps every gradient into -limit .. limit, in place, as torch.nn.utils.clip_grad_value_ does; NaN stays NaN. Local.
+///
+///   limit  above 0, and a number that G has; an update does the same without a pass: GradientTransform::limit
+template <GradientElement G>
+void clip_by_value(std::span<G> values, float limit, SimdLevel level = simd_level()) {
+    detail::for_chunks(static_cast<std::int64_t>(values.size()),
+                       [&](std::int64_t, std::int64_t begin, std::int64_t count) {
+                           detail::run_at(level, detail::ClampLoop<G>{{1.0F, limit}, values.data() + begin, count});
+                       });
+}
 
 }  // namespace strata::optim

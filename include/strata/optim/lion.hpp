@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
 
 namespace strata {
@@ -40,7 +41,8 @@ struct Lion {
                 .lr = static_cast<float>(lr)};
     }
 
-    [[gnu::always_inline]] static void apply(float& weight, float gradient, float* state, const Scalars& s) noexcept {
+    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state,
+                                                                const Scalars& s) noexcept {
         float& exp_avg = state[0];
         const float direction = s.beta1 * exp_avg + s.one_minus_beta1 * gradient;
         const float sign = static_cast<float>(direction > 0.0F) - static_cast<float>(direction < 0.0F);

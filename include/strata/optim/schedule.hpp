@@ -4,22 +4,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <numbers>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace strata::optim {
 
-/// Shapes of a schedule, by the names that diffusers' get_scheduler gives them.
+/// Shapes of a schedule, by the names that diffusers' get_scheduler gives them; "sine" is SimpleTuner's.
 enum class ScheduleShape : std::uint8_t {
     constant,              ///< ignores the warm-up
     constant_with_warmup,
     linear,                ///< down to end_lr in a straight line
     cosine,                ///< down to end_lr in half a cosine
+    cosine_with_restarts,  ///< cycles times, each from lr down to end_lr
+    polynomial,            ///< down to end_lr like (1 - progress)^power
+    sine,                  ///< from the middle of end_lr and lr up to lr and back, in half a sine
 };
 
-inline constexpr std::array<std::string_view, 4> schedule_names{"constant", "constant_with_warmup", "linear", "cosine"};
+inline constexpr std::array<std::string_view, 7> schedule_names{
+    "constant", "constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial", "sine"};
 
 /// The shape called `name`, or nothing.
 constexpr std::optional<ScheduleShape> find_schedule_shape(std::string_view name) noexcept {
@@ -30,25 +37,55 @@ constexpr std::optional<ScheduleShape> find_schedule_shape(std::string_view name
 }
 
 /// A learning rate for every optimizer step; nothing is remembered, so a run resumes at any step.
+///
+/// Steps are optimizer steps, whatever the number of ranks. With progress = (step - warmup) / (total - warmup):
+///
+///   linear                end_lr + (lr - end_lr) max(0, 1 - progress)
+///   cosine                end_lr + (lr - end_lr) (1 + cos(pi progress)) / 2          rises again after the end
+///   cosine_with_restarts  the same of (cycles progress) mod 1                        end_lr after the end
+///   polynomial            end_lr + (lr - end_lr) max(0, 1 - progress)^power
+///   sine                  end_lr + (lr - end_lr) (1 + sin(pi progress)) / 2
 struct Schedule {
     ScheduleShape shape = ScheduleShape::constant;
     double lr = 1e-4;               ///< the highest value
-    double end_lr = 0.0;            ///< what linear and cosine end at
-    std::int64_t warmup_steps = 0;  ///< step 0 has rate 0, step warmup_steps the full rate
-    std::int64_t total_steps = 1;   ///< warm-up included; linear stays at end_lr afterwards, cosine rises again
+    double end_lr = 0.0;            ///< the lowest value after the warm-up
+    std::int64_t warmup_steps = 0;  ///< step 0 has rate 0, step warmup_steps the shape's first value
+    std::int64_t total_steps = 1;   ///< warm-up included
+    std::int64_t cycles = 1;        ///< of cosine_with_restarts
+    double power = 1.0;             ///< of polynomial
+    std::function<double(std::int64_t)> custom{};  ///< when set, a rate of your own; nothing above enters
+
+    /// A schedule that asks `rate.at(step)`: one of optim/deepspeed_schedules.hpp, or a type of your own.
+    template <class Rate>
+        requires requires(const Rate& rate) { { rate.at(std::int64_t{}) } -> std::convertible_to<double>; }
+    [[nodiscard]] static Schedule of(Rate rate) {
+        Schedule schedule;
+        schedule.custom = [rate = std::move(rate)](std::int64_t step) { return static_cast<double>(rate.at(step)); };
+        return schedule;
+    }
 
     /// The rate of optimizer step `step`, counted from 0.
-    [[nodiscard]] double at(std::int64_t step) const noexcept {
+    [[nodiscard]] double at(std::int64_t step) const {
+        if (custom) return custom(step);
         if (shape == ScheduleShape::constant) return lr;
-        if (step < warmup_steps) return lr * (static_cast<double>(step) / static_cast<double>(warmup_steps));
+        if (step < warmup_steps) {
+            const double top = shape == ScheduleShape::sine ? end_lr + (lr - end_lr) * 0.5 : lr;
+            return top * (static_cast<double>(step) / static_cast<double>(warmup_steps));
+        }
         const auto left = static_cast<double>(std::max<std::int64_t>(0, total_steps - step));
         const auto span = static_cast<double>(std::max<std::int64_t>(1, total_steps - warmup_steps));
+        const double progress = static_cast<double>(step - warmup_steps) / span;
+        const auto half_cosine = [&](double turn) {
+            return end_lr + (lr - end_lr) * 0.5 * (1.0 + std::cos(std::numbers::pi * turn));
+        };
         switch (shape) {
             case ScheduleShape::linear: return end_lr + (lr - end_lr) * (left / span);
-            case ScheduleShape::cosine: {
-                const double progress = static_cast<double>(step - warmup_steps) / span;
-                return end_lr + (lr - end_lr) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
-            }
+            case ScheduleShape::cosine: return half_cosine(progress);
+            case ScheduleShape::cosine_with_restarts:
+                return progress >= 1.0 ? end_lr : half_cosine(std::fmod(static_cast<double>(cycles) * progress, 1.0));
+            case ScheduleShape::polynomial: return end_lr + (lr - end_lr) * std::pow(left / span, power);
+            case ScheduleShape::sine:
+                return end_lr + (lr - end_lr) * 0.5 * (1.0 + std::sin(std::numbers::pi * progress));
             case ScheduleShape::constant:
             case ScheduleShape::constant_with_warmup: break;
         }

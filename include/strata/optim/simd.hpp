@@ -4,14 +4,24 @@
 #include <cmath>
 #include <cstdint>
 
+/// In front of what a CPU loop and a CUDA kernel share; nothing without nvcc, which also wants
+/// --expt-relaxed-constexpr.
+#ifdef __CUDACC__
+#define STRATA_HOST_DEVICE __host__ __device__
+#else
+#define STRATA_HOST_DEVICE
+#endif
+
+#ifndef __CUDACC__
 // Only its errno keeps gcc from making sqrtf a vector instruction, and whether it has one was settled on the command
 // line: an attribute on a function comes too late. Declared const, once more, it is free of errno.
 extern "C" [[gnu::const]] float sqrtf(float) noexcept;
+#endif
 
 namespace strata::optim {
 
 /// The square root for update rules: one instruction, correctly rounded at every level.
-[[gnu::always_inline]] inline float square_root(float value) noexcept { return ::sqrtf(value); }
+[[gnu::always_inline]] STRATA_HOST_DEVICE inline float square_root(float value) noexcept { return ::sqrtf(value); }
 
 /// Instruction sets that strata's loops are compiled for. A loop gives the same bits at each of them.
 enum class SimdLevel : std::uint8_t {

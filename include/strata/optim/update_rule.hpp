@@ -9,30 +9,66 @@
 
 namespace strata::optim {
 
-/// How a gradient changes a weight, element by element.
+/// What every rule says about itself.
 ///
 ///   * Options: plain settings with the usual defaults; the learning rate is not among them.
-///   * state_names: std::array of the names that checkpoints give to the rule's fp32 states; all start at 0.
+///   * state_names: std::array of the names that checkpoints give to the rule's states; there is one value of each an
+///     element. All start at 0, or at initial_state(options, k), which a rule may have.
 ///   * Scalars scalars(options, lr, step): what is the same for all elements of a step; step counts from 1.
-///   * apply(weight, gradient, state, scalars): the update; state points to state_names.size() values. It must be
-///     [[gnu::always_inline]], branch-free, and use nothing but its arguments, so that it becomes one vector loop.
-///     State 0 and gradient 0 must leave state 0 (padding stays 0).
+///
+/// Functions over elements are [[gnu::always_inline]], branch-free and use nothing but their arguments, so that they
+/// become one vector loop; marked STRATA_HOST_DEVICE they are the body of a CUDA kernel too. Weight 0, gradient 0 and
+/// state 0 must leave weight and state 0 (padding stays 0).
 template <class R>
-concept UpdateRule = requires(float& weight, float* state, const typename R::Options& options,
-                              const typename R::Scalars& scalars) {
+concept DescribedRule = requires(const typename R::Options& options) {
     { R::state_names.size() } -> std::convertible_to<std::size_t>;
     { R::state_names[0] } -> std::convertible_to<std::string_view>;
     { R::scalars(options, double{}, std::int64_t{}) } -> std::same_as<typename R::Scalars>;
-    { R::apply(weight, float{}, state, scalars) } -> std::same_as<void>;
 };
 
-/// How many fp32 states an element has under Rule.
+/// A rule whose elements do not know each other: one pass over memory, optim/update_kernel.hpp.
+///
+///   * apply(weight, gradient, state, scalars): the update; state points to state_names.size() values.
+template <class R>
+concept ElementwiseRule =
+    DescribedRule<R> && requires(float& weight, float* state, const typename R::Scalars& scalars) {
+        { R::apply(weight, float{}, state, scalars) } -> std::same_as<void>;
+    };
+
+/// A rule whose step length depends on norms over a whole parameter: two passes, optim/layerwise_kernel.hpp.
+///
+///   * advance(gradient, weight, state, scalars): the states' update, in the first pass.
+///   * direction(weight, state, scalars): where the weight is to go, from the new states; both passes.
+///   * trust_ratio(options, |weight|, |direction|): the step's length; norms over the whole parameter, over all ranks.
+///   * apply(weight, direction, ratio, scalars): the weight's update, in the second pass.
+template <class R>
+concept LayerwiseRule =
+    DescribedRule<R> && requires(float& weight, float* state, const float* kept, const typename R::Options& options,
+                                 const typename R::Scalars& scalars) {
+        { R::advance(float{}, float{}, state, scalars) } -> std::same_as<void>;
+        { R::direction(float{}, kept, scalars) } -> std::same_as<float>;
+        { R::trust_ratio(options, double{}, double{}) } -> std::same_as<double>;
+        { R::apply(weight, float{}, float{}, scalars) } -> std::same_as<void>;
+    };
+
+/// How a gradient changes a weight.
+template <class R>
+concept UpdateRule = ElementwiseRule<R> || LayerwiseRule<R>;
+
+/// How many states an element has under Rule.
 template <UpdateRule Rule>
 inline constexpr std::size_t state_count_v = Rule::state_names.size();
 
+/// What state k is filled with before the first step.
+template <UpdateRule Rule>
+constexpr float initial_state(const typename Rule::Options& options, std::size_t k) noexcept {
+    if constexpr (requires { Rule::initial_state(options, k); }) return Rule::initial_state(options, k);
+    return 0.0F;
+}
+
 namespace archetype {
 
-/// The least an UpdateRule may be.
+/// The least an ElementwiseRule may be.
 struct UpdateRule {
     struct Options {};
     struct Scalars {};
@@ -41,8 +77,21 @@ struct UpdateRule {
     static void apply(float& weight, float gradient, float* state, const Scalars&);
 };
 
+/// The least a LayerwiseRule may be.
+struct LayerwiseRule {
+    struct Options {};
+    struct Scalars {};
+    static constexpr std::array<std::string_view, 0> state_names{};
+    static Scalars scalars(const Options&, double lr, std::int64_t step);
+    static void advance(float gradient, float weight, float* state, const Scalars&);
+    static float direction(float weight, const float* state, const Scalars&);
+    static double trust_ratio(const Options&, double weight_norm, double direction_norm);
+    static void apply(float& weight, float direction, float ratio, const Scalars&);
+};
+
 }  // namespace archetype
 
-static_assert(UpdateRule<archetype::UpdateRule>);
+static_assert(ElementwiseRule<archetype::UpdateRule> && !LayerwiseRule<archetype::UpdateRule>);
+static_assert(LayerwiseRule<archetype::LayerwiseRule> && !ElementwiseRule<archetype::LayerwiseRule>);
 
 }  // namespace strata::optim

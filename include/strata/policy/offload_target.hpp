@@ -1,5 +1,7 @@
 #pragma once
-// strata/policy/offload_target.hpp - OffloadTarget<...>: where sharded optimizer state lives.
+// strata/policy/offload_target.hpp - OffloadTarget<Tier, What...>: where sharded state lives.
+
+#include <concepts>
 
 #include <strata/core/policy.hpp>
 
@@ -7,23 +9,67 @@ namespace strata {
 
 struct Cpu {};     ///< host memory, pinned when there is a GPU
 struct Nvme {};    ///< files on a local disk
-struct Device {};  ///< beside the parameters: no offload
+struct Device {};  ///< where it computes: no offload
 
-/// Moves sharded optimizer state (and the fp32 master weights) off the compute device.
+struct OptimizerState {};  ///< the update rule's states and the fp32 master weights
+struct Parameters {};      ///< parameter shards between the uses of a unit; from ZeroStage<3> on
+
+/// Moves sharded state off the compute device.
 ///
-/// ZeRO-Offload (Ren et al. 2021, arXiv:2101.06840): the update runs where the state lives. When the
-/// compute device is the CPU itself, Cpu and Device are the same memory.
-template <class Tier>
+/// ZeRO-Offload (Ren et al. 2021, arXiv:2101.06840): the update runs where the state lives. ZeRO-Infinity (Rajbhandari
+/// et al. 2021, arXiv:2104.07857): state and parameters on disk. When the compute device is the CPU itself, Cpu and
+/// Device are the same memory.
+///
+///   Tier   Cpu, Nvme, or Device
+///   What   OptimizerState, Parameters, or both; without any: OptimizerState
+///
+/// A composition may have one for each kind of state: OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>.
+template <class Tier, class... What>
 struct OffloadTarget {
+    static_assert(((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>) && ...),
+                  "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState and Parameters. Fix: type one "
+                  "tier first and then these, as in OffloadTarget<Nvme, OptimizerState, Parameters>.");
     using slot = slot::Offload;
     using tier = Tier;
-    static constexpr bool enabled = true;
+    static constexpr bool enabled = !std::same_as<Tier, Device>;
+
+    /// True when this policy says where `State` lives.
+    template <class State>
+    static constexpr bool moves = (std::same_as<What, State> || ...);
 };
-template <>
-struct OffloadTarget<Device> {
-    using slot = slot::Offload;
-    using tier = Device;
-    static constexpr bool enabled = false;
+template <class Tier>
+struct OffloadTarget<Tier> : OffloadTarget<Tier, OptimizerState> {};
+
+/// True when the policy P says where State lives. An offload policy of a user's own without a member `moves` is about
+/// OptimizerState.
+template <class P, class State>
+inline constexpr bool offloads_v = false;
+template <PolicyFor<slot::Offload> P, class State>
+inline constexpr bool offloads_v<P, State> = [] {
+    if constexpr (requires { P::template moves<State>; }) {
+        return P::template moves<State>;
+    } else {
+        return std::same_as<State, OptimizerState>;
+    }
+}();
+
+/// The first policy of Ps... that says where State lives, else Default.
+template <class State, class Default, class... Ps>
+struct SelectOffload {
+    using type = Default;
 };
+template <class State, class Default, class P, class... Ps>
+struct SelectOffload<State, Default, P, Ps...> : SelectOffload<State, Default, Ps...> {};
+template <class State, class Default, class P, class... Ps>
+    requires offloads_v<P, State>
+struct SelectOffload<State, Default, P, Ps...> {
+    using type = P;
+};
+template <class State, class Default, class... Ps>
+using select_offload_t = typename SelectOffload<State, Default, Ps...>::type;
+
+/// How many of Ps... say where State lives.
+template <class State, class... Ps>
+inline constexpr int count_of_offloads_v = (0 + ... + static_cast<int>(offloads_v<Ps, State>));
 
 }  // namespace strata

@@ -5,12 +5,16 @@
 
 namespace strata {
 
-struct AdamW;  ///< strata/optim/adamw.hpp
-struct Lion;   ///< strata/optim/lion.hpp
+struct Adagrad;  ///< strata/optim/adagrad.hpp
+struct Adam;     ///< strata/optim/adam.hpp
+struct AdamW;    ///< strata/optim/adamw.hpp
+struct Lamb;     ///< strata/optim/lamb.hpp
+struct Lion;     ///< strata/optim/lion.hpp
+struct Sgd;      ///< strata/optim/sgd.hpp
 
 /// Names the update rule.
 ///
-///   Rule  AdamW, Lion, or a type of your own that satisfies optim::UpdateRule
+///   Rule  one of those above, or a type of your own that satisfies optim::UpdateRule
 template <class Rule>
 struct Optimizer {
     using slot = slot::Update;

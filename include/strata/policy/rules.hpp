@@ -32,13 +32,16 @@ struct OnlyPolicies {
 
 template <class... Ps>
 struct OneOfEachKind {
-    static constexpr bool holds = count_of_v<slot::Sharding, Ps...> <= 1 && count_of_v<slot::Offload, Ps...> <= 1 &&
+    static constexpr bool holds = count_of_v<slot::Sharding, Ps...> <= 1 &&
+                                  count_of_offloads_v<OptimizerState, Ps...> <= 1 &&
+                                  count_of_offloads_v<Parameters, Ps...> <= 1 &&
                                   count_of_v<slot::Storage, Ps...> <= 1 && count_of_v<slot::Update, Ps...> <= 1 &&
                                   count_of_v<slot::Numerics, Ps...> <= 1;
     struct Report {
         static_assert(holds,
                       "[ST0002] Two policies of the same kind are given, and only one of each kind can act. "
-                      "Fix: keep one ZeroStage, one OffloadTarget, one Backend, one Optimizer and one Precision.");
+                      "Fix: keep one ZeroStage, one Backend, one Optimizer and one Precision, and one OffloadTarget for "
+                      "each of OptimizerState and Parameters.");
     };
 };
 
@@ -49,6 +52,16 @@ struct OffloadNeedsShardedState {
         static_assert(holds,
                       "[ST0003] OffloadTarget<...> moves sharded optimizer state, but ZeroStage<0> replicates it. "
                       "Fix: use ZeroStage<1> or ZeroStage<2>, or drop OffloadTarget.");
+    };
+};
+
+template <class Sharding, class ParameterOffload>
+struct ParameterOffloadNeedsShardedParameters {
+    static constexpr bool holds = !ParameterOffload::enabled || Sharding::stage >= 3;
+    struct Report {
+        static_assert(holds,
+                      "[ST0008] OffloadTarget<..., Parameters> moves parameter shards, but only ZeroStage<3> shards "
+                      "parameters. Fix: use ZeroStage<3>, or drop Parameters from OffloadTarget.");
     };
 };
 

@@ -18,7 +18,8 @@ namespace detail {
 template <class... Ps>
 struct SetupMembers {
     using sharding = select_t<slot::Sharding, ZeroStage<0>, Ps...>;
-    using offload = select_t<slot::Offload, OffloadTarget<Device>, Ps...>;
+    using offload = select_offload_t<OptimizerState, OffloadTarget<Device>, Ps...>;
+    using parameter_offload = select_offload_t<Parameters, OffloadTarget<Device, Parameters>, Ps...>;
     using backend = select_t<slot::Storage, Backend<Local>, Ps...>;
     using optimizer = select_t<slot::Update, Optimizer<AdamW>, Ps...>;
     using precision = select_t<slot::Numerics, Precision<Fp32>, Ps...>;
@@ -29,8 +30,10 @@ struct SetupMembers {
 template <class M>
 using broken_pair_t = rule::first_broken_t<
     rule::OffloadNeedsShardedState<typename M::sharding, typename M::offload>,
+    rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>,
     rule::StageThreeIsNotBuiltYet<typename M::sharding>,
     rule::NvmeIsNotBuiltYet<typename M::offload>,
+    rule::NvmeIsNotBuiltYet<typename M::parameter_offload>,
     rule::S3IsNotBuiltYet<typename M::backend>>;
 
 template <class BrokenArgument, class... Ps>
@@ -58,9 +61,10 @@ struct CheckedSetup<rule::None, Ps...> : SetupMembers<Ps...> {};
 
 }  // namespace detail
 
-/// A training composition: policies in any order, at most one of each kind, defaults for the rest.
+/// A training composition: policies in any order, at most one of each kind, defaults for the rest. OffloadTarget counts
+/// once for each kind of state: `offload` is the policy for OptimizerState, `parameter_offload` the one for Parameters.
 ///
-/// Defaults: ZeroStage<0>, OffloadTarget<Device>, Backend<Local>, Optimizer<AdamW>, Precision<Fp32>.
+/// Defaults: ZeroStage<0>, OffloadTarget<Device> for both, Backend<Local>, Optimizer<AdamW>, Precision<Fp32>.
 /// A composition that cannot work is one compile error with a number and a fix; its members are then
 /// those of Setup<>, so that no second error follows. Needs no libtorch.
 template <class... Ps>

@@ -16,13 +16,17 @@ constexpr optim::ScheduleShape shape_of(config::LrScheduler scheduler) noexcept 
         case config::LrScheduler::constant_with_warmup: return optim::ScheduleShape::constant_with_warmup;
         case config::LrScheduler::linear: return optim::ScheduleShape::linear;
         case config::LrScheduler::cosine: return optim::ScheduleShape::cosine;
+        case config::LrScheduler::cosine_with_restarts: return optim::ScheduleShape::cosine_with_restarts;
+        case config::LrScheduler::polynomial: return optim::ScheduleShape::polynomial;
+        case config::LrScheduler::sine: return optim::ScheduleShape::sine;
     }
     return optim::ScheduleShape::constant;
 }
 
 }  // namespace detail
 
-/// Options for Trainer<..., Optimizer<Rule>>. Numbers of the rule that the file leaves out keep Rule's defaults.
+/// Options for Trainer<..., Optimizer<Rule>>. Numbers of the rule that the file leaves out keep Rule's defaults; one that
+/// Rule does not have (Lion's epsilon, Sgd's betas) is not used.
 ///
 ///   micro_batches_per_epoch  of the data source; turns num_train_epochs into steps, rounded up
 template <class Rule>
@@ -37,9 +41,13 @@ template <class Rule>
                         .lr = config.learning_rate,
                         .end_lr = config.lr_end,
                         .warmup_steps = config.lr_warmup_steps,
-                        .total_steps = options.max_steps};
-    options.update.beta1 = config.optimizer_beta1.value_or(options.update.beta1);
-    options.update.beta2 = config.optimizer_beta2.value_or(options.update.beta2);
+                        .total_steps = options.max_steps,
+                        .cycles = config.lr_num_cycles,
+                        .power = config.lr_power};
+    if constexpr (requires { options.update.beta1; })
+        options.update.beta1 = config.optimizer_beta1.value_or(options.update.beta1);
+    if constexpr (requires { options.update.beta2; })
+        options.update.beta2 = config.optimizer_beta2.value_or(options.update.beta2);
     if constexpr (requires { options.update.epsilon; })
         options.update.epsilon = config.optimizer_epsilon.value_or(options.update.epsilon);
     options.update.weight_decay = config.optimizer_weight_decay.value_or(options.update.weight_decay);

@@ -24,6 +24,29 @@ static_assert(std::same_as<OneOrder::optimizer::rule, Lion> && std::same_as<Othe
 static_assert(OneOrder::precision::has_master && OtherOrder::precision::has_master);
 static_assert(std::is_empty_v<OneOrder>, "a composition costs nothing");
 
+// Offload counts once for each kind of state.
+static_assert(!Setup<>::parameter_offload::enabled);
+static_assert(OffloadTarget<Nvme>::moves<OptimizerState> && !OffloadTarget<Nvme>::moves<Parameters>);
+static_assert(!OffloadTarget<Nvme, Parameters>::moves<OptimizerState> && OffloadTarget<Nvme, Parameters>::moves<Parameters>);
+using Both = detail::SetupMembers<OffloadTarget<Nvme, OptimizerState, Parameters>, ZeroStage<3>>;
+static_assert(std::same_as<Both::offload::tier, Nvme> && std::same_as<Both::parameter_offload, Both::offload>);
+using Split = detail::SetupMembers<OffloadTarget<Nvme, Parameters>, ZeroStage<3>, OffloadTarget<Cpu>>;
+static_assert(std::same_as<Split::offload::tier, Cpu> && std::same_as<Split::parameter_offload::tier, Nvme>);
+using OneOnly = detail::SetupMembers<OffloadTarget<Cpu, Parameters>, ZeroStage<3>>;
+static_assert(!OneOnly::offload::enabled && OneOnly::parameter_offload::enabled);
+static_assert(rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>::holds);
+static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme>>::holds);
+static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters, OptimizerState>>::holds);
+static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu, Parameters>, OffloadTarget<Nvme, Parameters>>::holds);
+
+// An offload policy of a user's own that says nothing of kinds is about the optimizer's state.
+struct Tapes {
+    using slot = slot::Offload;
+    using tier = Cpu;
+    static constexpr bool enabled = true;
+};
+static_assert(std::same_as<Setup<ZeroStage<1>, Tapes>::offload, Tapes> && !Setup<ZeroStage<1>, Tapes>::parameter_offload::enabled);
+
 // A store and an update rule of a user's own, without changing a line of strata.
 struct Tape;
 struct MyRule;
@@ -53,6 +76,10 @@ static_assert(breaks<rule::OnlyPolicies<OfAnotherHouse>, OfAnotherHouse>, "a slo
 static_assert(breaks<rule::OneOfEachKind<ZeroStage<1>, ZeroStage<2>>, ZeroStage<1>, ZeroStage<2>>);
 static_assert(breaks<rule::OneOfEachKind<Optimizer<Lion>, Optimizer<Lion>>, Optimizer<Lion>, Optimizer<Lion>>);
 static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<Cpu>>, OffloadTarget<Cpu>>);
+static_assert(breaks<rule::ParameterOffloadNeedsShardedParameters<ZeroStage<2>, OffloadTarget<Cpu, Parameters>>,
+                     OffloadTarget<Cpu, Parameters>, ZeroStage<2>>);
+static_assert(rule::ParameterOffloadNeedsShardedParameters<ZeroStage<3>, OffloadTarget<Cpu, Parameters>>::holds);
+static_assert(!rule::NvmeIsNotBuiltYet<OffloadTarget<Nvme, Parameters>>::holds);
 static_assert(breaks<rule::StageThreeIsNotBuiltYet<ZeroStage<3>>, ZeroStage<3>>);
 static_assert(breaks<rule::NvmeIsNotBuiltYet<OffloadTarget<Nvme>>, ZeroStage<1>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::S3IsNotBuiltYet<Backend<S3>>, Backend<S3>>);

@@ -52,7 +52,17 @@ TEST(TrainerConfig, TypingErrorsAndForeignKeysAreToldApart) {
     EXPECT_EQ(refused(R"({"optimizer": "adamw_bf16"})").code, Errc::unsupported_key);
     EXPECT_TRUE(refused(R"({"optimizer": "adamw_bf16"})").says("Optimizer<AdamW>"));
     EXPECT_EQ(refused(R"({"use_ema": true})").code, Errc::unsupported_key);
-    EXPECT_EQ(refused(R"({"lr_scheduler": "polynomial"})").code, Errc::unsupported_key);
+    EXPECT_EQ(refused(R"({"lr_scheduler": "polynomal"})").code, Errc::bad_value);
+}
+
+TEST(TrainerConfig, ReadsTheShapeOfASchedule) {
+    const TrainerConfig config = load(R"({"lr_scheduler": "polynomial", "lr_power": 2, "lr_num_cycles": 3})");
+    EXPECT_EQ(config.lr_scheduler, LrScheduler::polynomial);
+    EXPECT_EQ(config.lr_power, 2.0);
+    EXPECT_EQ(config.lr_num_cycles, 3);
+    EXPECT_EQ(load(R"({"lr_scheduler": "sine"})").lr_scheduler, LrScheduler::sine);
+    EXPECT_EQ(load(R"({"lr_scheduler": "cosine_with_restarts"})").lr_scheduler, LrScheduler::cosine_with_restarts);
+    EXPECT_EQ(refused(R"({"lr_power": 0})").code, Errc::bad_value);
 }
 
 }  // namespace

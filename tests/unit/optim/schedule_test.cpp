@@ -50,6 +50,46 @@ TEST(Schedule, IsFiniteWhenEverythingIsWarmup) {
     }
 }
 
+TEST(Schedule, PolynomialFallsByItsPower) {
+    const Schedule schedule{.shape = ScheduleShape::polynomial, .lr = 1e-4, .end_lr = 1e-7, .warmup_steps = 100,
+                            .total_steps = 1000, .power = 0.8};
+    EXPECT_EQ(schedule.at(0), 0.0);
+    EXPECT_EQ(schedule.at(50), 5e-5);
+    EXPECT_EQ(schedule.at(100), 1e-4);
+    EXPECT_NEAR(schedule.at(550), 5.7477e-5, 1e-9);
+    EXPECT_EQ(schedule.at(1000), 1e-7);
+    EXPECT_EQ(schedule.at(5000), 1e-7);
+}
+
+TEST(Schedule, CosineWithRestartsStartsAgainFromTheTop) {
+    const Schedule schedule{
+        .shape = ScheduleShape::cosine_with_restarts, .lr = 1.0, .end_lr = 0.2, .total_steps = 30, .cycles = 3};
+    for (const int start : {0, 10, 20}) {
+        EXPECT_NEAR(schedule.at(start), 1.0, 1e-12);
+        EXPECT_NEAR(schedule.at(start + 5), 0.6, 1e-12);
+    }
+    EXPECT_EQ(schedule.at(30), 0.2);
+    EXPECT_EQ(schedule.at(31), 0.2);
+}
+
+TEST(Schedule, SineRisesFromTheMiddleAndComesBack) {
+    const Schedule schedule{
+        .shape = ScheduleShape::sine, .lr = 1.0, .end_lr = 0.2, .warmup_steps = 4, .total_steps = 24};
+    EXPECT_EQ(schedule.at(0), 0.0);
+    EXPECT_NEAR(schedule.at(2), 0.3, 1e-12);
+    EXPECT_NEAR(schedule.at(4), 0.6, 1e-12);
+    EXPECT_NEAR(schedule.at(14), 1.0, 1e-12);
+    EXPECT_NEAR(schedule.at(24), 0.6, 1e-12);
+    EXPECT_NEAR(schedule.at(34), 0.2, 1e-12) << "beyond the end it swings on";
+}
+
+TEST(Schedule, ARateOfYourOwnDecidesAlone) {
+    struct Mine {
+        [[nodiscard]] double at(std::int64_t step) const { return 3.0 * static_cast<double>(step); }
+    };
+    EXPECT_EQ(Schedule::of(Mine{}).at(7), 21.0);
+}
+
 TEST(Schedule, MatchesDiffusers) {
     const std::filesystem::path path = std::filesystem::path{STRATA_SHARED_DIR} / "golden/lr_schedules.json";
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
@@ -59,18 +99,21 @@ TEST(Schedule, MatchesDiffusers) {
     for (const auto& golden : document.at("schedules")) {
         const auto& args = golden.at("args");
         const auto shape = find_schedule_shape(args.at("name").get<std::string>());
-        if (!shape) continue;
+        ASSERT_TRUE(shape) << args;
         const Schedule schedule{.shape = *shape,
                                 .lr = args.at("base_lr"),
+                                .end_lr = *shape == ScheduleShape::polynomial ? 1e-7 : 0.0,
                                 .warmup_steps = args.value("num_warmup_steps", 0),
-                                .total_steps = args.value("num_training_steps", 1)};
+                                .total_steps = args.value("num_training_steps", 1),
+                                .cycles = args.value("num_cycles", 1),
+                                .power = args.value("power", 1.0)};
         for (std::size_t step = 0; step < golden.at("lr").size(); ++step) {
             EXPECT_NEAR(schedule.at(static_cast<std::int64_t>(step)), golden.at("lr")[step].get<double>(), 1e-18)
                 << args << " step " << step;
         }
         ++compared;
     }
-    EXPECT_EQ(compared, 6);
+    EXPECT_EQ(compared, 14);
 }
 
 }  // namespace

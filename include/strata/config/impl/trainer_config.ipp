@@ -27,8 +27,6 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
         {"validation_steps", "the key is `validation_step_interval`"},
         {"validation_prompt", "the key is `validation_prompts`, a list"},
         {"grad_clip_method", "gradients are clipped by their global norm"},
-        {"lr_num_cycles", "the cosine schedule falls once from the first step to the last"},
-        {"lr_power", "there is no polynomial schedule"},
         {"aspect_bucket_rounding", "buckets are sizes, not rounded ratios"},
         {"disable_bucket_pruning", "no bucket is removed silently"},
         {"data_backend_sampling", "data sets are joined; use `repeats` to give one of them more weight"},
@@ -94,12 +92,14 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                                {"constant_with_warmup", LrScheduler::constant_with_warmup},
                                {"linear", LrScheduler::linear},
                                {"cosine", LrScheduler::cosine},
-                               {"sine", LrScheduler::constant, "there is no sine schedule"},
-                               {"polynomial", LrScheduler::constant, "there is no polynomial schedule"},
-                               {"cosine_with_restarts", LrScheduler::constant, "the cosine schedule falls once"}},
+                               {"cosine_with_restarts", LrScheduler::cosine_with_restarts},
+                               {"polynomial", LrScheduler::polynomial},
+                               {"sine", LrScheduler::sine}},
                               "How the learning rate goes from step to step");
         s.integer("lr_warmup_steps", &C::lr_warmup_steps, count, "Optimizer steps in which the learning rate rises from 0");
-        s.number("lr_end", &C::lr_end, {0, 10}, "Learning rate at the end of `linear` and `cosine`");
+        s.number("lr_end", &C::lr_end, {0, 10}, "Lowest learning rate after the warm-up");
+        s.integer("lr_num_cycles", &C::lr_num_cycles, {1, 1e6}, "Times that `cosine_with_restarts` falls");
+        s.number("lr_power", &C::lr_power, {0.01, 100}, "How `polynomial` falls: 1 in a straight line, below 1 late, above 1 early");
         s.number("optimizer_beta1", &C::optimizer_beta1, {0, 0.999999},
                  "First decay of the update rule; null leaves the rule's own default").alias("adam_beta1");
         s.number("optimizer_beta2", &C::optimizer_beta2, {0, 0.9999999},

@@ -1,0 +1,83 @@
+#pragma once
+// strata/offload/impl/checksum.ipp - CRC32C by instruction and by table.
+
+#include <cstring>
+
+#include <strata/offload/checksum.hpp>
+
+namespace strata::offload {
+
+namespace detail {
+
+inline constexpr std::array<std::uint32_t, 256> crc32c_table = [] {
+    std::array<std::uint32_t, 256> table{};
+    for (std::uint32_t i = 0; i < 256; ++i) {
+        std::uint32_t value = i;
+        for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1U) != 0 ? 0x82f63b78U : 0U);
+        table[i] = value;
+    }
+    return table;
+}();
+
+inline std::uint32_t crc32c_by_table(std::uint32_t crc, const std::byte* data, std::size_t size) noexcept {
+    for (std::size_t i = 0; i < size; ++i) {
+        crc = (crc >> 8) ^ crc32c_table[(crc ^ static_cast<std::uint32_t>(data[i])) & 0xffU];
+    }
+    return crc;
+}
+
+#ifdef __x86_64__
+inline bool has_crc32c() noexcept {
+    static const bool has = __builtin_cpu_supports("sse4.2") != 0;
+    return has;
+}
+
+[[gnu::target("sse4.2")]] inline std::uint64_t crc32c_word(std::uint64_t crc, const std::byte* data) noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data, sizeof word);
+    return __builtin_ia32_crc32di(crc, word);
+}
+
+[[gnu::target("sse4.2"), gnu::optimize("O2")]] inline void crc32c_lines(Checksum& sums, const std::byte* data,
+                                                                        std::size_t end, std::size_t stride) noexcept {
+    std::uint64_t a = sums[0];
+    std::uint64_t b = sums[1];
+    std::uint64_t c = sums[2];
+    std::uint64_t d = sums[3];
+    for (std::size_t i = 0; i < end; i += stride) {
+        const std::byte* const line = data + i;
+        a = crc32c_word(crc32c_word(a, line), line + 32);
+        b = crc32c_word(crc32c_word(b, line + 8), line + 40);
+        c = crc32c_word(crc32c_word(c, line + 16), line + 48);
+        d = crc32c_word(crc32c_word(d, line + 24), line + 56);
+    }
+    sums = {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(c),
+            static_cast<std::uint32_t>(d)};
+}
+#else
+inline bool has_crc32c() noexcept { return false; }
+inline void crc32c_lines(Checksum&, const std::byte*, std::size_t, std::size_t) noexcept {}
+#endif
+
+}  // namespace detail
+
+STRATA_INLINE Checksum checksum(std::span<const std::byte> bytes, Coverage coverage, bool hardware) noexcept {
+    if (coverage == Coverage::none) return {};
+    Checksum sums{~0U, ~0U, ~0U, ~0U};
+    const std::size_t stride = coverage == Coverage::sectors ? 512 : 64;
+    const std::size_t end = bytes.size() / 64 * 64;  // of whole lines
+    if (hardware && detail::has_crc32c()) {
+        detail::crc32c_lines(sums, bytes.data(), end, stride);
+    } else {
+        for (std::size_t i = 0; i < end; i += stride) {
+            for (std::size_t word = 0; word < 8; ++word) {
+                sums[word % 4] = detail::crc32c_by_table(sums[word % 4], bytes.data() + i + 8 * word, 8);
+            }
+        }
+    }
+    sums[3] = detail::crc32c_by_table(sums[3], bytes.data() + end, bytes.size() - end);
+    for (std::uint32_t& sum : sums) sum = ~sum;
+    return sums;
+}
+
+}  // namespace strata::offload

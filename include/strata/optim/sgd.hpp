@@ -1,0 +1,58 @@
+#pragma once
+// strata/optim/sgd.hpp - Sgd: gradient descent with momentum.
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <strata/optim/simd.hpp>
+#include <strata/optim/update_rule.hpp>
+
+namespace strata {
+
+/// Stochastic gradient descent with momentum (Sutskever et al. 2013, ICML) as torch.optim.SGD computes it:
+///
+///   g <- g + weight_decay w
+///   b <- momentum b + (1 - dampening) g             b <- g at the first step
+///   w <- w - lr b                                   nesterov: w <- w - lr (g + momentum b)
+///
+/// Without momentum w <- w - lr g, and dampening does not enter; the buffer is then kept for nothing.
+struct Sgd {
+    struct Options {
+        double momentum = 0.9;
+        double dampening = 0.0;
+        double weight_decay = 0.0;
+        bool nesterov = false;
+    };
+    static constexpr std::array<std::string_view, 1> state_names{"momentum_buffer"};
+
+    struct Scalars {
+        float weight_decay;
+        float momentum;
+        float one_minus_dampening;             ///< 1 at the first step
+        float gradient_share, buffer_share;    ///< of the direction: 0 and 1, with nesterov 1 and momentum
+        float lr;
+    };
+
+    static Scalars scalars(const Options& options, double lr, std::int64_t step) noexcept {
+        const bool undamped = step == 1 || options.momentum == 0.0;
+        return {.weight_decay = static_cast<float>(options.weight_decay),
+                .momentum = static_cast<float>(options.momentum),
+                .one_minus_dampening = undamped ? 1.0F : static_cast<float>(1.0 - options.dampening),
+                .gradient_share = options.nesterov ? 1.0F : 0.0F,
+                .buffer_share = options.nesterov ? static_cast<float>(options.momentum) : 1.0F,
+                .lr = static_cast<float>(lr)};
+    }
+
+    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state,
+                                                                const Scalars& s) noexcept {
+        float& buffer = state[0];
+        const float penalized = gradient + s.weight_decay * weight;
+        buffer = s.momentum * buffer + s.one_minus_dampening * penalized;
+        weight = weight - s.lr * (s.gradient_share * penalized + s.buffer_share * buffer);
+    }
+};
+
+static_assert(optim::ElementwiseRule<Sgd>);
+
+}  // namespace strata
