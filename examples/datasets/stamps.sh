@@ -132,7 +132,7 @@ cat > "$work/config" <<END
         "minimum_aspect_ratio": 0.44,
         "maximum_aspect_ratio": 2.3,
         "crop": false,
-        "repeats": 0,
+        "repeats": 1,
         "cache_dir_vae": "$quoted-cache/latents",
         "text_embeds": "captions"
     },
