@@ -122,6 +122,7 @@ strata_room(data
         bucket_table.hpp
         buckets.hpp
         byte_fields.hpp
+        detail/image_text_source.hpp
         discovery.hpp
         encoders.hpp
         image_text_source.hpp
@@ -141,10 +142,19 @@ strata_room(checkpoint
         manifest.hpp)
 
 strata_room(models
-    NEEDS core policy data zero
-    PACKAGES Torch Eigen3
-    LINKS torch Eigen3::Eigen
-    HEADERS)
+    NEEDS core policy optim data zero
+    PACKAGES Torch
+    LINKS torch
+    HEADERS
+        flow_sampler.hpp
+        flux_blocks.hpp
+        fused_ops.hpp
+        hashed_text.hpp
+        kernels.hpp
+        linear_codec.hpp
+        packing.hpp
+        rotary.hpp
+        small_flux.hpp)
 
 strata_room(train
     NEEDS core policy config storage comm optim zero data checkpoint models

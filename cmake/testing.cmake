@@ -6,6 +6,7 @@
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
+#   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
 #
 # Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
 # executable a group of rooms, and one executable holds all MPI tests. ctest still sees every file as a test of
@@ -142,6 +143,25 @@ function(strata_tree_test name)
         add_test(NAME ${name}/${test} COMMAND strata_tree_tests --gtest_filter=${test})
         set_tests_properties(${name}/${test} PROPERTIES
             TIMEOUT 30 LABELS "tree" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+    endforeach()
+endfunction()
+
+# tests/<name>/<name>_test.cpp, which starts the example programs; one ctest entry a test, because one takes seconds.
+function(strata_program_test name)
+    set(source "${CMAKE_CURRENT_SOURCE_DIR}/${name}/${name}_test.cpp")
+    add_executable(strata_program_tests "${source}")
+    target_compile_features(strata_program_tests PRIVATE cxx_std_20)
+    target_compile_definitions(strata_program_tests PRIVATE ${STRATA_TEST_DEFINES}
+        STRATA_TRAIN_YOUR_MODEL="$<TARGET_FILE:01_train_your_model>"
+        STRATA_TRAIN_PICTURES="$<TARGET_FILE:02_train_pictures>")
+    target_link_libraries(strata_program_tests PRIVATE ZLIB::ZLIB GTest::gtest_main)
+    file(STRINGS "${source}" tests REGEX "^TEST_F\\(")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    foreach(test IN LISTS tests)
+        string(REGEX REPLACE "^TEST_F\\(([A-Za-z]+), ([A-Za-z]+)\\).*" "\\1.\\2" test "${test}")
+        add_test(NAME ${name}/${test} COMMAND strata_program_tests --gtest_filter=${test})
+        set_tests_properties(${name}/${test} PROPERTIES
+            TIMEOUT 180 LABELS "program" PROCESSORS 2 FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
     endforeach()
 endfunction()
 

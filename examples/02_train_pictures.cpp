@@ -53,6 +53,7 @@ int main(int argc, char** argv) {
         for (const std::string& line : pictures.report().lines()) session.progress().note(line);
 
         const auto options = train::options_from<AdamW>(config, pictures.micro_batches_per_epoch());
+        train::seed_generators(options.seed);  // of the first weights
         PictureTrainer trainer{session, models::SmallFlux{}, options};
         train::Gallery gallery{session, *codec, *text, gallery_options(config)};
         trainer.every(config.validation_step_interval,

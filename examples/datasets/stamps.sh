@@ -5,7 +5,7 @@
 #
 # Fills OUT_DIR with links to the pictures under flat names and a .txt with the English caption beside each, and
 # writes the dataset list FILE (OUT_DIR.json without --config). Pictures without caption, with a shorter edge below
-# PIXELS (48), or broken are named and left out. Running it again makes the folder anew; the caches stay.
+# PIXELS (64), or broken are named and left out. Running it again makes the folder anew; the caches stay.
 set -eu
 
 usage() {
@@ -15,7 +15,7 @@ usage() {
 
 out=
 config=
-minimum=48
+minimum=64
 source=/usr/share/tuxpaint/stamps
 while [ $# -gt 0 ]; do
     case $1 in
@@ -126,11 +126,11 @@ cat > "$work/config" <<END
         "instance_data_dir": "$quoted",
         "caption_strategy": "textfile",
         "metadata_backend": "discovery",
-        "resolution": 128,
+        "resolution": 96,
         "resolution_type": "pixel_area",
         "minimum_image_size": $minimum,
-        "minimum_aspect_ratio": 0.33,
-        "maximum_aspect_ratio": 3.0,
+        "minimum_aspect_ratio": 0.44,
+        "maximum_aspect_ratio": 2.3,
         "crop": false,
         "repeats": 1,
         "cache_dir_vae": "$quoted-cache/latents",

@@ -67,7 +67,7 @@ struct Program : testing::Test {
         for (int i = 0; i < 12; ++i) {
             const std::string stem = (folder / "pictures" / ("p" + std::to_string(i))).string();
             const bool wide = i % 3 == 0;
-            write_png(stem + ".png", wide ? 96 : 64, 64, {static_cast<std::uint8_t>(20 * i), 100, static_cast<std::uint8_t>(255 - 20 * i)});
+            write_png(stem + ".png", wide ? 144 : 64, wide ? 48 : 64, {static_cast<std::uint8_t>(20 * i), 100, static_cast<std::uint8_t>(255 - 20 * i)});
             std::ofstream{stem + ".txt"} << "Picture number " << i << ".\n";
         }
         write_config({});
@@ -215,7 +215,7 @@ TEST_F(Program, AnOutputFolderThatCannotBeMadeIsNamed) {
 TEST_F(Program, ABucketBelowTheEffectiveBatchIsNamedWithWaysOut) {
     write_config(", \"gradient_accumulation_steps\": 2");
     const Outcome outcome = train(folder / "run");
-    expect_refusal(outcome, "ST2203", {"96x64", "repeats", "allow_dataset_oversubscription"}, folder / "run");
+    expect_refusal(outcome, "ST2203", {"128 x 32", "repeats", "allow_dataset_oversubscription"}, folder / "run");
 }
 
 TEST_F(Program, AnUnknownArgumentGetsASuggestion) {

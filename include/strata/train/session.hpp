@@ -2,6 +2,7 @@
 // strata/train/session.hpp - one run of one program: ranks, command line, output directory; and its main.
 
 #include <concepts>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -17,6 +18,10 @@ namespace strata {
 /// Command line: --output DIR, --config FILE, --fresh. Anything else is an error that names it.
 class Session {
 public:
+    /// What libtorch's generators are seeded with when a session starts, so that a model that is made next has the
+    /// same first weights in every run. libtorch itself starts them at random. Use train::seed_generators for another.
+    static constexpr std::uint64_t first_seed = 42;
+
     ///   comm  outlives the session
     /// Local. Throws Error: bad_argument.
     Session(comm::DefaultComm& comm, int argc, char** argv);

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/data/image_text_source.hpp>
+#include <strata/data/resample.hpp>
 
 namespace strata::data {
 

@@ -45,7 +45,9 @@ STRATA_INLINE FeedForward::FeedForward(std::int64_t D) : in(nullptr), out(nullpt
     out = net->add("2", torch::nn::Linear(4 * D, D));
 }
 
-STRATA_INLINE at::Tensor FeedForward::forward(const at::Tensor& x) { return detail::apply(out, gelu_tanh(detail::apply(in, x))); }
+STRATA_INLINE at::Tensor FeedForward::forward(const at::Tensor& x) {
+    return detail::apply(out, gelu_tanh(detail::apply(in, x)));
+}
 
 STRATA_INLINE JointProjections::JointProjections(std::int64_t D, std::int64_t K)
     : norm_q(register_module("norm_q", std::make_shared<HeadNorm>(K))),

@@ -35,11 +35,11 @@ namespace avx512 {
 #endif
 
 #ifdef STRATA_KERNELS_BY_CPU
-#define STRATA_KERNEL(name, ...)                                          \
-    switch (optim::simd_level()) {                                              \
-        case optim::SimdLevel::avx512: return avx512::name(__VA_ARGS__);       \
-        case optim::SimdLevel::avx2: return avx2::name(__VA_ARGS__);           \
-        case optim::SimdLevel::baseline: return baseline::name(__VA_ARGS__);   \
+#define STRATA_KERNEL(name, ...) \
+    switch (optim::simd_level()) { \
+        case optim::SimdLevel::avx512: return avx512::name(__VA_ARGS__); \
+        case optim::SimdLevel::avx2: return avx2::name(__VA_ARGS__); \
+        case optim::SimdLevel::baseline: return baseline::name(__VA_ARGS__); \
     }
 #else
 #define STRATA_KERNEL(name, ...) return baseline::name(__VA_ARGS__);

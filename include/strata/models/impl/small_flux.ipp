@@ -30,15 +30,17 @@ inline std::int64_t head_width(const SmallFluxOptions& options) {
 STRATA_INLINE Embedder::Embedder(std::int64_t in, std::int64_t D)
     : linear_1(register_module("linear_1", torch::nn::Linear(in, D))),
       linear_2(register_module("linear_2", torch::nn::Linear(D, D))) {
-    // Inputs have a root mean square of about 1; so shall the output. Modulations start at zero, and Adam moves their
-    // outputs in proportion to this size: the default start, ten times smaller, makes a model ignore its captions for long.
+    // Inputs have a root mean square of about 1; so shall the output. Modulations start at zero, and Adam moves what
+    // they put out in proportion to this size; libtorch's own start is five times smaller.
     torch::nn::init::normal_(linear_1->weight, 0.0, 1.0 / std::sqrt(static_cast<double>(in)));
     torch::nn::init::normal_(linear_2->weight, 0.0, 1.7 / std::sqrt(static_cast<double>(D)));
     torch::nn::init::zeros_(linear_1->bias);
     torch::nn::init::zeros_(linear_2->bias);
 }
 
-STRATA_INLINE at::Tensor Embedder::forward(const at::Tensor& x) { return detail::apply(linear_2, at::silu(detail::apply(linear_1, x))); }
+STRATA_INLINE at::Tensor Embedder::forward(const at::Tensor& x) {
+    return detail::apply(linear_2, at::silu(detail::apply(linear_1, x)));
+}
 
 STRATA_INLINE TimeTextEmbedding::TimeTextEmbedding(std::int64_t pooled, std::int64_t D)
     : timestep_embedder(register_module("timestep_embedder", std::make_shared<Embedder>(256, D))),

@@ -49,7 +49,7 @@ inline std::string png_data_url(const std::filesystem::path& file) {
 }
 
 struct CurveFrame {
-    static constexpr double width = 900, height = 300, left = 56, bottom = 30, top = 10, right = 10;
+    static constexpr double width = 900, height = 300, left = 56, bottom = 30, top = 10, right = 24;
     double last_step, low, high;
     [[nodiscard]] double x(double step) const { return left + (width - left - right) * step / last_step; }
     [[nodiscard]] double y(double loss) const {
@@ -112,7 +112,7 @@ inline constexpr std::string_view report_style = R"(
 body{font:15px/1.5 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#222;background:#fff}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}svg{width:100%;height:auto}svg text{font-size:11px;fill:#555}
 .grid{stroke:#e4e4e4}table{border-collapse:collapse}td{padding:.15em 1.2em .15em 0;vertical-align:top}td:first-child{color:#666}
-img{max-width:100%;border:1px solid #ddd}.cells{display:grid;gap:.2em 1em;margin:.5em 0;color:#444}.past{display:flex;flex-wrap:wrap;gap:1em}
+img{max-width:100%;border:1px solid #ddd}.newest{width:100%}.cells{display:grid;gap:.2em 1em;margin:.5em 0;color:#444}.past{display:flex;flex-wrap:wrap;gap:1em}
 .past figure{margin:0;width:300px}figcaption{color:#666}
 )";
 
@@ -142,7 +142,7 @@ STRATA_INLINE void write_report(const std::filesystem::path& file, const ReportC
     html << "</table>\n<h2>Loss</h2>\n" << detail::loss_curve(content.history);
     if (!content.grids.empty()) {
         const SampleGrid& newest = content.grids.back();
-        html << "<h2>Samples at step " << newest.step << "</h2>\n<img alt=\"samples at step " << newest.step << "\" src=\""
+        html << "<h2>Samples at step " << newest.step << "</h2>\n<img class=\"newest\" alt=\"samples at step " << newest.step << "\" src=\""
              << detail::png_data_url(newest.png) << "\">\n<div class=\"cells\" style=\"grid-template-columns:repeat("
              << content.columns << ",1fr)\">";
         for (const std::string& prompt : content.prompts) html << "<span>" << detail::escape_html(prompt) << "</span>";

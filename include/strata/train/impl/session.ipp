@@ -18,6 +18,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/core/error.hpp>
+#include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 
 namespace strata {
@@ -34,6 +35,7 @@ inline Error unknown_argument(const std::string& flag) {
 
 STRATA_INLINE Session::Session(comm::DefaultComm& comm, int argc, char** argv)
     : comm_{comm}, progress_{comm.rank() == 0, comm.rank() == 0 && train::stdout_is_terminal()} {
+    train::seed_generators(first_seed);
     for (int i = 1; i < argc; ++i) {
         const std::string flag = argv[i];
         const auto value = [&]() -> std::filesystem::path {

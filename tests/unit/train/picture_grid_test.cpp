@@ -1,0 +1,53 @@
+// Pictures side by side: every pixel where it belongs, white in between.
+
+#include <array>
+#include <vector>
+
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <strata/core/error.hpp>
+#include <strata/data/png.hpp>
+#include <strata/train/picture_grid.hpp>
+
+namespace {
+
+at::Tensor plain(float red, float green, float blue) {
+    const auto picture = at::full({3, 2, 3}, red, at::kFloat);
+    picture.select(0, 1).fill_(green);
+    picture.select(0, 2).fill_(blue);
+    return picture;
+}
+
+std::array<int, 3> pixel(const strata::data::Picture& grid, std::int64_t x, std::int64_t y) {
+    const auto at = static_cast<std::size_t>((y * grid.width + x) * 4);
+    return {grid.rgba[at], grid.rgba[at + 1], grid.rgba[at + 2]};
+}
+
+TEST(PictureGrid, PlacesPicturesRowByRowWithWhiteBetween) {
+    const std::vector<at::Tensor> pictures{plain(1, -1, -1), plain(-1, 1, -1), plain(-1, -1, 0)};
+    const auto file = strata::train::encode_picture_grid(pictures, 2, 1);
+    const auto grid = strata::data::decode_png(file, "grid");
+    ASSERT_EQ(grid.width, 2 * 4 + 1);
+    ASSERT_EQ(grid.height, 2 * 3 + 1);
+    EXPECT_EQ(pixel(grid, 1, 1), (std::array{255, 0, 0}));
+    EXPECT_EQ(pixel(grid, 3, 2), (std::array{255, 0, 0}));
+    EXPECT_EQ(pixel(grid, 5, 1), (std::array{0, 255, 0}));
+    EXPECT_EQ(pixel(grid, 1, 4), (std::array{0, 0, 128}));
+    for (const auto& [x, y] : {std::pair{0, 0}, {4, 1}, {1, 3}, {5, 4}, {8, 6}})
+        EXPECT_EQ(pixel(grid, x, y), (std::array{255, 255, 255})) << x << ' ' << y;
+}
+
+TEST(PictureGrid, ClampsValuesOutsideTheRange) {
+    const std::vector<at::Tensor> pictures{plain(3, -7, 1.0001F)};
+    const auto grid = strata::data::decode_png(strata::train::encode_picture_grid(pictures, 1, 0), "grid");
+    EXPECT_EQ(pixel(grid, 0, 0), (std::array{255, 0, 255}));
+}
+
+TEST(PictureGrid, RefusesPicturesOfDifferentSizes) {
+    const std::vector<at::Tensor> pictures{plain(0, 0, 0), at::full({3, 4, 4}, 0, at::kFloat)};
+    EXPECT_THROW((void)strata::train::encode_picture_grid(pictures, 2), strata::Error);
+    EXPECT_THROW((void)strata::train::encode_picture_grid({}, 2), strata::Error);
+}
+
+}  // namespace
