@@ -100,12 +100,14 @@ strata_room(offload
         windows.hpp)
 
 strata_room(zero
-    NEEDS core policy comm optim
+    NEEDS core policy comm optim offload
     PACKAGES Torch
     LINKS torch
     HEADERS
         detail/gradient_hooks.hpp
+        detail/kept_state.hpp
         detail/preparation.hpp
+        detail/update_run.hpp
         engine.hpp
         engine_options.hpp
         layout.hpp

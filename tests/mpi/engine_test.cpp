@@ -1,7 +1,10 @@
 // The engine over ranks: stages give the same bits, repeats give the same bits, shares cover everything once.
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <span>
@@ -10,10 +13,15 @@
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <strata/comm/mpi_comm.hpp>
+#include <strata/optim/adagrad.hpp>
+#include <strata/optim/adam.hpp>
 #include <strata/optim/adamw.hpp>
+#include <strata/optim/lamb.hpp>
 #include <strata/optim/lion.hpp>
+#include <strata/optim/sgd.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/zero/engine.hpp>
 #include <strata/zero/parameters.hpp>
@@ -78,6 +86,27 @@ struct Case {
     int accumulation = 1;
     double max_grad_norm = 0.0;
     std::int64_t bucket_numel = 60;
+    bool overlap = true;
+    int buckets_in_flight = 4;
+    std::filesystem::path nvme_path{};
+};
+
+/// A folder that all ranks share and rank 0 makes and removes.
+struct SharedFolder {
+    explicit SharedFolder(MpiComm& comm_) : comm{comm_} {
+        const auto mine = std::filesystem::path{testing::TempDir()} / ("strata_engine_" + std::to_string(::getpid()));
+        path = comm.all_gather_varied(mine.string()).front();
+        if (comm.rank() == 0) std::filesystem::create_directories(path);
+        comm.barrier();
+    }
+    ~SharedFolder() {
+        comm.barrier();
+        if (comm.rank() == 0) std::filesystem::remove_all(path);
+    }
+    SharedFolder(const SharedFolder&) = delete;
+    SharedFolder& operator=(const SharedFolder&) = delete;
+    MpiComm& comm;
+    std::filesystem::path path;
 };
 
 template <class Inner, class... Policies>
@@ -88,7 +117,10 @@ Trace train(const Case& settings, int steps = 4) {
     EngineOf<Policies...> engine{comm, parameters_of(*model),
                                                              {.bucket_numel = settings.bucket_numel,
                                                               .gradient_accumulation_steps = settings.accumulation,
-                                                              .max_grad_norm = settings.max_grad_norm}};
+                                                              .max_grad_norm = settings.max_grad_norm,
+                                                              .overlap = settings.overlap,
+                                                              .buckets_in_flight = settings.buckets_in_flight,
+                                                              .nvme_path = settings.nvme_path}};
     Trace trace;
     for (int step = 0; step < steps; ++step) {
         for (int micro = 0; micro < settings.accumulation; ++micro) {
@@ -130,6 +162,180 @@ TEST(Engine, StagesGiveTheSameBitsWithLion) {
     expect_equal_stages<strata::Unit<Block>, Precision<Fp32>, Optimizer<Lion>>();
 }
 TEST(Engine, StagesGiveTheSameBitsInBf16) { expect_equal_stages<strata::Unit<Block>, Precision<Bf16>>(); }
+
+TEST(Engine, StagesGiveTheSameBitsWithAdam) {
+    expect_equal_stages<strata::Unit<Block>, Precision<Fp32>, Optimizer<strata::Adam>>();
+}
+TEST(Engine, StagesGiveTheSameBitsWithSgd) { expect_equal_stages<Block, Precision<Fp32>, Optimizer<strata::Sgd>>(); }
+TEST(Engine, StagesGiveTheSameBitsWithAdagrad) {
+    expect_equal_stages<Block, Precision<Fp32>, Optimizer<strata::Adagrad>>();
+}
+TEST(Engine, StagesGiveTheSameBitsWithLamb) {
+    expect_equal_stages<Block, Precision<Fp32>, Optimizer<strata::Lamb>>();
+    expect_equal_stages<strata::Unit<Block>, Precision<Bf16>, Optimizer<strata::Lamb>>();
+}
+TEST(Engine, StagesGiveTheSameBitsInPureBf16) {
+    expect_equal_stages<strata::Unit<Block>, Precision<strata::PureBf16>>();
+    expect_equal_stages<Block, Precision<strata::PureBf16>, Optimizer<strata::Lamb>>();
+}
+
+TEST(Engine, HowReductionsOverlapChangesNoBit) {
+    for (const int accumulation : {1, 2}) {
+        const Trace after = train<Block, ZeroStage<1>>({.accumulation = accumulation, .overlap = false});
+        for (const int in_flight : {1, 2, 100}) {
+            const Case settings{.accumulation = accumulation, .buckets_in_flight = in_flight};
+            EXPECT_TRUE(after == (train<Block, ZeroStage<0>>(settings)));
+            EXPECT_TRUE(after == (train<Block, ZeroStage<1>>(settings)));
+            EXPECT_TRUE(after == (train<Block, ZeroStage<2>>(settings)));
+        }
+    }
+}
+
+using strata::Nvme;
+using strata::OffloadTarget;
+
+template <class... Policies>
+void expect_disk_changes_no_bit() {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    for (const int accumulation : {1, 2}) {
+        const Case settings{.accumulation = accumulation, .max_grad_norm = 0.1, .nvme_path = disk.path};
+        const Trace memory = train<Block, ZeroStage<2>, Policies...>(settings);
+        EXPECT_TRUE(memory == (train<Block, ZeroStage<1>, OffloadTarget<Nvme>, Policies...>(settings)));
+        EXPECT_TRUE(memory == (train<Block, ZeroStage<2>, OffloadTarget<Nvme>, Policies...>(settings)));
+    }
+    comm.barrier();
+    for (const auto& entry : std::filesystem::directory_iterator{disk.path}) {
+        EXPECT_EQ(entry.path().filename(), ".strata-swap.lock") << "a run left something behind";
+    }
+    comm.barrier();
+}
+
+TEST(Engine, StateOnDiskChangesNoBit) {
+    expect_disk_changes_no_bit<Precision<Fp32>>();
+    expect_disk_changes_no_bit<Precision<Bf16>, Optimizer<Lion>>();
+    expect_disk_changes_no_bit<Precision<strata::PureBf16>>();
+    expect_disk_changes_no_bit<Precision<Bf16>, Optimizer<strata::Lamb>>();  // every share is one window here
+}
+
+TEST(Engine, ADiskThatFailsOnOneRankIsReportedByAll) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    Model<Block> model;
+    std::atomic<bool> broken = false;  // looked up on threads of the disk
+    strata::offload::PipelineOptions nvme;
+    nvme.io.faults.block = [&](strata::offload::IoDirection, std::uint64_t, std::size_t length) {
+        return broken ? -EIO : static_cast<std::int64_t>(length);
+    };
+    EngineOf<ZeroStage<2>, OffloadTarget<Nvme>> engine{
+        comm, parameters_of(model), {.bucket_numel = 20, .nvme_path = disk.path, .nvme = nvme}};
+    const auto step = [&](int index) {
+        engine.backward(model.loss(rows_of(comm, index)));
+        engine.step(1e-3);
+    };
+    step(0);
+    broken = comm.rank() == comm.world() - 1;
+    // Windows that are still in memory need no read: the failed write is met by the next step at the latest.
+    const auto met = [&] {
+        try {
+            step(1);
+            step(2);
+        } catch (const strata::Error& error) {
+            return error.code();
+        }
+        return Errc{};
+    };
+    EXPECT_EQ(met(), Errc::io_failed);
+    EXPECT_EQ(met(), Errc::io_failed) << "and from then on";
+}
+
+TEST(Engine, ADiskThatIsMissingIsReportedByAll) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    Model<Block> model;
+    using OnDisk = EngineOf<ZeroStage<1>, OffloadTarget<Nvme>>;
+    const auto refusal = [&](const std::filesystem::path& path) {
+        try {
+            OnDisk engine{comm, parameters_of(model), {.nvme_path = path}};
+        } catch (const strata::Error& error) {
+            return error.code();
+        }
+        return Errc{};
+    };
+    EXPECT_EQ(refusal(""), Errc::bad_value);
+    EXPECT_EQ(refusal(comm.rank() == 0 ? disk.path / "not there" : disk.path), Errc::not_found);
+}
+
+/// Computes in fp32 from fp16 parameters: libtorch on the CPU has few operations for fp16.
+struct HalfModel : torch::nn::Module {
+    HalfModel() {
+        torch::manual_seed(1);
+        in = register_parameter("in", torch::randn({5, 7}) * 0.3);
+        out = register_parameter("out", torch::randn({7, 3}) * 0.3);
+    }
+    torch::Tensor loss(const torch::Tensor& x) {
+        const auto y = x.matmul(in.to(torch::kFloat)).tanh().matmul(out.to(torch::kFloat));
+        return (y - x.sum(1, true).sin()).square().mean();
+    }
+    torch::Tensor in, out;
+};
+
+template <int stage>
+std::vector<double> half_trace(MpiComm& comm, double scale) {
+    HalfModel model;
+    EngineOf<ZeroStage<stage>, Precision<strata::Fp16>> engine{
+        comm, parameters_of(model), {.bucket_numel = 10, .loss_scale = {.initial = scale}}};
+    EXPECT_EQ(model.in.scalar_type(), torch::kHalf);
+    std::vector<double> trace;
+    for (int step = 0; step < 40; ++step) {
+        const auto loss = model.loss(rows_of(comm, 0, 16));
+        engine.backward(loss);
+        trace.push_back(loss.template item<double>());
+        trace.push_back(engine.step(1e-2).grad_norm);
+    }
+    return trace;
+}
+
+TEST(Engine, StagesGiveTheSameBitsInFp16AndTheLossFalls) {
+    MpiComm comm;
+    const auto zero = half_trace<0>(comm, 1024);
+    EXPECT_EQ(zero, half_trace<1>(comm, 1024));
+    EXPECT_EQ(zero, half_trace<2>(comm, 1024));
+    EXPECT_LT(zero[zero.size() - 2], 0.9 * zero[0]);
+    EXPECT_NEAR(zero[1], half_trace<2>(comm, 64)[1], 1e-3 * zero[1]) << "norms are those of the loss itself";
+}
+
+TEST(Engine, AnOverflowOnOneRankSkipsTheStepOnAll) {
+    MpiComm comm;
+    HalfModel model;
+    EngineOf<ZeroStage<2>, Precision<strata::Fp16>> engine{
+        comm, parameters_of(model), {.loss_scale = {.initial = 256, .hysteresis = 2}}};
+    const auto step = [&](bool overflow) {
+        const bool here = overflow && comm.rank() == comm.world() - 1;
+        engine.backward(model.loss(rows_of(comm, 0)) * (here ? 1e6 : 1.0));
+        return engine.step(1e-2);
+    };
+    EXPECT_FALSE(step(false).skipped);
+    const auto before = model.in.detach().clone();
+    EXPECT_TRUE(step(true).skipped);
+    EXPECT_EQ(engine.scalars().at("loss_scale"), 256) << "the first overflow only uses up the hysteresis";
+    const auto second = step(true);
+    EXPECT_TRUE(second.skipped);
+    EXPECT_EQ(second.step, 1);
+    EXPECT_EQ(second.loss_scale, 256);
+    EXPECT_EQ(engine.scalars().at("loss_scale"), 128);
+    EXPECT_TRUE(torch::equal(before, model.in));
+    const auto third = step(false);
+    EXPECT_FALSE(third.skipped);
+    EXPECT_EQ(third.step, 2);
+    EXPECT_EQ(third.loss_scale, 128);
+    EXPECT_FALSE(torch::equal(before, model.in));
+
+    HalfModel other;
+    EngineOf<ZeroStage<1>, Precision<strata::Fp16>> resumed{comm, parameters_of(other)};
+    resumed.restore_scalars(engine.scalars());
+    EXPECT_EQ(resumed.scalars(), engine.scalars());
+}
 
 TEST(Engine, OffloadToTheCpuChangesNoBitOnTheCpu) {
     EXPECT_TRUE((train<Block, ZeroStage<2>, Precision<Fp32>, strata::OffloadTarget<strata::Cpu>>({})) ==
@@ -199,19 +405,21 @@ std::vector<double> gathered(MpiComm& comm, AnyEngine& engine, std::string_view 
 template <class From, class To>
 void expect_state_moves() {
     MpiComm comm;
+    const SharedFolder disk{comm};
     torch::manual_seed(1);
     Model<strata::Unit<Block>> first;
-    From engine{comm, parameters_of(first), {.bucket_numel = 20}};
+    From engine{comm, parameters_of(first), {.bucket_numel = 20, .nvme_path = disk.path}};
     for (int step = 0; step < 3; ++step) {
         engine.backward(first.loss(rows_of(comm, step)));
         engine.step(1e-2);
     }
     torch::manual_seed(2);
     Model<strata::Unit<Block>> second;
-    To resumed{comm, parameters_of(second), {.bucket_numel = 50}};
+    To resumed{comm, parameters_of(second), {.bucket_numel = 50, .nvme_path = disk.path}};
+    const auto pieces = resumed.state();
     for (const std::string kind : {"weight", "exp_avg", "exp_avg_sq"}) {
         const auto values = gathered(comm, engine, kind);
-        for (const auto& piece : resumed.state()) {
+        for (const auto& piece : pieces) {
             if (piece.kind != kind) continue;
             for (std::size_t i = 0; i < piece.values.size(); ++i) {
                 piece.values[i] = static_cast<float>(values[static_cast<std::size_t>(piece.begin) + i]);
@@ -239,11 +447,24 @@ TEST(Engine, StateMovesBetweenStages) {
     expect_state_moves<EngineOf<ZeroStage<1>, Precision<Bf16>>, EngineOf<ZeroStage<2>, Precision<Bf16>>>();
 }
 
-TEST(Engine, LossFallsInBf16) {
+TEST(Engine, StateMovesBetweenMemoryAndDisk) {
+    using Disk = OffloadTarget<Nvme>;
+    expect_state_moves<EngineOf<ZeroStage<2>, Precision<Fp32>, Disk>, EngineOf<ZeroStage<0>, Precision<Fp32>>>();
+    expect_state_moves<EngineOf<ZeroStage<0>, Precision<Bf16>>, EngineOf<ZeroStage<1>, Precision<Bf16>, Disk>>();
+}
+
+TEST(Engine, StateInBf16ComesBackBitByBit) {
+    using Pure = Precision<strata::PureBf16>;
+    expect_state_moves<EngineOf<ZeroStage<2>, Pure>, EngineOf<ZeroStage<0>, Pure>>();
+    expect_state_moves<EngineOf<ZeroStage<0>, Pure>, EngineOf<ZeroStage<1>, Pure, OffloadTarget<Nvme>>>();
+}
+
+template <class... Policies>
+void expect_loss_falls() {
     MpiComm comm;
     torch::manual_seed(1);
     Model<strata::Unit<Block>> model;
-    EngineOf<ZeroStage<2>, strata::OffloadTarget<strata::Cpu>> engine{comm, parameters_of(model)};
+    EngineOf<ZeroStage<2>, Policies...> engine{comm, parameters_of(model)};
     const auto x = rows_of(comm, 0, 16);
     const auto mean_loss = [&] {
         std::vector<double> loss{model.loss(x).item<double>() / comm.world()};
@@ -257,6 +478,10 @@ TEST(Engine, LossFallsInBf16) {
     }
     EXPECT_LT(mean_loss(), 0.5 * before);
 }
+
+TEST(Engine, LossFalls) { expect_loss_falls<strata::OffloadTarget<strata::Cpu>>(); }
+TEST(Engine, LossFallsInBf16) { expect_loss_falls<Precision<Bf16>>(); }
+TEST(Engine, LossFallsInPureBf16) { expect_loss_falls<Precision<strata::PureBf16>>(); }
 
 TEST(Engine, ParametersThatOnlySomeRanksUseAreReducedAllTheSame) {
     MpiComm comm;

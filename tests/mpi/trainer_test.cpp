@@ -48,6 +48,20 @@ struct Net : torch::nn::Module {
     }
 };
 
+/// Computes in fp32 from fp16 parameters: libtorch on the CPU has few operations for fp16.
+struct HalfNet : torch::nn::Module {
+    using Batch = Pair;
+    torch::Tensor in = torch::randn({3, 21}), out = torch::randn({21, 1});
+    HalfNet() {
+        in = register_parameter("in", in);
+        out = register_parameter("out", out);
+    }
+    torch::Tensor loss(const Batch& batch) {
+        const auto h = torch::tanh(batch.x.matmul(in.to(torch::kFloat)));
+        return torch::mse_loss(h.matmul(out.to(torch::kFloat)), batch.y);
+    }
+};
+
 Pair some_pairs(std::int64_t) {  // depends on the generator, which the trainer seeds by step and rank
     const auto x = torch::rand({8, 3});
     return {x, (x * x).sum(1, true).sin()};
@@ -92,7 +106,7 @@ struct Trainer : testing::Test {
             torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // ranks start apart: rank 0 decides
             strata::Trainer<Net, Policies...> trainer{
                 session, Net{},
-                {.max_steps = steps, .schedule = {.lr = 1e-2}, .gradient_accumulation_steps = accumulation, .max_grad_norm = 0.5}};
+                {.max_steps = steps, .schedule = {.lr = 1e-2}, .gradient_accumulation_steps = accumulation, .max_grad_norm = 0.5, .nvme_path = disk}};
             if (each_step) trainer.every(1, each_step);
             result = trainer.fit(FunctionSource{some_pairs, 10, 8});
             calls = trainer.model().calls.template item<std::int64_t>();
@@ -115,6 +129,7 @@ struct Trainer : testing::Test {
 
     std::string said;
     std::int64_t calls = 0;
+    fs::path disk;
 };
 
 TEST_F(Trainer, ARepeatedRunGivesTheSameLossesBitByBit) {
@@ -146,6 +161,47 @@ TEST_F(Trainer, AResumedRunGoesOnAsIfItHadNotStopped) {
     if (comm.rank() == 0) {
         EXPECT_NE(said.find("resuming from"), std::string::npos) << said;
     }
+}
+
+TEST_F(Trainer, AResumedRunInPureBf16GoesOnAsIfItHadNotStopped) {
+    const auto whole = losses<ZeroStage<2>, Precision<PureBf16>>("whole", 10);
+    losses<ZeroStage<2>, Precision<PureBf16>>("parts", 4);
+    EXPECT_EQ(whole, (losses<ZeroStage<1>, Precision<PureBf16>>("parts", 10)));
+}
+
+TEST_F(Trainer, StateOnDiskResumesAndChangesNoLoss) {
+    const auto memory = losses<ZeroStage<2>, OffloadTarget<Cpu>, Precision<Bf16>>("memory", 10);
+    EXPECT_EQ(refusal([&] { run<ZeroStage<2>, OffloadTarget<Nvme>, Precision<Bf16>>("disk", 4); }), Errc::bad_value);
+    disk = root;
+    losses<ZeroStage<2>, OffloadTarget<Nvme>, Precision<Bf16>>("disk", 4);
+    EXPECT_EQ(memory, (losses<ZeroStage<1>, OffloadTarget<Nvme>, Precision<Bf16>>("disk", 10)));
+}
+
+TEST_F(Trainer, StepsWhoseFp16GradientsOverflowAreSkippedAndNotLogged) {
+    const auto train_half = [&](const std::string& name, std::int64_t steps) {
+        std::vector<std::string> words{"test", "--output", (root / name).string()};
+        std::vector<char*> argv;
+        for (auto& word : words) argv.push_back(word.data());
+        testing::internal::CaptureStdout();
+        {
+            Session session{comm, 3, argv.data()};
+            strata::Trainer<HalfNet, ZeroStage<2>, Precision<Fp16>> trainer{
+                session, HalfNet{}, {.max_steps = steps, .schedule = {.lr = 1e-2}, .loss_scale = {.initial = 0x1p24}}};
+            EXPECT_EQ(trainer.fit(FunctionSource{some_pairs, 100, 8}).step, steps);
+        }
+        said = testing::internal::GetCapturedStdout();
+        std::vector<double> found;
+        for (const auto& m : train::read_metrics(root / name / "metrics.jsonl")) found.push_back(m.loss);
+        return found;
+    };
+    const auto whole = train_half("whole", 8);
+    ASSERT_EQ(whole.size(), 8U);
+    if (comm.rank() == 0) {
+        EXPECT_NE(said.find("step 1 is skipped"), std::string::npos) << said;
+    }
+    train_half("parts", 3);
+    EXPECT_EQ(whole, train_half("parts", 8));
+    EXPECT_EQ(said.find("is skipped"), std::string::npos) << "the loss scale comes back with the checkpoint";
 }
 
 TEST_F(Trainer, ACheckpointOfOneStageResumesAtAnother) {

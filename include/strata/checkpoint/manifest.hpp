@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Manifest {
     std::string update_rule;   ///< state names joined by ",": tells one rule's state from another's
     std::vector<zero::ParameterInfo> parameters;
     std::vector<FileRecord> files;
+    std::map<std::string, double> scalars;  ///< numbers of the engine by name: the state of fp16's loss scale
 };
 
 /// Appears whole or not at all. Throws Error: io_failed, no_space.

@@ -75,13 +75,14 @@ struct StageThreeIsNotBuiltYet {
     };
 };
 
-template <class Offload>
-struct NvmeIsNotBuiltYet {
-    static constexpr bool holds = !std::same_as<typename Offload::tier, Nvme>;
+template <class ParameterOffload>
+struct ParametersOnNvmeAreNotBuiltYet {
+    static constexpr bool holds = !std::same_as<typename ParameterOffload::tier, Nvme>;
     struct Report {
         static_assert(holds,
-                      "[ST0005] OffloadTarget<Nvme> keeps state on disk, and this version of strata has no disk tier "
-                      "yet. Fix: use OffloadTarget<Cpu>.");
+                      "[ST0005] OffloadTarget<Nvme, Parameters> keeps parameter shards on disk, and this version of "
+                      "strata has no engine for it yet. Fix: use ZeroStage<2> with OffloadTarget<Nvme>, which keeps "
+                      "optimizer state on disk.");
     };
 };
 

@@ -31,9 +31,8 @@ template <class M>
 using broken_pair_t = rule::first_broken_t<
     rule::OffloadNeedsShardedState<typename M::sharding, typename M::offload>,
     rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>,
+    rule::ParametersOnNvmeAreNotBuiltYet<typename M::parameter_offload>,
     rule::StageThreeIsNotBuiltYet<typename M::sharding>,
-    rule::NvmeIsNotBuiltYet<typename M::offload>,
-    rule::NvmeIsNotBuiltYet<typename M::parameter_offload>,
     rule::S3IsNotBuiltYet<typename M::backend>>;
 
 template <class BrokenArgument, class... Ps>

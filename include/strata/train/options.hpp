@@ -1,8 +1,11 @@
 #pragma once
 // strata/train/options.hpp - the numbers of a run that are chosen when it starts.
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 
+#include <strata/optim/loss_scale.hpp>
 #include <strata/optim/schedule.hpp>
 
 namespace strata {
@@ -16,6 +19,10 @@ struct TrainOptions {
     typename Rule::Options update{};
     int gradient_accumulation_steps = 1;    ///< micro-batches a step
     double max_grad_norm = 0;               ///< global L2 norm gradients are clipped to; 0 leaves them
+    double max_grad_value = 0;              ///< every element of the mean gradient is clamped to; 0 leaves them
+    optim::LossScaleOptions loss_scale{};   ///< Precision<Fp16>
+    std::filesystem::path nvme_path{};      ///< OffloadTarget<Nvme>: a folder on a local disk, which must exist
+    std::size_t nvme_buffer_bytes = 0;      ///< OffloadTarget<Nvme>: of host memory, on each rank; 0 chooses
     std::int64_t bucket_numel = 0;          ///< elements of a gradient bucket outside units; 0 takes the engine's default
     std::int64_t checkpoint_every = 0;      ///< steps; 0 saves at the end and on a stop signal only
     std::int64_t checkpoints_kept = 5;      ///< older ones are removed

@@ -50,7 +50,8 @@ public:
     using Options = TrainOptions<Rule>;
     using Batch = typename Model::Batch;
 
-    /// Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter.
+    /// Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with
+    /// OffloadTarget<Nvme> also not_found, no_space, not_enough_memory, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
         : session_{session},
           model_{std::move(model)},
@@ -96,9 +97,15 @@ public:
             metrics.learning_rate = options_.schedule.at(engine_.step_count());
             const auto [mean_loss, stop_asked] = forward_backward(source, stop);
             metrics.loss = loss = mean_loss;
-            metrics.grad_norm = engine_.step(metrics.learning_rate).grad_norm;
-            metrics.step = engine_.step_count();
+            const zero::StepResult result = engine_.step(metrics.learning_rate);
             samples_ += samples_a_step;
+            if (result.skipped) {
+                skip_step(result, stop_asked);
+                interrupted = stop_asked;
+                continue;
+            }
+            metrics.grad_norm = result.grad_norm;
+            metrics.step = engine_.step_count();
             metrics.epoch = static_cast<double>(metrics.step) / steps_an_epoch;
             const auto now = Clock::now();
             metrics.samples_per_second = static_cast<double>(samples_a_step) / seconds_between(last, now);
@@ -132,7 +139,12 @@ private:
         if (options.bucket_numel > 0) engine.bucket_numel = options.bucket_numel;
         engine.gradient_accumulation_steps = options.gradient_accumulation_steps;
         engine.max_grad_norm = options.max_grad_norm;
+        engine.max_grad_value = options.max_grad_value;
         engine.update = options.update;
+        engine.loss_scale = options.loss_scale;
+        engine.rounding_seed = options.seed;
+        engine.nvme_path = options.nvme_path;
+        engine.nvme.budget_bytes = options.nvme_buffer_bytes;
         return engine;
     }
 
@@ -147,6 +159,7 @@ private:
         for (const std::string_view name : Rule::state_names)
             m.update_rule += (m.update_rule.empty() ? "" : ",") + std::string{name};
         m.parameters = engine_.layout();
+        m.scalars = engine_.scalars();
         return m;
     }
 
@@ -172,14 +185,16 @@ private:
         });
         newest = comm.all_gather_varied(newest).front();
         if (!newest.empty()) {
-            auto pieces = engine_.state();
+            std::vector<zero::StatePiece> pieces;
+            comm::agree(comm, [&] { pieces = engine_.state(); });
             const auto found = checkpoint::load(comm, newest, manifest(), pieces, named_buffers());
             engine_.set_step_count(found.step);
+            engine_.restore_scalars(found.scalars);
             engine_.state_restored();
             samples_ = found.samples;
             session_.progress().note("resuming from " + newest + " (step " + std::to_string(found.step) + ", " +
                                      std::to_string(samples_) + " samples)");
-            if (samples_ != found.step * samples_a_step)
+            if (!Setup::precision::scales_loss && samples_ != found.step * samples_a_step)  // fp16 skips steps
                 session_.progress().note("the effective batch changed: the data goes on after " + std::to_string(samples_) + " samples");
         }
         comm::agree(comm, [&] {
@@ -210,6 +225,13 @@ private:
         return {mean, shared[1] > 0};
     }
 
+    /// A step whose fp16 gradients overflowed: its samples are used up, and nothing is logged under its number.
+    void skip_step(const zero::StepResult& result, bool interrupted) {
+        session_.progress().note("step " + std::to_string(result.step + 1) + " is skipped and tried again: gradients overflowed at the loss scale " +
+                                 std::to_string(static_cast<std::int64_t>(result.loss_scale)));
+        if (interrupted) save();
+    }
+
     /// Logs, calls what is due, saves what is due.
     void finish_step(const train::StepMetrics& metrics, bool interrupted) {
         auto& comm = session_.comm();
@@ -230,7 +252,9 @@ private:
         auto& comm = session_.comm();
         auto model = named_buffers();
         for (const auto& item : model_->named_parameters()) model.push_back({item.key(), item.value()});
-        const auto saved = checkpoint::save(comm, checkpoints(), manifest(), engine_.state(), model);
+        std::vector<zero::StatePiece> pieces;
+        comm::agree(comm, [&] { pieces = engine_.state(); });
+        const auto saved = checkpoint::save(comm, checkpoints(), manifest(), pieces, model);
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
             checkpoint::keep_newest(checkpoints(), options_.checkpoints_kept);

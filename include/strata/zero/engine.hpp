@@ -4,15 +4,19 @@
 // Shapes: B  elements of a bucket with padding      W  ranks
 //         S  = B / W, a rank's share of a bucket    K  states of the update rule
 
+#include <algorithm>
 #include <array>
-#include <cassert>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <exception>
+#include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -23,14 +27,21 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
+#include <strata/comm/agree.hpp>
+#include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/bf16.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/fp16.hpp>
+#include <strata/offload/swap_folder.hpp>
 #include <strata/optim/clip.hpp>
-#include <strata/optim/update_kernel.hpp>
+#include <strata/optim/loss_scale.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/policy/offload_target.hpp>
 #include <strata/zero/detail/gradient_hooks.hpp>
+#include <strata/zero/detail/kept_state.hpp>
 #include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/detail/update_run.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/layout.hpp>
 #include <strata/zero/parameters.hpp>
@@ -45,7 +56,7 @@ namespace strata::zero {
 ///   engine.step(1e-4);
 ///
 /// All stages share one layout (zero/layout.hpp), reduce every micro-batch by the same sums in rank order, and form
-/// the norm from the same partial sums; in fp32 they therefore give the same bits. What differs is what a
+/// norms from the same partial sums; they therefore give the same bits. What differs is what a
 /// rank keeps, in elements for P parameters:
 ///
 ///   stage   gradients                      master and state
@@ -53,12 +64,20 @@ namespace strata::zero {
 ///   1       P                              P/W each
 ///   2       P/W and the buckets in flight  P/W each
 ///
-/// Gradients have the parameters' type; with several micro-batches a step they add up in fp32, P/W more.
-/// The model keeps its tensors: they become views of the engine's buckets and stay valid after it. While an engine
-/// lives, do not convert or move the model.
+/// Gradients have the parameters' type, but fp16 ones are collected in fp32, because ranks add up in fp32; with several
+/// micro-batches a step they add up in fp32, P/W more. The model keeps its tensors: they become views of the engine's
+/// buckets and stay valid after it. While an engine lives, do not convert or move the model.
 ///
-///   Setup  strata::Setup<...>; sharding, optimizer and precision are read. On the CPU OffloadTarget<Cpu> and
-///          OffloadTarget<Device> are the same memory, so there the offload policy makes no difference.
+/// Buckets are reduced on a thread of the engine's own while backward goes on, and updated weights are gathered while
+/// the next bucket is updated. When backward(), step() or state_restored() returns, nothing is under way: between them
+/// the communicator is the caller's.
+///
+/// OffloadTarget<Nvme> keeps master and state in a file of windows below EngineOptions::nvme_path (docs/offload.md). It
+/// changes no bit, except under rules with norms of whole parameters (Lamb), whose sums are formed window by window.
+/// A disk that fails is reported by step() on all ranks; weights then differ between ranks, and the run is over.
+///
+///   Setup  strata::Setup<...>; sharding, optimizer, precision and offload are read. On the CPU OffloadTarget<Cpu> and
+///          OffloadTarget<Device> are the same memory.
 ///   Comm   outlives the engine
 template <class Setup, comm::Communicator Comm>
 class Engine {
@@ -70,29 +89,40 @@ public:
     /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision.
     /// Frozen ones get both too, and are otherwise left alone. Collective.
     ///
-    /// Throws no_parameters, bad_parameter, bad_value, and rank_mismatch when ranks have different models or options.
+    /// Throws no_parameters, bad_parameter, bad_value, and rank_mismatch when ranks have different models or options;
+    /// with OffloadTarget<Nvme> also not_found, no_space, not_enough_memory, swap_in_use and io_failed.
     Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {});
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
     /// Backpropagates the loss of one micro-batch and adds its gradients to this rank's share of their sum. Collective.
     ///
-    ///   loss  this rank's mean loss; one element. Divided here by the number of micro-batches.
+    ///   loss  this rank's mean loss; one element. Divided here by the number of micro-batches, and scaled for fp16.
     /// Parameters that the loss does not reach have gradient zero. Throws bad_parameter, wrong_call_order.
     void backward(const at::Tensor& loss);
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.
     ///
-    /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. Also
-    /// wrong_call_order.
+    /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. With fp16 such a
+    /// step is skipped instead, on all ranks, and the loss scale falls; loss_scale_exhausted when it cannot. Also
+    /// wrong_call_order, and what the disk of OffloadTarget<Nvme> meets.
     StepResult step(double lr);
 
-    /// This rank's share of the weights in fp32 and of the update rule's states, between two steps. Stage 0, which has
-    /// all of it, shows the same share as the other stages. Local; valid while the engine lives.
+    /// This rank's share of the weights and of the update rule's states in fp32, between two steps. Stage 0, which has
+    /// all of it, shows the same share as the other stages. Local.
+    ///
+    /// State in fp32 and in host memory is shown in place, valid while the engine lives. State in bf16 or on disk is
+    /// copied into host memory (4 bytes a value), which lasts until the next backward() or state_restored(); reading it
+    /// from disk throws what the disk meets.
     [[nodiscard]] std::vector<StatePiece> state();
 
     /// Makes what was written into the pieces of state() take effect on all ranks. Collective.
     void state_restored();
+
+    /// What a checkpoint keeps beside step_count() and state(), by name: with fp16 the state of the loss scale, else
+    /// nothing. The same on every rank. Names that are missing leave their value as it is.
+    [[nodiscard]] std::map<std::string, double> scalars() const;
+    void restore_scalars(const std::map<std::string, double>& values);
 
     /// Optimizer steps done. A restored run sets it: AdamW's bias correction depends on it.
     [[nodiscard]] std::int64_t step_count() const noexcept { return step_count_; }
@@ -103,11 +133,20 @@ public:
     [[nodiscard]] std::int64_t numel() const noexcept { return numel_; }
 
 private:
+    using Element = typename Setup::precision::element;  // of parameters
+    using Kept = typename Setup::precision::kept;        // of states, and of weights where they are updated
+    using Collected = std::conditional_t<std::same_as<Element, fp16>, float, Element>;  // of gradients in buckets
+    using Ticket = typename comm::Channel<Comm>::Ticket;
     static constexpr bool replicated = stage == 0;
     static constexpr bool has_master = Setup::precision::has_master;
+    static constexpr bool scales_loss = Setup::precision::scales_loss;
     static constexpr std::size_t states = optim::state_count_v<Rule>;
-    using Element = std::conditional_t<has_master, bf16, float>;  // of parameters and their gradients
-    static constexpr at::ScalarType dtype = has_master ? at::kBFloat16 : at::kFloat;
+    static constexpr bool on_disk = std::same_as<typename Setup::offload::tier, Nvme> && (has_master || states > 0);
+    static constexpr bool shown_in_place = std::same_as<Kept, float> && !on_disk;
+    static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
+    using Store = std::conditional_t<on_disk, detail::StateOnDisk<Kept, states, has_master>,
+                                     detail::StateInMemory<Kept, states>>;
+    using Run = detail::StateRun<Kept, states>;
 
     struct TrainedParameter {
         at::Tensor tensor;
@@ -117,23 +156,50 @@ private:
     };
     struct BucketState {
         Bucket bucket;
+        std::vector<std::int64_t> offsets;  // of its parameters, and its end
         at::Tensor weight_B;    // what the parameters are views of
-        at::Tensor gradient_B;  // at stage 2 only from a bucket's first gradient to its reduction
+        at::Tensor gradient_B;  // at stage 2 only from a bucket's first gradient to the end of its reduction
         at::Tensor gradient_S;  // sum over ranks and micro-batches; a view of gradient_B where that lasts
-        at::Tensor master;      // fp32, (S) or at stage 0 (B); of fp32 parameters a view of weight_B
-        std::array<at::Tensor, states> state;  // fp32, like master
+        at::Tensor micro_S;     // sum over ranks of one micro-batch, while it is reduced
+        at::Tensor gathered_B;  // at stage 0 the sums of all ranks, during an update
+        Ticket ticket;          // of its reduction or gathering
         std::size_t arrived = 0;
     };
 
     void take_bucket(const Bucket& bucket, const std::vector<Parameter>& trained);
+    void start_state();
     void check_parameters_stayed() const;
     void gradient_arrived(std::size_t index);
     void reduce_next_bucket();
+    void finish_reductions(std::size_t left);
     double gradient_norm();
     template <class Gradient>
-    void update_bucket(BucketState& bucket, const typename Rule::Scalars& scalars, float scale);
+    void update_all(const typename Rule::Scalars& scalars, const optim::GradientTransform& transform);
+    template <class Call>
+    void for_runs(offload::Access access, Call&& call);
+    template <class Gradient>
+    std::span<const Gradient> gradient_of(const Run& run);
+    void gather_gradient(std::size_t index);
+    void gather_weights(BucketState& bucket);
+    void end_pass();
     void weights_changed();
 
+    /// Elements of weight_B that a run is about.
+    [[nodiscard]] std::span<Element> parameters_of_run(const Run& run) const {
+        return detail::elements<Element>(buckets_[run.bucket].weight_B)
+            .subspan(static_cast<std::size_t>(place_in_bucket(run)), static_cast<std::size_t>(run.numel));
+    }
+    [[nodiscard]] std::int64_t place_in_bucket(const Run& run) const {
+        return replicated ? run.begin : share_of(run.bucket) * comm_.rank() + run.begin;
+    }
+    [[nodiscard]] std::int64_t share_of(std::size_t bucket) const {
+        return buckets_[bucket].weight_B.numel() / comm_.world();
+    }
+    [[nodiscard]] optim::StochasticRounding rounding_of(const Run& run) const {
+        return {.seed = options_.rounding_seed,
+                .step = step_count_ + 1,
+                .first_element = buckets_[run.bucket].bucket.begin + place_in_bucket(run)};
+    }
     [[nodiscard]] bool accumulates() const noexcept { return options_.gradient_accumulation_steps > 1; }
     [[nodiscard]] at::Tensor own_share(const at::Tensor& all_B) const {
         const std::int64_t share = all_B.numel() / comm_.world();
@@ -142,10 +208,10 @@ private:
     /// Calls `call` with a value of the type that gradient_S has.
     template <class Call>
     void with_gradient_type(Call&& call) {
-        if (has_master && !accumulates()) {
-            call(bf16{});
-        } else {
+        if (accumulates()) {
             call(float{});
+        } else {
+            call(Collected{});
         }
     }
 
@@ -158,14 +224,21 @@ private:
     std::int64_t step_count_ = 0;
     int micro_batch_ = 0;          // backward passes since the last step
     std::size_t unreduced_ = 0;    // buckets 0 .. unreduced_ - 1 still wait in this backward pass
+    std::size_t unfinished_ = 0;   // buckets unreduced_ .. unfinished_ - 1 are being reduced
+    std::size_t gathered_ = 0;     // buckets 0 .. gathered_ - 1 are being gathered
+    optim::LossScale loss_scale_;
+    Store store_;
+    std::vector<std::vector<float>> shown_;  // what state() copied: weights of all buckets, then each state's
+    std::exception_ptr disk_failure_;
+    comm::Channel<Comm> channel_;  // after what its operations read and write
     std::unique_ptr<detail::GradientHooks> hooks_;
 };
 
 template <class Setup, comm::Communicator Comm>
 Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Options options)
-    : comm_{comm}, options_{std::move(options)} {
+    : comm_{comm}, options_{std::move(options)}, loss_scale_{options_.loss_scale}, channel_{comm} {
     const at::NoGradGuard no_grad;
-    detail::check_options(options_.bucket_numel, options_.gradient_accumulation_steps);
+    detail::check_options(options_.bucket_numel, options_.gradient_accumulation_steps, options_.buckets_in_flight);
     detail::check_same_model(comm_.all_gather_varied(
         detail::describe(parameters, options_.bucket_numel, options_.gradient_accumulation_steps)));
     const std::vector<Parameter> trained = detail::split_off_frozen(parameters);
@@ -182,6 +255,7 @@ Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Optio
         numel_ += parameter.tensor.numel();
     }
     for (const Bucket& bucket : make_buckets(extents, options_.bucket_numel)) take_bucket(bucket, trained);
+    start_state();
 
     // Last: set_data() to another dtype gives a tensor a new accumulator.
     std::vector<at::Tensor> tensors;
@@ -203,12 +277,12 @@ void Engine<Setup, Comm>::take_bucket(const Bucket& bucket, const std::vector<Pa
     comm_.broadcast(detail::bytes_of(values_B), 0);
 
     b.weight_B = values_B.to(dtype);  // the same tensor for fp32
-    b.master = replicated ? values_B : own_share(values_B);
-    if (has_master && !replicated) b.master = b.master.clone();  // lets values_B go
-    for (at::Tensor& state : b.state) state = at::zeros({b.master.numel()}, at::kFloat);
+    const at::Tensor& weights_B = has_master ? values_B : b.weight_B;
+    const at::Tensor weights = replicated ? weights_B : own_share(weights_B);
+    store_.add(has_master && !replicated ? weights.clone() : weights);  // a clone lets values_B go
 
-    const at::ScalarType gradient_type = accumulates() ? at::kFloat : dtype;
-    if constexpr (stage < 2) b.gradient_B = at::zeros({padded}, dtype);
+    const at::ScalarType gradient_type = accumulates() ? at::kFloat : detail::dtype_v<Collected>;
+    if constexpr (stage < 2) b.gradient_B = at::zeros({padded}, detail::dtype_v<Collected>);
     b.gradient_S =
         stage < 2 && !accumulates() ? own_share(b.gradient_B) : at::zeros({padded / comm_.world()}, gradient_type);
 
@@ -218,8 +292,28 @@ void Engine<Setup, Comm>::take_bucket(const Bucket& bucket, const std::vector<Pa
         tensor.mutable_grad().reset();
         tensor.set_data(b.weight_B.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
         parameters_.push_back({tensor, buckets_.size(), offset});
+        b.offsets.push_back(offset);
     }
+    b.offsets.push_back(bucket.numel);
     buckets_.push_back(std::move(b));
+}
+
+template <class Setup, comm::Communicator Comm>
+void Engine<Setup, Comm>::start_state() {
+    std::array<float, states> initial{};
+    for (std::size_t k = 0; k < states; ++k) initial[k] = optim::initial_state<Rule>(options_.update, k);
+    if constexpr (on_disk) {
+        const std::string run_id = comm_.all_gather_varied(offload::new_run_id()).front();
+        comm::agree(comm_, [&] {
+            if (options_.nvme_path.empty()) {
+                throw Error{Errc::bad_value, "OffloadTarget<Nvme> keeps state on disk, and nvme_path is empty",
+                            "set nvme_path to a folder on a local disk"};
+            }
+            store_.start(initial, {options_.nvme_path, run_id, comm_.rank(), options_.nvme});
+        });
+    } else {
+        store_.start(initial, {});
+    }
 }
 
 template <class Setup, comm::Communicator Comm>
@@ -234,186 +328,8 @@ void Engine<Setup, Comm>::check_parameters_stayed() const {
     }
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
-    if (micro_batch_ == options_.gradient_accumulation_steps) {
-        throw Error{Errc::wrong_call_order,
-                    "backward() was called " + std::to_string(micro_batch_ + 1) + " times without step()",
-                    "call step() after every gradient_accumulation_steps = " +
-                        std::to_string(options_.gradient_accumulation_steps) + " backward passes"};
-    }
-    check_parameters_stayed();
-    for (TrainedParameter& parameter : parameters_) parameter.arrived = false;
-    for (BucketState& bucket : buckets_) bucket.arrived = 0;
-    unreduced_ = buckets_.size();
-
-    (accumulates() ? loss.div(options_.gradient_accumulation_steps) : loss).backward();
-
-    const at::NoGradGuard no_grad;
-    while (unreduced_ > 0) reduce_next_bucket();
-    ++micro_batch_;
-}
-
-// Runs inside backward(), on the thread that called it.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::gradient_arrived(std::size_t index) {
-    const at::NoGradGuard no_grad;
-    TrainedParameter& parameter = parameters_[index];
-    BucketState& bucket = buckets_[parameter.bucket];
-    const at::Tensor gradient = parameter.tensor.grad();
-    parameter.tensor.mutable_grad().reset();
-    if (gradient.layout() != at::kStrided) {
-        throw Error{Errc::bad_parameter, "the parameter " + layout_[index].name + " has a sparse gradient",
-                    "make its layer with sparse = false"};
-    }
-    if (parameter.bucket >= unreduced_) {
-        throw Error{Errc::bad_parameter,
-                    "the parameter " + layout_[index].name + " got a second gradient in one backward pass",
-                    "use it in one recomputed block only, or use ZeroStage<1>"};
-    }
-    if (!bucket.gradient_B.defined()) bucket.gradient_B = at::empty({bucket.weight_B.numel()}, dtype);
-    const at::Tensor target =
-        bucket.gradient_B.narrow(0, parameter.offset, parameter.tensor.numel()).view(parameter.tensor.sizes());
-    if (parameter.arrived) {
-        target.add_(gradient);
-    } else {
-        target.copy_(gradient);
-        parameter.arrived = true;
-        ++bucket.arrived;
-    }
-    // One order on all ranks, last bucket first, because that is roughly how gradients arrive: a bucket that is
-    // complete early waits for those after it.
-    if constexpr (stage == 2) {
-        while (unreduced_ > 0 && buckets_[unreduced_ - 1].arrived == buckets_[unreduced_ - 1].bucket.parameter_count) {
-            reduce_next_bucket();
-        }
-    }
-}
-
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::reduce_next_bucket() {
-    BucketState& b = buckets_[--unreduced_];
-    if (!b.gradient_B.defined()) b.gradient_B = at::empty({b.weight_B.numel()}, dtype);
-    for (std::size_t i = 0; i < b.bucket.parameter_count; ++i) {
-        const TrainedParameter& p = parameters_[b.bucket.first_parameter + i];
-        if (!p.arrived) b.gradient_B.narrow(0, p.offset, p.tensor.numel()).zero_();
-    }
-    b.gradient_B.narrow(0, b.bucket.numel, b.gradient_B.numel() - b.bucket.numel).zero_();
-
-    const std::span<const Element> all = detail::elements<Element>(b.gradient_B);
-    if (!accumulates()) {
-        comm_.reduce_scatter(all, detail::elements<Element>(b.gradient_S));
-    } else if (micro_batch_ == 0) {
-        comm_.reduce_scatter(all, detail::elements<float>(b.gradient_S));
-    } else {
-        const at::Tensor sum_S = at::empty_like(b.gradient_S);
-        comm_.reduce_scatter(all, detail::elements<float>(sum_S));
-        b.gradient_S.add_(sum_S);
-    }
-    if constexpr (stage == 2) b.gradient_B.reset();
-}
-
-template <class Setup, comm::Communicator Comm>
-double Engine<Setup, Comm>::gradient_norm() {
-    std::vector<double> mine(buckets_.size());
-    with_gradient_type([&](auto element) {
-        using Gradient = decltype(element);
-        for (std::size_t i = 0; i < mine.size(); ++i) {
-            mine[i] = optim::sum_of_squares<Gradient>(detail::elements<Gradient>(buckets_[i].gradient_S));
-        }
-    });
-    const auto world = static_cast<std::size_t>(comm_.world());
-    std::vector<double> all(mine.size() * world);
-    comm_.all_gather(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
-    double total = 0.0;
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-        for (std::size_t rank = 0; rank < world; ++rank) total += all[rank * mine.size() + i];
-    }
-    return std::sqrt(total) / static_cast<double>(world);  // of the mean, while buckets hold the sum
-}
-
-template <class Setup, comm::Communicator Comm>
-StepResult Engine<Setup, Comm>::step(double lr) {
-    if (micro_batch_ != options_.gradient_accumulation_steps) {
-        throw Error{Errc::wrong_call_order,
-                    "step() was called after " + std::to_string(micro_batch_) + " backward passes instead of " +
-                        std::to_string(options_.gradient_accumulation_steps),
-                    "call backward() gradient_accumulation_steps times before each step()"};
-    }
-    micro_batch_ = 0;
-    const at::NoGradGuard no_grad;
-    const double norm = gradient_norm();
-    if (!std::isfinite(norm)) {
-        throw Error{
-            Errc::non_finite, "the gradient norm of step " + std::to_string(step_count_ + 1) + " is not finite",
-            "lower the learning rate, clip with max_grad_norm, or look for broken samples in this step's batches"};
-    }
-    const auto scale = static_cast<float>(optim::clip_coefficient(norm, options_.max_grad_norm) / comm_.world());
-    const auto scalars = Rule::scalars(options_.update, lr, step_count_ + 1);
-    with_gradient_type([&](auto element) {
-        for (BucketState& bucket : buckets_) update_bucket<decltype(element)>(bucket, scalars, scale);
-    });
-    weights_changed();
-    return {.grad_norm = norm, .step = ++step_count_};
-}
-
-template <class Setup, comm::Communicator Comm>
-template <class Gradient>
-void Engine<Setup, Comm>::update_bucket(BucketState& b, const typename Rule::Scalars& scalars, float scale) {
-    at::Tensor gradient = b.gradient_S;
-    if constexpr (replicated) {
-        gradient = accumulates() ? at::empty({b.weight_B.numel()}, at::kFloat) : b.gradient_B;
-        comm_.all_gather(detail::bytes_of(b.gradient_S), detail::bytes_of(gradient));
-    }
-    const at::Tensor weight = replicated ? b.weight_B : own_share(b.weight_B);
-    std::array<std::span<float>, states> state;
-    for (std::size_t k = 0; k < states; ++k) state[k] = detail::elements<float>(b.state[k]);
-    std::span<bf16> copy;
-    if constexpr (has_master) copy = detail::elements<bf16>(weight);
-    optim::update<Rule, Gradient>(scalars, scale, detail::elements<Gradient>(gradient),
-                                  detail::elements<float>(b.master), state, copy);
-    if constexpr (!replicated) comm_.all_gather(detail::bytes_of(weight), detail::bytes_of(b.weight_B));
-}
-
-template <class Setup, comm::Communicator Comm>
-std::vector<StatePiece> Engine<Setup, Comm>::state() {
-    std::vector<StatePiece> pieces;
-    const auto add = [&](std::string_view kind, const BucketState& b, const at::Tensor& tensor) {
-        const ElementRun run = b.bucket.share_of(comm_.rank(), comm_.world());
-        const at::Tensor share_S = replicated ? own_share(tensor) : tensor;
-        if (run.numel == 0) return;
-        pieces.push_back(
-            {kind, run.begin, detail::elements<float>(share_S).first(static_cast<std::size_t>(run.numel))});
-    };
-    for (const BucketState& b : buckets_) add("weight", b, b.master);
-    for (std::size_t k = 0; k < states; ++k) {
-        for (const BucketState& b : buckets_) add(Rule::state_names[k], b, b.state[k]);
-    }
-    return pieces;
-}
-
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::state_restored() {
-    const at::NoGradGuard no_grad;
-    micro_batch_ = 0;
-    const auto gather = [&](const at::Tensor& all_B) {
-        comm_.all_gather(detail::bytes_of(own_share(all_B)), detail::bytes_of(all_B));
-    };
-    for (BucketState& b : buckets_) {
-        if constexpr (replicated) {
-            gather(b.master);
-            for (const at::Tensor& state : b.state) gather(state);
-        }
-        if constexpr (has_master) (replicated ? b.weight_B : own_share(b.weight_B)).copy_(b.master);
-        if constexpr (!replicated) gather(b.weight_B);
-    }
-    weights_changed();
-}
-
-/// Tells autograd that saved weights are stale: a graph kept across a step must fail, not compute with new values.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::weights_changed() {
-    for (const TrainedParameter& parameter : parameters_) parameter.tensor.unsafeGetTensorImpl()->bump_version();
-}
-
 }  // namespace strata::zero
+
+#include <strata/zero/impl/engine_backward.ipp>
+#include <strata/zero/impl/engine_state.ipp>
+#include <strata/zero/impl/engine_step.ipp>

@@ -18,10 +18,12 @@ struct ParameterInfo {
 };
 
 /// A run of one kind of state that this rank owns. Over all ranks the pieces of a kind cover every element once.
+///
+/// Always fp32, which holds bf16 exactly: state moves between precisions, and comes back to bf16 bit by bit.
 struct StatePiece {
     std::string_view kind;    ///< "weight", or one of the update rule's state_names
     std::int64_t begin = 0;   ///< number of its first element in the virtual array
-    std::span<float> values;  ///< the engine's own memory: read it to save, overwrite it to restore
+    std::span<float> values;  ///< the engine's memory: read it to save, overwrite it to restore
 };
 
 }  // namespace strata::zero

@@ -79,9 +79,10 @@ static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<
 static_assert(breaks<rule::ParameterOffloadNeedsShardedParameters<ZeroStage<2>, OffloadTarget<Cpu, Parameters>>,
                      OffloadTarget<Cpu, Parameters>, ZeroStage<2>>);
 static_assert(rule::ParameterOffloadNeedsShardedParameters<ZeroStage<3>, OffloadTarget<Cpu, Parameters>>::holds);
-static_assert(!rule::NvmeIsNotBuiltYet<OffloadTarget<Nvme, Parameters>>::holds);
+static_assert(breaks<rule::ParametersOnNvmeAreNotBuiltYet<OffloadTarget<Nvme, Parameters>>, ZeroStage<3>,
+                     OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::StageThreeIsNotBuiltYet<ZeroStage<3>>, ZeroStage<3>>);
-static_assert(breaks<rule::NvmeIsNotBuiltYet<OffloadTarget<Nvme>>, ZeroStage<1>, OffloadTarget<Nvme>>);
+static_assert(breaks<rule::None, ZeroStage<1>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::S3IsNotBuiltYet<Backend<S3>>, Backend<S3>>);
 
 // Arguments are looked at before pairs: one mistake at a time.

@@ -27,6 +27,7 @@ strata::checkpoint::Manifest filled() {
     m.update_rule = "exp_avg,exp_avg_sq";
     m.parameters = {{"a.weight", {2, 3}, 0}, {"scalar", {}, 6}};
     m.files = {{"state.safetensors", 99, 0xdeadbeefU, {{"weight.0", "weight", 0, 7}}}, {"model.safetensors", 5, 0, {}}};
+    m.scalars = {{"loss_scale", 65536.0}, {"other", -1.0}};
     return m;
 }
 
@@ -44,6 +45,14 @@ TEST_F(Manifest, EveryFieldComesBack) {
     ASSERT_EQ(found.files[0].pieces.size(), 1U);
     EXPECT_EQ(found.files[0].pieces[0].tensor, "weight.0");
     EXPECT_EQ(found.files[0].pieces[0].numel, 7);
+    EXPECT_EQ(found.scalars, filled().scalars);
+}
+
+TEST_F(Manifest, WithoutScalarsItIsReadAllTheSame) {
+    auto plain = filled();
+    plain.scalars.clear();
+    write_manifest(file, plain);
+    EXPECT_TRUE(read_manifest(file).scalars.empty());
 }
 
 TEST_F(Manifest, AFileRecordTravelsAsText) {

@@ -11,8 +11,10 @@
 #include <torch/torch.h>
 
 #include <strata/comm/self_comm.hpp>
+#include <strata/optim/adagrad.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/lion.hpp>
+#include <strata/optim/sgd.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/zero/engine.hpp>
 #include <strata/zero/parameters.hpp>
@@ -140,6 +142,41 @@ TYPED_TEST(Engine, LionTakesItsFirstStepsOfOneLearningRate) {
         EXPECT_NEAR(moved.max().template item<double>(), 1e-3, 1e-6) << item.key();
         EXPECT_NEAR(moved.min().template item<double>(), 1e-3, 1e-6) << item.key();
     }
+}
+
+TYPED_TEST(Engine, ClampsEveryElementOfTheGradient) {
+    const auto ours = make_model();
+    const auto theirs = make_model();
+    EngineOf<TypeParam, Optimizer<strata::Sgd>> engine{this->comm, parameters_of(*ours), {.max_grad_value = 0.01}};
+    torch::optim::SGD sgd{theirs->parameters(), torch::optim::SGDOptions(1e-1).momentum(0.9)};
+    for (int step = 0; step < 3; ++step) {
+        engine.backward(ours->loss(batch(step)));
+        engine.step(1e-1);
+        sgd.zero_grad();
+        theirs->loss(batch(step)).backward();
+        torch::nn::utils::clip_grad_value_(theirs->parameters(), 0.01);
+        sgd.step();
+    }
+    EXPECT_LT(largest_difference(*ours, *theirs), 1e-6);
+    EXPECT_GT(largest_difference(*ours, *make_model()), 1e-3);
+}
+
+TYPED_TEST(Engine, StatesStartWithWhatTheRuleSays) {
+    const auto ours = make_model();
+    const auto theirs = make_model();
+    EngineOf<TypeParam, Optimizer<strata::Adagrad>> engine{
+        this->comm, parameters_of(*ours), {.update = {.initial_accumulator_value = 0.5}}};
+    torch::optim::Adagrad adagrad{theirs->parameters(),
+                                  torch::optim::AdagradOptions(1e-1).initial_accumulator_value(0.5)};
+    for (int step = 0; step < 3; ++step) {
+        engine.backward(ours->loss(batch(step)));
+        engine.step(1e-1);
+        adagrad.zero_grad();
+        theirs->loss(batch(step)).backward();
+        adagrad.step();
+    }
+    EXPECT_LT(largest_difference(*ours, *theirs), 1e-6);
+    EXPECT_GT(largest_difference(*ours, *make_model()), 1e-3);
 }
 
 TYPED_TEST(Engine, MicroBatchesAddUpToTheMeanGradient) {
@@ -426,6 +463,8 @@ TYPED_TEST(Engine, ModelsThatCannotBeTrainedAreRefusedByName) {
         Refusing{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 0}};
     });
     EXPECT_EQ(options.code(), Errc::bad_value);
+    const auto in_flight = error_of([&] { Refusing{this->comm, parameters_of(*model), {.buckets_in_flight = 0}}; });
+    EXPECT_EQ(in_flight.code(), Errc::bad_value);
 }
 
 }  // namespace

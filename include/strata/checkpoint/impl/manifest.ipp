@@ -44,6 +44,7 @@ STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manif
     for (const zero::ParameterInfo& p : manifest.parameters)
         json["parameters"].push_back(nlohmann::ordered_json{{"name", p.name}, {"shape", p.shape}, {"begin", p.begin}});
     for (const FileRecord& record : manifest.files) json["files"].push_back(detail::to_json(record));
+    if (!manifest.scalars.empty()) json["scalars"] = manifest.scalars;
     storage::write_file(file, json.dump(1));
 }
 
@@ -53,7 +54,7 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
         const auto* text = reinterpret_cast<const char*>(bytes.data());
         const auto json = nlohmann::json::parse(text, text + bytes.size());
         if (json.at("format") != detail::format_name) throw std::runtime_error{"unknown format " + json.at("format").dump()};
-        Manifest manifest{json.at("step"), json.at("samples"), json.at("seed"), json.at("world"), json.at("update_rule"), {}, {}};
+        Manifest manifest{json.at("step"), json.at("samples"), json.at("seed"), json.at("world"), json.at("update_rule"), {}, {}, {}};
         for (const auto& p : json.at("parameters")) {
             zero::ParameterInfo info;
             info.name = p.at("name");
@@ -62,6 +63,7 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
             manifest.parameters.push_back(std::move(info));
         }
         for (const auto& record : json.at("files")) manifest.files.push_back(detail::file_record_from(record));
+        if (json.contains("scalars")) manifest.scalars = json.at("scalars").get<std::map<std::string, double>>();
         return manifest;
     } catch (const std::exception& error) {
         throw Error{Errc::corrupt_checkpoint, "the checkpoint manifest " + file.string() + " cannot be read: " + error.what(),

@@ -2,6 +2,7 @@
 // strata/zero/detail/preparation.hpp - what an Engine checks and converts before it takes a model over.
 
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/core/bf16.hpp>
+#include <strata/core/fp16.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/zero/parameters.hpp>
 
@@ -26,8 +29,22 @@ inline std::span<std::byte> bytes_of(const at::Tensor& tensor) {
     return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+/// `value` as Kept keeps it, rounded to nearest; and back.
+template <class Kept>
+constexpr Kept kept_from(float value) noexcept {
+    if constexpr (std::same_as<Kept, bf16>) {
+        return to_bf16(value);
+    } else if constexpr (std::same_as<Kept, fp16>) {
+        return to_fp16(value);
+    } else {
+        return value;
+    }
+}
+constexpr float as_float(float value) noexcept { return value; }
+constexpr float as_float(bf16 value) noexcept { return to_float(value); }
+
 /// Throws bad_value for options out of range.
-void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps);
+void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps, int buckets_in_flight);
 
 /// One line a parameter, and one for the options: what must be the same on every rank.
 [[nodiscard]] std::string describe(const std::vector<Parameter>& parameters, std::int64_t bucket_numel,

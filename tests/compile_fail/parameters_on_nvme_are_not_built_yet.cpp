@@ -1,13 +1,13 @@
-// tests/compile_fail/nvme_is_not_built_yet.cpp - OffloadTarget<Nvme> gets ST0005.
+// tests/compile_fail/parameters_on_nvme_are_not_built_yet.cpp - OffloadTarget<Nvme, Parameters> gets ST0005.
 
 #include <strata/policy/setup.hpp>
 
 using namespace strata;
 
 #ifdef STRATA_BAD
-using Mine = Setup<ZeroStage<2>, OffloadTarget<Nvme>>;
+using Mine = Setup<ZeroStage<3>, OffloadTarget<Nvme, Parameters>>;
 #else
-using Mine = Setup<ZeroStage<2>, OffloadTarget<Cpu>>;
+using Mine = Setup<ZeroStage<2>, OffloadTarget<Nvme>>;
 #endif
 
 // What a trainer reads of a composition: none of it may add a second error.
