@@ -10,6 +10,7 @@ strata_room(core
         bf16.hpp
         error.hpp
         inline.hpp
+        mix.hpp
         policy.hpp
         rule.hpp)
 
@@ -148,4 +149,4 @@ strata_room(train
         trainer.hpp)
 
 # The umbrella header belongs to strata::strata.
-strata_whole_house()
+strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")

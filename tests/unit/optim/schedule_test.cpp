@@ -51,7 +51,7 @@ TEST(Schedule, IsFiniteWhenEverythingIsWarmup) {
 }
 
 TEST(Schedule, MatchesDiffusers) {
-    const std::filesystem::path path = std::filesystem::path{STRATA_SHARED_DIR} / "golden/lr_schedules.json";
+    const std::filesystem::path path = std::filesystem::path{STRATA_REFERENCE_DIR} / "golden/lr_schedules.json";
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
     std::ifstream file{path};
     const auto document = nlohmann::json::parse(file);
