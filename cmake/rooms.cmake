@@ -11,6 +11,7 @@ strata_room(core
         error.hpp
         fp16.hpp
         inline.hpp
+        mix.hpp
         policy.hpp
         rule.hpp)
 
@@ -178,4 +179,4 @@ strata_room(train
         trainer.hpp)
 
 # The umbrella header belongs to strata::strata.
-strata_whole_house()
+strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")

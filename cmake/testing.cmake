@@ -17,9 +17,22 @@
 
 find_package(GTest REQUIRED)
 
+# Golden values and damaged files that are too big for the repository. Without them the tests that read them skip.
+set(reference_dir "${PROJECT_SOURCE_DIR}/../shared")
+cmake_path(NORMAL_PATH reference_dir)
+if(NOT IS_DIRECTORY "${reference_dir}")
+    set(reference_dir "")
+endif()
+set(STRATA_REFERENCE_DIR "${reference_dir}" CACHE PATH "Reference material for tests (golden/, data/); empty: those tests skip")
+if(STRATA_REFERENCE_DIR)
+    message(STATUS "STRATA_REFERENCE_DIR: ${STRATA_REFERENCE_DIR}")
+else()
+    message(STATUS "STRATA_REFERENCE_DIR: none; tests that need reference material will skip")
+endif()
+
 set(STRATA_TEST_DEFINES
     STRATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    STRATA_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared")
+    STRATA_REFERENCE_DIR="${STRATA_REFERENCE_DIR}")
 
 # <file_name> -> FileName: the gtest suite a test file must use.
 function(strata_pascal_case snake out)

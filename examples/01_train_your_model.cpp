@@ -18,19 +18,12 @@ struct Points {
     torch::Tensor xy_B2;   // (B, 2) positions
     torch::Tensor side_B;  // (B) 0 or 1
 };
-
 struct Spirals : torch::nn::Module {
     using Batch = Points;
-
-    torch::nn::Linear in{2, 64}, hidden{64, 64}, out{64, 1};
-    Spirals() {
-        register_module("in", in);
-        register_module("hidden", hidden);
-        register_module("out", out);
-    }
-    torch::Tensor logits(const torch::Tensor& xy_B2) {
-        return out(torch::tanh(hidden(torch::tanh(in(xy_B2))))).squeeze(1);
-    }
+    torch::nn::Sequential net{torch::nn::Linear{2, 64}, torch::nn::Tanh{}, torch::nn::Linear{64, 64}, torch::nn::Tanh{},
+                              torch::nn::Linear{64, 1}};
+    Spirals() { register_module("net", net); }
+    torch::Tensor logits(const torch::Tensor& xy_B2) { return net->forward(xy_B2).squeeze(1); }
     torch::Tensor loss(const Batch& batch) {
         return torch::binary_cross_entropy_with_logits(logits(batch.xy_B2), batch.side_B);
     }
@@ -58,7 +51,6 @@ int main(int argc, char** argv) {
         MyTrainer trainer{session, Spirals{}, {.max_steps = 600, .schedule = cosine, .max_grad_norm = 1.0}};
         // Rank r sees points of its own: the trainer seeds libtorch by step and rank before it asks for a batch.
         const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return some_points(64); }, 100, 64});
-
         const Points test = some_points(1000);
         const auto right = (trainer.model().logits(test.xy_B2) > 0).to(torch::kFloat).eq(test.side_B);
         if (session.rank() == 0)

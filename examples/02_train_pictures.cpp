@@ -31,6 +31,7 @@ train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
     train::GalleryOptions options;
     options.prompts = config.validation_prompts;
     options.width = options.height = config.validation_resolution;
+    options.latents_multiple = models::SmallFlux::patch;
     options.sampler = {.steps = static_cast<int>(config.validation_num_inference_steps),
                        .guidance = config.validation_guidance,
                        .seed = static_cast<std::uint64_t>(config.validation_seed)};
@@ -45,7 +46,10 @@ int main(int argc, char** argv) {
 
         const auto codec = std::make_shared<const models::LinearCodec>();
         const auto text = std::make_shared<const models::HashedText>();
+        train::Gallery gallery{session, *codec, *text, gallery_options(config)};
         auto data_options = data::ImageTextOptions::from(config);
+        data_options.latents_multiple = models::SmallFlux::patch;
+        data_options.stopped = [&] { return session.stop_requested(); };
         data_options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
             if (done == total) session.progress().note("cached " + std::to_string(total) + " " + std::string{what} + " on this rank");
         };
@@ -55,7 +59,6 @@ int main(int argc, char** argv) {
         const auto options = train::options_from<AdamW>(config, pictures.micro_batches_per_epoch());
         train::seed_generators(options.seed);  // of the first weights
         PictureTrainer trainer{session, models::SmallFlux{}, options};
-        train::Gallery gallery{session, *codec, *text, gallery_options(config)};
         trainer.every(config.validation_step_interval,
                       [&](const train::StepMetrics& now) { gallery.draw(trainer.model(), now.step); });
         trainer.report().title = "SmallFlux on " + config.data_backend_config.string();

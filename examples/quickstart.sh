@@ -13,17 +13,18 @@ out=quickstart
 
 cmake/install-debian-packages.sh build quickstart
 
-echo "== configure: preset release"
-mkdir -p build/release
-cmake --preset release -DSTRATA_BUILD_TESTS=OFF >build/release/configure.log 2>&1 || { cat build/release/configure.log; exit 1; }
+build=build/quickstart
+echo "== configure: preset quickstart"
+mkdir -p "$build"
+cmake --preset quickstart >"$build/configure.log" 2>&1 || { cat "$build/configure.log"; exit 1; }
 
-echo "== build: build/release"
-cmake --build --preset release --parallel "$(nproc)" --target 02_train_pictures
+echo "== build: $build"
+cmake --build --preset quickstart --parallel "$(nproc)"
 
 echo "== data: $out/stamps"
 examples/datasets/stamps.sh "$out/stamps" --config "$out/multidatabackend.json"
 
 echo "== train: 2 ranks, results in $out/run (Ctrl-C saves; run again to resume)"
-tools/launch.sh 2 build/release/examples/02_train_pictures --config examples/quickstart.json --output "$out/run" "$@"
+tools/launch.sh 2 "$build/examples/02_train_pictures" --config examples/quickstart.json --output "$out/run" "$@"
 
 echo "== look at $out/run/report.html, or at the newest picture in $out/run/samples/"

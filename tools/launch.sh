@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tools/launch.sh RANKS PROGRAM [ARG ...] - runs a trainer on this machine so that Ctrl-C saves.
 #
-# The first Ctrl-C or SIGTERM lets every rank finish its step and write a checkpoint; the exit status is then 0.
+# The first Ctrl-C, SIGTERM or SIGHUP lets every rank finish its step and write a checkpoint; the exit status is then 0.
 # A second one ends the job at once. (mpirun alone answers both by killing its ranks; SIGUSR1 it passes on, and a
 # strata trainer takes that as "finish and save".)
 set -u
@@ -39,7 +39,7 @@ ask_to_stop() {
         kill -TERM "$job" 2>/dev/null
     fi
 }
-trap ask_to_stop INT TERM
+trap ask_to_stop INT TERM HUP
 while :; do
     wait "$job"
     status=$?
@@ -49,4 +49,6 @@ if [ "$asked" -gt 0 ] && [ "$status" -gt 128 ]; then  # that was the trap: what 
     wait "$job"
     status=$?
 fi
+# Asked before the ranks were far enough to listen: SIGUSR1 ended them, and nothing was lost.
+[ "$asked" -ne 1 ] || [ "$status" -ne $((128 + 10)) ] || status=0
 exit "$status"

@@ -3,9 +3,14 @@
 // strata/models/.
 
 #include <strata/core/error.hpp>
+#include <strata/optim/adagrad.hpp>
+#include <strata/optim/adam.hpp>
 #include <strata/optim/adamw.hpp>
+#include <strata/optim/deepspeed_schedules.hpp>
+#include <strata/optim/lamb.hpp>
 #include <strata/optim/lion.hpp>
 #include <strata/optim/schedule.hpp>
+#include <strata/optim/sgd.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/storage/local.hpp>
 #include <strata/train/batch_source.hpp>

@@ -91,6 +91,7 @@ std::string region_of(const fs::path& file, const std::string& name) {
 
 TEST(Docs, EverySnippetEqualsTheRegionItNames) {
     const std::string mark = "<!-- snippet: ";
+    int compared = 0;
     for (const auto& page : all_pages()) {
         std::ifstream in{page};
         for (std::string line; std::getline(in, line);) {
@@ -103,11 +104,51 @@ TEST(Docs, EverySnippetEqualsTheRegionItNames) {
             EXPECT_EQ(line, "```cpp") << page << ": no cpp fence under the snippet mark of " << file;
             std::string shown;
             while (std::getline(in, line) && line != "```") shown += line + "\n";
+            ++compared;
             const std::string region = region_of(source_dir / file, name);
             EXPECT_FALSE(region.empty()) << page << " names " << file << " " << name << ", which has no such region";
             EXPECT_EQ(region, shown) << page << ": snippet " << file << " " << name;
         }
     }
+    EXPECT_GE(compared, 3) << "the pages have lost their snippets, or this test no longer finds them";
+}
+
+TEST(Docs, NoFileHoldsAPlaceholderForPrompts) {
+    const std::string placeholder = std::string{"PROM"} + "PTS";  // in two parts: this file is looked at as well
+    auto files = all_pages();
+    for (const auto& folder : {"include", "examples", "tests", "tools", "cmake"})
+        for (const auto& path : files_under(source_dir / folder, {".hpp", ".ipp", ".cpp", ".sh", ".json", ".cmake", ".txt"})) files.push_back(path);
+    ASSERT_GE(files.size(), 100U);
+    for (const auto& file : files) {
+        const std::string text = read_text(file);
+        EXPECT_FALSE(std::regex_search(text, std::regex{"\\b" + placeholder + "\\b"})) << file;
+    }
+}
+
+/// The page's recipe is what the quickstart trains with.
+TEST(Docs, TheRecipeInModelsIsTheQuickstarts) {
+    const std::string config = read_text(source_dir / "examples/quickstart.json");
+    const std::string page = read_text(source_dir / "docs/models.md");
+    const auto value = [&](const std::string& key) {
+        std::smatch found;
+        EXPECT_TRUE(std::regex_search(config, found, std::regex{"\"" + key + "\": *([^,\\s]+)"})) << key << " in examples/quickstart.json";
+        return found.empty() ? key : found[1].str();
+    };
+    const auto row = [&](const std::string& what) {
+        const auto begin = page.find("\n| " + what + " | ");
+        return begin == std::string::npos ? "" : page.substr(begin + 1, page.find('\n', begin + 1) - begin - 1);
+    };
+    const int a_rank = std::stoi(value("train_batch_size"));
+    const int steps = std::stoi(value("max_train_steps"));
+    const auto expect_in = [&](const std::string& what, const std::string& words) {
+        EXPECT_NE(row(what).find(words), std::string::npos) << "docs/models.md, row '" << what << "' should say '" << words << "': " << row(what);
+    };
+    expect_in("batch", std::to_string(a_rank) + " a rank, " + std::to_string(2 * a_rank) + " in all");
+    expect_in("batch", std::to_string(steps) + " steps, " + std::to_string((2 * a_rank * steps + 500) / 1000) + " thousand pictures");
+    expect_in("AdamW", "rate " + value("learning_rate"));
+    expect_in("AdamW", "betas " + value("optimizer_beta1") + " and " + value("optimizer_beta2"));
+    expect_in("schedule", value("lr_warmup_steps") + " steps of warmup");
+    expect_in("sampling", value("validation_num_inference_steps") + " Euler steps, guidance " + value("validation_guidance"));
 }
 
 TEST(Docs, EveryErrorNumberHasAPageThatOpensWithIt) {
@@ -138,12 +179,13 @@ TEST(Docs, EveryRunTimeNumberIsThrownSomewhere) {
     std::string code;
     for (const auto& folder : {"include", "examples", "tools"}) {
         for (const auto& path : files_under(source_dir / folder, {".hpp", ".ipp", ".cpp"})) {
-            if (path.filename() != "error.hpp") code += read_text(path);
+            if (path.filename() != "error.hpp") code += std::regex_replace(read_text(path), std::regex{"//[^\n]*"}, "");
         }
     }
     std::string unused;
     for (const auto& [name, number] : run_time_numbers()) {
-        if (!std::regex_search(code, std::regex{"Errc::" + name + "\\b"})) unused += name + " ";
+        // `Error{Errc::x`, or Errc::x as an argument before others: of a function that throws.
+        if (!std::regex_search(code, std::regex{"Error\\{Errc::" + name + "\\b|Errc::" + name + ","})) unused += name + " ";
     }
     EXPECT_EQ(unused, "") << "numbers of Errc that nobody throws";
 }

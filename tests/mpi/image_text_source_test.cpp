@@ -115,6 +115,26 @@ TEST(ImageTextSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch
     }
 }
 
+TEST(ImageTextSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {
+    SharedFolder shared;
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    auto options = options_for(1);
+    bool stop = false;
+    const int last = shared.comm.world() - 1;
+    options.progress = [&](std::string_view, std::int64_t done, std::int64_t) { stop = shared.comm.rank() == last && done == 2; };
+    options.stopped = [&] { return stop; };
+    const auto error =
+        strata_test::thrown_by([&] { Source{shared.comm, shared.list("vae"), codec, text, options}; });
+    EXPECT_EQ(error.code, Errc::interrupted);
+    EXPECT_GT(*codec->calls, 0);
+    options.stopped = {};
+    Source source{shared.comm, shared.list("vae"), codec, text, options};
+    EXPECT_GT(source.report().latents.made, 0);
+    EXPECT_LT(source.report().latents.made, 23);
+    EXPECT_EQ(source.report().used, 24);
+}
+
 TEST(ImageTextSource, BadInputIsTheSameErrorOnEveryRank) {
     SharedFolder shared;
     const auto codec = std::make_shared<MeanCodec>();

@@ -211,6 +211,28 @@ TEST_F(Trainer, ACheckpointOfOneStageResumesAtAnother) {
     EXPECT_EQ(whole, losses<ZeroStage<1>>("mixed", 10));
 }
 
+TEST_F(Trainer, EveryRankSeesTheSameMetrics) {
+    std::vector<double> seen;
+    run<ZeroStage<1>>("run", 5, 1, false, [&](const train::StepMetrics& m) {
+        for (const double value : {m.loss, m.grad_norm, m.seconds, m.samples_per_second, m.epoch}) seen.push_back(value);
+    });
+    std::vector<double> all(seen.size() * static_cast<std::size_t>(comm.world()));
+    comm.all_gather(std::as_bytes(std::span{seen}), std::as_writable_bytes(std::span{all}));
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], seen[i % seen.size()]);
+}
+
+TEST_F(Trainer, AResumedRunForgetsSamplesThatItsCheckpointNeverSaw) {
+    run<ZeroStage<1>>("run", 4);
+    if (comm.rank() == 0) {
+        fs::create_directories(root / "run/samples");
+        for (const char* name : {"step_00000003.png", "step_00000005.png"}) std::ofstream{root / "run/samples" / name} << "x";
+    }
+    comm.barrier();
+    run<ZeroStage<1>>("run", 6);
+    EXPECT_TRUE(fs::exists(root / "run/samples/step_00000003.png"));
+    EXPECT_FALSE(fs::exists(root / "run/samples/step_00000005.png"));
+}
+
 TEST_F(Trainer, FreshStartsOver) {
     const auto first = losses<ZeroStage<1>>("run", 5);
     const auto second = losses<ZeroStage<1>>("run", 5, 1, true);
@@ -268,7 +290,9 @@ TEST_F(Trainer, AnUnfinishedCheckpointIsNeverResumedAndGoesAway) {
 
 TEST_F(Trainer, ARunThatIsDoneSaysSoAndChangesNothing) {
     const auto before = losses<ZeroStage<1>>("run", 4);
-    EXPECT_EQ(run<ZeroStage<1>>("run", 4).step, 4);
+    const FitResult done = run<ZeroStage<1>>("run", 4);
+    EXPECT_EQ(done.step, 4);
+    EXPECT_EQ(done.loss, before.back());
     if (comm.rank() == 0) {
         EXPECT_NE(said.find("already done"), std::string::npos) << said;
     }

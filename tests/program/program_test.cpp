@@ -15,6 +15,8 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -58,7 +60,54 @@ struct Outcome {
     std::string out, err;
 };
 
+/// A training run that does not outlive its test: whatever ends the test, the run is asked twice to stop and waited for.
+class Job {
+public:
+    explicit Job(pid_t launcher) : launcher_{launcher} {}
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+    ~Job() { end(); }
+
+    void ask_to_stop() const {
+        if (!ended_) ::kill(launcher_, SIGTERM);
+    }
+    /// The exit status, 128 + signal, or -1 for a run that did not end by `deadline`; it is ended then.
+    int wait(std::chrono::steady_clock::time_point deadline) {
+        while (!poll()) {
+            if (std::chrono::steady_clock::now() > deadline) {
+                end();
+                return -1;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        }
+        return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
+    }
+    [[nodiscard]] bool poll() {
+        ended_ = ended_ || ::waitpid(launcher_, &status_, WNOHANG) == launcher_;
+        return ended_;
+    }
+
+private:
+    /// Only the launcher can reach its ranks, so it is given time before it is killed.
+    void end() {
+        for (int i = 0; i < 100 && !poll(); ++i) {
+            if (i % 50 < 2) ask_to_stop();
+            std::this_thread::sleep_for(std::chrono::milliseconds{200});
+        }
+        if (poll()) return;
+        ::kill(launcher_, SIGKILL);
+        ::waitpid(launcher_, &status_, 0);
+        ended_ = true;
+    }
+
+    pid_t launcher_;
+    int status_ = 0;
+    bool ended_ = false;
+};
+
 struct Program : testing::Test {
+    /// Before ctest's own limit of 180 seconds, which would leave the ranks alive.
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + std::chrono::seconds{150};
     fs::path folder = fs::path{testing::TempDir()} / ("strata_program_" + std::to_string(::getpid()));
 
     void SetUp() override {
@@ -93,9 +142,12 @@ struct Program : testing::Test {
             << "\"default\": true, \"cache_dir\": \"" << (folder / "texts").string() << "\"}]";
     }
 
-    pid_t start(const std::vector<std::string>& words) {
+    Job start(const std::vector<std::string>& words) {
+        const pid_t test = ::getpid();
         const pid_t child = ::fork();
-        if (child != 0) return child;
+        if (child != 0) return Job{child};
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a test that crashes: the launcher lets its ranks save and end
+        if (::getppid() != test) ::_exit(127);
         const auto redirect = [](const fs::path& file, int to) {
             ::dup2(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), to);
         };
@@ -107,10 +159,19 @@ struct Program : testing::Test {
         ::execv(argv[0], argv.data());
         ::_exit(127);
     }
-    Outcome finish(pid_t child) {
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(folder / "out.txt"), text_of(folder / "err.txt")};
+    Outcome finish(Job&& run) { return finish(run); }
+    Outcome finish(Job& run) {
+        const int status = run.wait(deadline);
+        return {status, text_of(folder / "out.txt"), text_of(folder / "err.txt")};
+    }
+    /// Waits until `happened`; false if the run ended first or time was up.
+    template <class Condition>
+    bool wait_for(Job& run, Condition happened) {
+        while (!happened()) {
+            if (run.poll() || std::chrono::steady_clock::now() > deadline) return happened();
+            std::this_thread::sleep_for(std::chrono::milliseconds{10});
+        }
+        return true;
     }
     std::vector<std::string> on_ranks(int ranks, const std::string& program, const fs::path& output, std::vector<std::string> more = {}) {
         std::vector<std::string> words{STRATA_SOURCE_DIR "/tools/launch.sh", std::to_string(ranks), program, "--output", output.string()};
@@ -120,6 +181,21 @@ struct Program : testing::Test {
     Outcome train(const fs::path& output, std::vector<std::string> more = {}) {
         if (more.empty()) more = {"--config", (folder / "config.json").string()};
         return finish(start(on_ranks(2, STRATA_TRAIN_PICTURES, output, more)));
+    }
+
+    /// Whether no rank of any run holds the output directory.
+    static bool is_free(const fs::path& output) {
+        const int file = ::open((output / ".lock").c_str(), O_RDWR | O_CLOEXEC);
+        if (file < 0) return !fs::exists(output / ".lock");
+        const bool free = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+        ::close(file);
+        return free;
+    }
+    static bool has_file(const fs::path& folder) {
+        std::error_code absent;
+        for (auto at = fs::recursive_directory_iterator{folder, absent}; !absent && at != fs::recursive_directory_iterator{}; at.increment(absent))
+            if (at->is_regular_file(absent)) return true;
+        return false;
     }
 
     /// The loss fields of metrics.jsonl, as text: equal text is equal bits.
@@ -169,11 +245,10 @@ TEST_F(Program, TrainsOnTwoRanksAndLeavesSomethingToLookAt) {
 TEST_F(Program, SigtermSavesAndEndsWithStatusZero) {
     write_config({}, 100000);
     const fs::path output = folder / "run";
-    const pid_t child = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
-    for (int i = 0; i < 600 && losses(output).size() < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{100});
-    ASSERT_GE(losses(output).size(), 4U);
-    ::kill(child, SIGTERM);
-    const Outcome stopped = finish(child);
+    Job run = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
+    ASSERT_TRUE(wait_for(run, [&] { return losses(output).size() >= 4; })) << text_of(folder / "err.txt");
+    run.ask_to_stop();
+    const Outcome stopped = finish(run);
     EXPECT_EQ(stopped.status, 0) << stopped.out << stopped.err;
     EXPECT_NE(stopped.out.find("asked to stop"), std::string::npos) << stopped.out;
     char name[64];
@@ -181,9 +256,61 @@ TEST_F(Program, SigtermSavesAndEndsWithStatusZero) {
     EXPECT_TRUE(fs::exists(output / name)) << name;
 }
 
+/// One step of so many micro-batches never ends: the first signal alone could not end this run.
+TEST_F(Program, ASecondSigtermEndsTheRunAtOnceAndLeavesNoRankBehind) {
+    write_config(", \"gradient_accumulation_steps\": 20000, \"allow_dataset_oversubscription\": true");
+    const fs::path output = folder / "run";
+    Job run = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
+    ASSERT_TRUE(wait_for(run, [&] { return fs::exists(output / "metrics.jsonl"); })) << text_of(folder / "err.txt");
+    EXPECT_FALSE(is_free(output)) << "the run holds its directory";
+    run.ask_to_stop();
+    ASSERT_TRUE(wait_for(run, [&] { return text_of(folder / "err.txt").find("again to stop at once") != std::string::npos; }));
+    run.ask_to_stop();
+    const auto asked = std::chrono::steady_clock::now();
+    const Outcome stopped = finish(run);
+    EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds{20});
+    EXPECT_GT(stopped.status, 0) << stopped.out << stopped.err;
+    EXPECT_TRUE(is_free(output)) << "a rank is left";
+    EXPECT_EQ(losses(output).size(), 0U) << "the step ended: the test proves nothing";
+}
+
+/// Big pictures, so that the caches are far from done when the first entry is there.
+TEST_F(Program, SigtermWhileCachesAreFilledEndsWithStatusZero) {
+    write_png(folder / "pictures/big0.png", 2400, 2400, {200, 30, 90});
+    for (int i = 1; i < 30; ++i) fs::copy_file(folder / "pictures/big0.png", folder / "pictures" / ("big" + std::to_string(i) + ".png"));
+    for (int i = 0; i < 30; ++i) std::ofstream{folder / "pictures" / ("big" + std::to_string(i) + ".txt")} << "A big picture.\n";
+    const fs::path output = folder / "run";
+    Job run = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
+    ASSERT_TRUE(wait_for(run, [&] { return has_file(folder / "latents"); })) << text_of(folder / "err.txt");
+    run.ask_to_stop();
+    const Outcome stopped = finish(run);
+    EXPECT_EQ(stopped.status, 0) << stopped.out << stopped.err;
+    EXPECT_NE(stopped.err.find("stopped before training began"), std::string::npos) << stopped.out << stopped.err;
+
+    const Outcome again = train(output);
+    EXPECT_EQ(again.status, 0) << again.err;
+    EXPECT_EQ(losses(output).size(), 6U);
+}
+
 TEST_F(Program, AMissingDataFolderIsNamed) {
     write_datasets("\"instance_data_dir\": \"" + (folder / "nowhere").string() + "\"");
     expect_refusal(train(folder / "run"), "ST2201", {"nowhere"}, folder / "run");
+}
+
+TEST_F(Program, AMissingDataFolderLeavesNoFolderBehind) {
+    write_datasets("\"instance_data_dir\": \"" + (folder / "nowhere").string() + "\"");
+    expect_refusal(train(folder / "n1/n2/n3"), "ST2201", {"nowhere"}, folder / "n1");
+    EXPECT_FALSE(fs::exists(folder / "latents"));
+    EXPECT_FALSE(fs::exists(folder / "texts"));
+}
+
+TEST_F(Program, ASampleSizeThatTheModelCannotDrawIsRefusedBeforeAnythingIsWritten) {
+    std::string config = text_of(folder / "config.json");
+    const std::string size = "\"validation_resolution\": 32";
+    std::ofstream{folder / "config.json"} << config.replace(config.find(size), size.size(), "\"validation_resolution\": 100");
+    expect_refusal(train(folder / "run"), "ST2103", {"validation_resolution", "100"}, folder / "run");
+    EXPECT_FALSE(fs::exists(folder / "latents"));
+    EXPECT_FALSE(fs::exists(folder / "texts"));
 }
 
 TEST_F(Program, AnEmptyDataFolderIsNamed) {

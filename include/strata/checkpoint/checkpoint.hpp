@@ -47,6 +47,8 @@ namespace detail {
                                      std::span<const zero::StatePiece> pieces);
 [[nodiscard]] FileRecord write_model(const std::filesystem::path& folder, std::span<const NamedTensor> tensors);
 void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder);
+/// Throws corrupt_checkpoint unless the folder's name says the manifest's step.
+void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest);
 void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world);
 void read_pieces(const std::filesystem::path& checkpoint, const Manifest& manifest, std::span<const zero::StatePiece> pieces);
 void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers);
@@ -106,6 +108,7 @@ Manifest load(Comm& comm, const std::filesystem::path& checkpoint, const Manifes
     Manifest manifest;
     comm::agree(comm, [&] {
         manifest = read_manifest(checkpoint / "manifest.json");
+        detail::check_place(checkpoint, manifest);
         check_matches(checkpoint, manifest, expected);
         detail::verify_files(checkpoint, manifest, comm.rank(), comm.world());
     });

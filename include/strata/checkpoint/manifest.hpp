@@ -44,7 +44,7 @@ struct Manifest {
 /// Appears whole or not at all. Throws Error: io_failed, no_space.
 void write_manifest(const std::filesystem::path& file, const Manifest& manifest);
 
-/// Throws Error: not_found, corrupt_checkpoint.
+/// Throws Error: corrupt_checkpoint, also for a missing file: a folder without manifest is no checkpoint.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& file);
 
 /// One file's record as text, for sending it to the rank that writes the manifest, and back.

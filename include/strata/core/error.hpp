@@ -27,7 +27,7 @@ enum class Errc : std::uint16_t {
     unknown_key = 2102,        ///< a key that no schema knows, usually a typing error
     bad_value = 2103,          ///< a key's value has the wrong type or is out of range
     unsupported_key = 2104,    ///< a key that other trainers know and strata does not act on
-    bad_reference = 2105,      ///< an id or path in the configuration points to nothing
+    bad_reference = 2105,      ///< an id or path in the configuration points to nothing that can be used
 
     no_samples = 2201,         ///< a data folder is missing, empty, or everything in it was skipped
     bad_picture = 2202,        ///< a picture cannot be decoded
@@ -54,6 +54,7 @@ enum class Errc : std::uint16_t {
     bad_argument = 2601,       ///< a command line argument is unknown or has no valid value
     output_not_writable = 2602,  ///< the output directory cannot be created or written
     output_in_use = 2603,      ///< another run works in the same output directory
+    interrupted = 2604,        ///< stopped on request before training began
 
     bad_model_options = 2701,  ///< a model's sizes do not fit together
 };

@@ -30,7 +30,8 @@ struct ImageTextOptions {
     std::int64_t train_batch_size = 4;  ///< samples of one rank in one micro-batch
     std::int64_t gradient_accumulation_steps = 1;
     std::uint64_t seed = 42;
-    std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of the autoencoder's pixels_per_latent()
+    std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of pixels_per_latent() * latents_multiple
+    std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch, or 1; >= 1
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;
     bool compress_disk_cache = false;
@@ -41,6 +42,10 @@ struct ImageTextOptions {
     /// Called while caches are filled, from one thread at a time: what ("latents", "captions"), entries of this
     /// rank's share that are done, and all of its share.
     std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
+
+    /// Asked between data sets and between cached items, from one thread at a time: true ends the constructor with
+    /// Errc::interrupted on all ranks as soon as each is done with its share or was told to stop. Must not throw.
+    std::function<bool()> stopped = {};
 
     [[nodiscard]] static ImageTextOptions from(const config::TrainerConfig& config);
 };
@@ -62,8 +67,9 @@ public:
     /// Collective; every rank gets the same exception when one fails.
     ///
     /// Throws Errc::no_samples (missing or empty folder, or every picture was skipped), small_bucket (see
-    /// require_effective_batch), bad_value (alignment does not fit the autoencoder), no_space, io_failed,
-    /// rank_mismatch (ranks were started with different settings). A picture that cannot be decoded is
+    /// require_effective_batch), bad_value (alignment does not fit autoencoder or model), bad_reference (a cache
+    /// folder cannot be written), no_space, io_failed, interrupted (options.stopped; what was cached stays),
+    /// rank_mismatch (ranks were started with different settings). A picture that cannot be read or decoded is
     /// skipped and named in the report.
     template <comm::Communicator Comm>
     ImageTextSource(Comm& comm, config::DatasetList datasets, std::shared_ptr<const A> autoencoder,
@@ -98,6 +104,7 @@ private:
         config::ImageDataset settings;
         Store pictures;
         TensorCache<Store> latents;
+        std::string place;  // of the pictures, the same on all ranks: part of what latents are known by
         std::size_t texts;  // index in texts_
         std::vector<Sample> samples;
     };
@@ -108,6 +115,10 @@ private:
         PictureSize size;
     };
 
+    template <class Comm>
+    void require_writable_caches(Comm& comm) const;
+    template <class Comm>
+    void end_if_stopped(Comm& comm, bool asked) const;
     template <class Comm>
     void discover_all(Comm& comm);
     void sort_into_buckets();
@@ -120,7 +131,7 @@ private:
     template <class Comm, class Work>
     void fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work);
 
-    [[nodiscard]] std::string latent_identity(const Sample& sample, PictureSize size) const;
+    [[nodiscard]] std::string latent_identity(const Dataset& dataset, const Sample& sample, PictureSize size) const;
     [[nodiscard]] std::string text_identity(std::string_view caption) const;
     [[nodiscard]] NamedTensors make_latents(const Dataset& dataset, const Sample& sample, PictureSize size) const;
     [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const Dataset& dataset, const Sample& sample,

@@ -73,13 +73,14 @@ template <storage::ObjectStore Store>
 /// How an entry was come by.
 enum class CacheOutcome : std::uint8_t { found, made, rebuilt };
 
-/// A cache in an object store, in front of it some memory. Thread-safe; entries are written atomically, so ranks and
+/// A cache in an object store, in front of it some memory, which caches may share: each sees only the entries of its
+/// own place there. Thread-safe; entries are written atomically, so ranks and
 /// runs may share the store, and interrupted work goes on where it ended.
 template <storage::ObjectStore Store>
 class TensorCache {
 public:
     TensorCache(Store store, bool compress, std::shared_ptr<CacheMemory> memory)
-        : store_{std::move(store)}, compress_{compress}, memory_{std::move(memory)} {}
+        : store_{std::move(store)}, place_{store_.where("") + '\n'}, compress_{compress}, memory_{std::move(memory)} {}
 
     /// True if the store has an entry; whether it is intact shows when it is read.
     [[nodiscard]] bool contains(const std::string& identity) const {
@@ -90,6 +91,11 @@ public:
         return store_.where(cache_name(identity, compress_));
     }
     [[nodiscard]] const CacheMemory& memory() const noexcept { return *memory_; }
+    /// Throws what the store throws when nothing can be written; leaves no object behind.
+    void require_writable() const {
+        store_.put(".write_test", {});
+        store_.remove(".write_test");
+    }
 
     /// The entry, made by `make` and stored when there is none or it is damaged or not `intact`.
     ///
@@ -98,14 +104,15 @@ public:
     /// Throws what `make` and the store throw, and Errc::bad_cache_entry when `make` itself gives what is not intact.
     template <class Make, class Intact>
     std::pair<NamedTensors, CacheOutcome> get(const std::string& identity, const Make& make, const Intact& intact) const {
-        if (std::optional<NamedTensors> kept = memory_->find(identity)) return {std::move(*kept), CacheOutcome::found};
+        const std::string in_memory = place_ + identity;
+        if (std::optional<NamedTensors> kept = memory_->find(in_memory)) return {std::move(*kept), CacheOutcome::found};
         const std::string name = cache_name(identity, compress_);
         CacheOutcome outcome = CacheOutcome::made;
         try {
             const std::vector<std::byte> bytes = store_.get(name);
             NamedTensors tensors = unpack_entry(bytes, identity, compress_, store_.where(name));
             if (intact(tensors)) {
-                memory_->keep(identity, tensors);
+                memory_->keep(in_memory, tensors);
                 return {std::move(tensors), CacheOutcome::found};
             }
             outcome = CacheOutcome::rebuilt;
@@ -118,12 +125,13 @@ public:
             throw Error{Errc::bad_cache_entry, "what an encoder made for '" + store_.where(name) + "' has a wrong shape or type",
                         "let encode() return fp32 tensors of the shapes that its concept states"};
         store_.put(name, pack_entry(tensors, identity, compress_));
-        memory_->keep(identity, tensors);
+        memory_->keep(in_memory, tensors);
         return {std::move(tensors), outcome};
     }
 
 private:
     Store store_;
+    std::string place_;  // of the store, and what ends it
     bool compress_;
     std::shared_ptr<CacheMemory> memory_;
 };

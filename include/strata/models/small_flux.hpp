@@ -52,12 +52,16 @@ class SmallFlux : public torch::nn::Module {
 public:
     using Batch = data::ImageTextBatch;
 
+    /// A token is a square of this many latents an edge, and so H and W of the latents are its multiples.
+    static constexpr std::int64_t patch = 2;
+
     /// Throws Errc::bad_model_options when a head is no multiple of 16 wide or a rotary axis is odd.
     explicit SmallFlux(const SmallFluxOptions& options = {});
 
     /// The velocity noise - x that leads from the picture x to noise, at sigma * noise + (1 - sigma) * x.
     ///
-    ///   latents  (B, C, H, W), H and W even;  text (B, T, E);  pooled (B, E);  sigma (B) in [0, 1]
+    ///   latents  (B, C, H, W), H and W multiples of patch;  text (B, T, E);  pooled (B, E);  sigma (B) in [0, 1]
+    /// Throws Errc::bad_value for an H or W that is none.
     at::Tensor forward(const at::Tensor& latents_BCHW, const at::Tensor& text_BTE, const at::Tensor& pooled_BE,
                        const at::Tensor& sigma_B);
 

@@ -26,20 +26,31 @@ namespace strata::optim {
 /// Instruction sets that strata's loops are compiled for. A loop gives the same bits at each of them.
 enum class SimdLevel : std::uint8_t {
     baseline,  ///< what the compiler was told for the whole program (x86-64: SSE2)
-    avx2,      ///< 8 floats at once
-    avx512,    ///< 16 floats at once; F, BW, DQ and VL
+    avx2,      ///< 8 floats at once; AVX2 and FMA
+    avx512,    ///< 16 floats at once; F, BW, DQ and VL, and FMA
 };
+
+/// What a CPU says of itself, as far as the levels ask. A virtual machine may hide any of it.
+struct CpuFeatures {
+    bool avx2 = false;
+    bool fma = false;     ///< three-operand fused multiply-add, which kernels of the levels above baseline use
+    bool avx512 = false;  ///< F, BW, DQ and VL
+};
+
+/// The highest level that such a CPU runs.
+constexpr SimdLevel level_for(const CpuFeatures& cpu) noexcept {
+    if (!cpu.fma) return SimdLevel::baseline;
+    return cpu.avx512 ? SimdLevel::avx512 : cpu.avx2 ? SimdLevel::avx2 : SimdLevel::baseline;
+}
 
 /// The highest level that this CPU runs; on other machines than x86-64 always baseline.
 inline SimdLevel simd_level() noexcept {
 #ifdef __x86_64__
-    static const SimdLevel level = [] {
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-            return SimdLevel::avx512;
-        }
-        return __builtin_cpu_supports("avx2") ? SimdLevel::avx2 : SimdLevel::baseline;
-    }();
+    static const SimdLevel level = level_for(
+        {.avx2 = __builtin_cpu_supports("avx2") != 0,
+         .fma = __builtin_cpu_supports("fma") != 0,
+         .avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")});
     return level;
 #else
     return SimdLevel::baseline;

@@ -26,6 +26,8 @@ struct Parameters {};      ///< parameter shards between the uses of a unit; fro
 /// A composition may have one for each kind of state: OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>.
 template <class Tier, class... What>
 struct OffloadTarget {
+    static_assert(std::same_as<Tier, Device> || std::same_as<Tier, Cpu> || std::same_as<Tier, Nvme>,
+                  "[ST0103] OffloadTarget<Tier> knows the tiers Device, Cpu and Nvme. Fix: type one of these three.");
     static_assert(((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>) && ...),
                   "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState and Parameters. Fix: type one "
                   "tier first and then these, as in OffloadTarget<Nvme, OptimizerState, Parameters>.");

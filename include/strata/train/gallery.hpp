@@ -15,6 +15,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/comm/agree.hpp>
+#include <strata/core/error.hpp>
 #include <strata/models/flow_sampler.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/train/picture_grid.hpp>
@@ -25,8 +26,9 @@ namespace strata::train {
 struct GalleryOptions {
     std::vector<std::string> prompts;
     int columns = 4;
-    std::int64_t width = 128;   ///< pixels; a multiple of twice the autoencoder's block
+    std::int64_t width = 128;   ///< pixels; a multiple of the autoencoder's pixels_per_latent() * latents_multiple
     std::int64_t height = 128;
+    std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch
     models::SamplerOptions sampler{};
 };
 
@@ -36,8 +38,14 @@ struct GalleryOptions {
 template <class Autoencoder, class TextEncoder>
 class Gallery {
 public:
+    /// Local. Throws Error: bad_value for a size that does not fit autoencoder and model.
     Gallery(Session& session, Autoencoder autoencoder, const TextEncoder& text_encoder, GalleryOptions options)
         : session_{session}, autoencoder_{std::move(autoencoder)}, options_{std::move(options)}, empty_{text_encoder.encode("")} {
+        const std::int64_t multiple = autoencoder_.pixels_per_latent() * options_.latents_multiple;
+        if (options_.width % multiple != 0 || options_.height % multiple != 0 || options_.width < 1 || options_.height < 1)
+            throw Error{Errc::bad_value,
+                        "samples cannot be " + std::to_string(options_.width) + " x " + std::to_string(options_.height) + " pixels: this model needs multiples of " + std::to_string(multiple),
+                        "set validation_resolution to a multiple of " + std::to_string(multiple)};
         for (const std::string& prompt : options_.prompts) embedded_.push_back(text_encoder.encode(prompt));
     }
 

@@ -10,7 +10,7 @@
 
 namespace strata::train {
 
-/// What one optimizer step is known by. Equal on all ranks.
+/// What one optimizer step is known by. Equal on all ranks; times are by rank 0's clock.
 struct StepMetrics {
     std::int64_t step = 0;           ///< 1 after the first update
     double loss = 0;                 ///< mean over ranks and micro-batches
@@ -42,7 +42,7 @@ private:
     std::ofstream out_;
 };
 
-/// The steps of a metrics file, in order; empty where there is no file. An unfinished last line is left out.
+/// The steps of a metrics file, in order; empty where there is no file. Lines that are none of ours are left out.
 [[nodiscard]] std::vector<StepMetrics> read_metrics(const std::filesystem::path& file);
 
 }  // namespace strata::train

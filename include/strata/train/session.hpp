@@ -10,6 +10,7 @@
 #include <strata/comm/default_comm.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/train/progress.hpp>
+#include <strata/train/stop_signal.hpp>
 
 namespace strata {
 
@@ -34,8 +35,14 @@ public:
     [[nodiscard]] int world() const noexcept { return comm_.world(); }
     [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
 
-    /// --config FILE, if it was given.
-    [[nodiscard]] const std::optional<std::filesystem::path>& config_file() const noexcept { return config_; }
+    /// --config FILE, if it was given. A program that never asks has no use for one: output() then refuses the flag.
+    [[nodiscard]] const std::optional<std::filesystem::path>& config_file() noexcept {
+        config_asked_for_ = true;
+        return config_;
+    }
+
+    /// True once SIGINT, SIGTERM, SIGHUP or SIGUSR1 asked this rank to stop; other ranks may not have theirs yet.
+    [[nodiscard]] bool stop_requested() const noexcept { return stop_.requested(); }
 
     /// --fresh: what an earlier run left in the output directory is to be started over.
     [[nodiscard]] bool fresh() const noexcept { return fresh_; }
@@ -43,7 +50,7 @@ public:
     /// The output directory: --output DIR, else `otherwise`. The first call makes it and locks it against
     /// other runs; later calls return the same one.
     ///
-    /// Collective. Throws Error on all ranks: output_not_writable, output_in_use.
+    /// Collective. Throws Error on all ranks: output_not_writable, output_in_use, bad_argument.
     const std::filesystem::path& output(const std::filesystem::path& otherwise = "output");
 
 private:
@@ -55,31 +62,36 @@ private:
     std::optional<std::filesystem::path> output_flag_;
     std::filesystem::path output_;
     bool fresh_ = false;
-    bool created_output_ = false;
+    bool config_asked_for_ = false;
     int lock_file_ = -1;
+    std::filesystem::path created_;  // the topmost folder that this session made for its output; empty if none
+    train::StopSignal stop_;
 };
 
 namespace train {
 /// Reports a failure in one line on standard error, and ends every rank of the job.
 ///
-/// Status 2 for bad input (is_bad_input), 1 for anything else.
-[[nodiscard]] int report_failure(comm::DefaultComm& comm, std::exception_ptr failure) noexcept;
+/// Returns 0 for Errc::interrupted, which all ranks throw together; 2 for bad input (is_bad_input); 1 otherwise.
+///
+///   comm  nullptr when the ranks could not be started
+[[nodiscard]] int report_failure(comm::DefaultComm* comm, std::exception_ptr failure);
 }  // namespace train
 
 /// The body of a trainer's main: starts the ranks, makes the session, calls `body`, and turns an exception
 /// into one line on standard error and an exit status. A rank that throws takes the whole job down.
 ///
 ///   body     Session& -> void
-///   returns  0; 2 after bad input; 1 after another failure
+///   returns  0, also when it was stopped by a signal; 2 after bad input; 1 after another failure
 template <std::invocable<Session&> Body>
 int run(int argc, char** argv, Body&& body) {
-    comm::DefaultComm comm;
+    std::optional<comm::DefaultComm> comm;
     try {
-        Session session{comm, argc, argv};
+        comm.emplace();
+        Session session{*comm, argc, argv};
         body(session);
         return 0;
     } catch (...) {
-        return train::report_failure(comm, std::current_exception());
+        return train::report_failure(comm ? &*comm : nullptr, std::current_exception());
     }
 }
 

@@ -1,15 +1,18 @@
 #pragma once
-// strata/train/stop_signal.hpp - SIGINT, SIGTERM and SIGUSR1 ask a run to finish its step and save.
+// strata/train/stop_signal.hpp - SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask a run to finish its step and save.
+
+#include <array>
+#include <csignal>
 
 #include <strata/core/inline.hpp>
 
 namespace strata::train {
 
-/// While one lives, the first SIGINT, SIGTERM or SIGUSR1 only sets a flag; a second one ends the
-/// process at once with status 128 + signal. The former handlers come back when it dies.
+/// While one lives, the first of these signals only sets a flag; a second one ends the process at once with
+/// status 128 + signal. The former handlers come back when it dies.
 ///
 /// SIGUSR1 is among them because mpirun passes it on to every rank and stays alive itself, whereas it
-/// answers SIGINT and SIGTERM by killing the job. At most one may live at a time.
+/// answers SIGINT and SIGTERM by killing the job. They may nest; the flag is one for the process.
 class StopSignal {
 public:
     StopSignal();
@@ -19,6 +22,10 @@ public:
 
     /// True once a signal has arrived on this rank; other ranks may not have theirs yet.
     [[nodiscard]] bool requested() const noexcept;
+
+private:
+    static constexpr std::array<int, 4> signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    std::array<struct sigaction, signals.size()> former_{};
 };
 
 }  // namespace strata::train

@@ -1,9 +1,13 @@
 #pragma once
-// strata/train/trainable.hpp - what a model must offer to be trained, and the sentence if it does not.
+// strata/train/trainable.hpp - what a trainer asks of its model, update rule and store, and the sentences if they lack it.
 
 #include <concepts>
 
 #include <ATen/core/Tensor.h>
+
+#include <strata/optim/update_rule.hpp>
+#include <strata/policy/backend.hpp>
+#include <strata/storage/object_store.hpp>
 
 namespace strata {
 
@@ -28,6 +32,29 @@ struct ModelIsTrainable {
         static_assert(holds,
                       "[ST0007] The first argument of Trainer<Model, ...> is not a trainable model. Fix: derive it from "
                       "torch::nn::Module, say `using Batch = ...;` and write `torch::Tensor loss(const Batch& batch);`.");
+    };
+};
+
+/// A rule that is only declared fails as well: what a composition may leave open, a trainer must know.
+template <class Rule>
+struct OptimizerHasUpdateRule {
+    static constexpr bool holds = optim::UpdateRule<Rule>;
+    struct Report {
+        static_assert(holds,
+                      "[ST0009] Optimizer<Rule> names a type that is no complete update rule. Fix: include "
+                      "<strata/optim/adamw.hpp> or <strata/optim/lion.hpp>, or give a rule of your own what "
+                      "strata::optim::UpdateRule asks for.");
+    };
+};
+
+/// Local may be only declared: a trainer that reads no files does not need it.
+template <class Store>
+struct BackendHasObjectStore {
+    static constexpr bool holds = std::same_as<Store, Local> || storage::ObjectStore<Store>;
+    struct Report {
+        static_assert(holds,
+                      "[ST0010] Backend<Store> names a type that is no object store. Fix: use Backend<Local>, or give a "
+                      "store of your own what strata::storage::ObjectStore asks for, and include its header.");
     };
 };
 

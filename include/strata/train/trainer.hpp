@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/trainer.hpp - Trainer<Model, Policies...>: batches in, a trained model out.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -9,7 +10,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,7 +30,6 @@
 #include <strata/train/report.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
-#include <strata/train/stop_signal.hpp>
 #include <strata/train/trainable.hpp>
 #include <strata/zero/engine.hpp>
 
@@ -36,7 +38,7 @@ namespace strata {
 /// How a run ended.
 struct FitResult {
     std::int64_t step = 0;     ///< optimizer steps done, those of earlier runs included
-    double loss = 0;           ///< of the last step; 0 if there was none to do
+    double loss = 0;           ///< of the last step done, in this run or an earlier one
     bool interrupted = false;  ///< a stop signal ended it; the checkpoint is there
 };
 
@@ -71,14 +73,13 @@ public:
     }
 
     /// Trains to options.max_steps: resumes from the newest checkpoint of the output directory, or starts over
-    /// after --fresh. Writes metrics.jsonl, checkpoints/ and report.html there. SIGINT, SIGTERM and SIGUSR1
-    /// finish the step, save and return.
+    /// after --fresh. Writes metrics.jsonl, checkpoints/ and report.html there. SIGINT, SIGTERM, SIGHUP
+    /// and SIGUSR1 finish the step, save and return.
     ///
     ///   source  this rank's batches
     /// Collective. Throws Error: non_finite, corrupt_checkpoint, checkpoint_mismatch, io_failed, no_space.
     template <BatchSource<Batch> Source>
     FitResult fit(Source&& source) {
-        const train::StopSignal stop;
         const std::int64_t samples_a_step =
             source.samples_per_micro_batch() * session_.world() * options_.gradient_accumulation_steps;
         start(samples_a_step);
@@ -88,34 +89,31 @@ public:
         if (engine_.step_count() >= options_.max_steps)
             session_.progress().note("step " + std::to_string(options_.max_steps) +
                                      " is already done: ask for more steps, or start over with --fresh");
-        const double seconds_before = log_ && !log_->history().empty() ? log_->history().back().seconds : 0;
         const auto began = Clock::now();
-        double loss = 0;
         bool interrupted = false;
-        for (auto last = began; engine_.step_count() < options_.max_steps && !interrupted;) {
+        while (engine_.step_count() < options_.max_steps && !interrupted) {
             train::StepMetrics metrics;
             metrics.learning_rate = options_.schedule.at(engine_.step_count());
-            const auto [mean_loss, stop_asked] = forward_backward(source, stop);
-            metrics.loss = loss = mean_loss;
+            const Shared shared = forward_backward(source, began);
+            metrics.loss = shared.loss;
             const zero::StepResult result = engine_.step(metrics.learning_rate);
             samples_ += samples_a_step;
             if (result.skipped) {
-                skip_step(result, stop_asked);
-                interrupted = stop_asked;
+                skip_step(result, shared.stop);
+                interrupted = shared.stop;
                 continue;
             }
             metrics.grad_norm = result.grad_norm;
             metrics.step = engine_.step_count();
             metrics.epoch = static_cast<double>(metrics.step) / steps_an_epoch;
-            const auto now = Clock::now();
-            metrics.samples_per_second = static_cast<double>(samples_a_step) / seconds_between(last, now);
-            metrics.seconds = seconds_before + seconds_between(began, now);
-            last = now;
-            interrupted = stop_asked;
+            metrics.seconds = seconds_before_ + shared.seconds;
+            metrics.samples_per_second = static_cast<double>(samples_a_step) / std::max(1e-9, metrics.seconds - last_.seconds);
+            interrupted = shared.stop;
+            last_ = metrics;
             finish_step(metrics, interrupted);
         }
         session_.comm().barrier();
-        return {engine_.step_count(), loss, interrupted};
+        return {engine_.step_count(), last_.loss, interrupted};
     }
 
     [[nodiscard]] Model& model() noexcept { return *model_; }
@@ -130,9 +128,12 @@ private:
         std::function<void(const train::StepMetrics&)> call;
     };
 
-    static double seconds_between(Clock::time_point from, Clock::time_point to) {
-        return std::max(1e-9, std::chrono::duration<double>(to - from).count());
-    }
+    /// What all ranks know of a step's micro-batches.
+    struct Shared {
+        double loss;     // mean over ranks and micro-batches
+        bool stop;       // a rank was asked to stop
+        double seconds;  // since this run began, by rank 0's clock
+    };
 
     static zero::EngineOptions<Rule> engine_options(const Options& options) {
         zero::EngineOptions<Rule> engine;
@@ -180,6 +181,7 @@ private:
                 std::filesystem::remove_all(checkpoints());
                 std::filesystem::remove_all(output / "samples");
                 std::filesystem::remove(output / "metrics.jsonl");
+                std::filesystem::remove(output / "report.html");
             }
             newest = checkpoint::newest(checkpoints()).value_or("").string();
         });
@@ -198,14 +200,20 @@ private:
                 session_.progress().note("the effective batch changed: the data goes on after " + std::to_string(samples_) + " samples");
         }
         comm::agree(comm, [&] {
-            if (comm.rank() == 0) log_.emplace(output / "metrics.jsonl", engine_.step_count());
+            if (comm.rank() != 0) return;
+            log_.emplace(output / "metrics.jsonl", engine_.step_count());
+            if (!log_->history().empty()) last_ = log_->history().back();
+            for (const train::SampleGrid& grid : train::find_sample_grids(output / "samples"))
+                if (grid.step > engine_.step_count()) std::filesystem::remove(grid.png);
         });
+        comm.broadcast(std::as_writable_bytes(std::span{&last_, 1}), 0);
+        seconds_before_ = last_.seconds;
         model_->train();
     }
 
-    /// One optimizer step's micro-batches: the mean loss over all ranks, and whether any rank was asked to stop.
+    /// One optimizer step's micro-batches.
     template <class Source>
-    std::pair<double, bool> forward_backward(Source& source, const train::StopSignal& stop) {
+    Shared forward_backward(Source& source, Clock::time_point began) {
         auto& comm = session_.comm();
         double sum = 0;
         for (int i = 0; i < options_.gradient_accumulation_steps; ++i) {
@@ -216,13 +224,14 @@ private:
             sum += loss.template item<double>();
             engine_.backward(loss);
         }
-        std::array<double, 2> shared{sum, stop.requested() ? 1.0 : 0.0};
+        const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+        std::array<double, 3> shared{sum, session_.stop_requested() ? 1.0 : 0.0, comm.rank() == 0 ? seconds : 0.0};
         comm.all_reduce_sum(shared);
         const double mean = shared[0] / (static_cast<double>(comm.world()) * options_.gradient_accumulation_steps);
         if (!std::isfinite(mean))
             throw Error{Errc::non_finite, "the loss of step " + std::to_string(engine_.step_count() + 1) + " is not finite",
                         "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"};
-        return {mean, shared[1] > 0};
+        return {mean, shared[1] > 0, shared[2]};
     }
 
     /// A step whose fp16 gradients overflowed: its samples are used up, and nothing is logged under its number.
@@ -273,6 +282,8 @@ private:
     train::ReportContent report_;
     std::optional<train::MetricsLog> log_;  // rank 0
     std::int64_t samples_ = 0;
+    train::StepMetrics last_;  // of the last step done, earlier runs included
+    double seconds_before_ = 0;
 };
 
 /// What a broken composition becomes: it prints its one sentence, then accepts any use, so that nothing else
@@ -304,9 +315,22 @@ struct TrainerOrRejected<rule::None, Model, Policies...> {
     using type = TrainerBody<Setup<Policies...>, Model>;
 };
 
+/// What policies name is looked at only when the composition itself holds.
+template <class BrokenSetup, class... Policies>
+struct BrokenArgument {
+    using type = BrokenSetup;
+};
+template <class... Policies>
+struct BrokenArgument<rule::None, Policies...> {
+    using setup = Setup<Policies...>;
+    using type = rule::first_broken_t<rule::OptimizerHasUpdateRule<typename setup::optimizer::rule>,
+                                      rule::BackendHasObjectStore<typename setup::backend::store>>;
+};
+
 template <class Model, class... Policies>
 using broken_trainer_rule_t =
-    std::conditional_t<rule::Broken<rule::ModelIsTrainable<Model>>, rule::ModelIsTrainable<Model>, broken_rule_t<Policies...>>;
+    std::conditional_t<rule::Broken<rule::ModelIsTrainable<Model>>, rule::ModelIsTrainable<Model>,
+                       typename BrokenArgument<broken_rule_t<Policies...>, Policies...>::type>;
 
 }  // namespace detail
 

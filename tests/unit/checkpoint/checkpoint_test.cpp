@@ -166,6 +166,12 @@ TEST_F(Checkpoint, AnotherModelIsNamedByItsFirstDifference) {
     EXPECT_NE(refusal(expected).find("optimizer state"), std::string::npos);
 }
 
+TEST_F(Checkpoint, AFolderWithTheNameOfAnotherStepIsRefused) {
+    const fs::path path = saved(1);
+    fs::rename(path, folder / "step_00000009");
+    EXPECT_THROW(checkpoint::load(comm, folder / "step_00000009", manifest(0), {}, {}), Error);
+}
+
 TEST_F(Checkpoint, ATruncatedFileIsRefusedBeforeAnythingIsOverwritten) {
     const fs::path path = saved(1);
     fs::resize_file(path / "state_00000_of_00001.safetensors", 100);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -73,6 +74,30 @@ TEST_F(Manifest, WhatIsNoManifestIsRefusedWithItsPath) {
             EXPECT_EQ(error.code(), strata::Errc::corrupt_checkpoint);
             EXPECT_NE(error.problem().find(file.string()), std::string::npos);
         }
+    }
+}
+
+TEST_F(Manifest, NumbersThatNoSaveWroteAreRefused) {
+    const auto refused = [&](const std::function<void(strata::checkpoint::Manifest&)>& spoil) {
+        auto manifest = filled();
+        spoil(manifest);
+        write_manifest(file, manifest);
+        EXPECT_THROW((void)read_manifest(file), strata::Error);
+    };
+    refused([](auto& m) { m.step = -7; });
+    refused([](auto& m) { m.samples = -8; });
+    refused([](auto& m) { m.world = 0; });
+    refused([](auto& m) { m.files[0].name = "../elsewhere"; });
+    refused([](auto& m) { m.files[0].pieces[0].begin = -1; });
+    refused([](auto& m) { m.files[0].pieces[0].numel = std::int64_t{1} << 62; });
+}
+
+TEST_F(Manifest, AMissingFileIsADamagedCheckpoint) {
+    try {
+        (void)read_manifest(file);
+        FAIL();
+    } catch (const strata::Error& error) {
+        EXPECT_EQ(error.code(), strata::Errc::corrupt_checkpoint);
     }
 }
 

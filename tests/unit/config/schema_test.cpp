@@ -125,6 +125,29 @@ TEST(Schema, BrokenJsonNamesFileLineAndColumn) {
     }
 }
 
+TEST(Schema, NestingBeyond64IsRefusedHoweverDeepItIs) {
+    const auto nested = [](int depth, const std::string& open, const std::string& close) {
+        std::string text;
+        for (int i = 0; i < depth; ++i) text += open;
+        text += "1";
+        for (int i = 0; i < depth; ++i) text += close;
+        return text;
+    };
+    for (const auto& [open, close] : {std::pair<std::string, std::string>{"{\"a\":", "}"}, {"[", "]"}}) {
+        const TemporaryJson fits{nested(64, open, close)};
+        EXPECT_NO_THROW((void)load_json(fits.path()));
+        for (const int depth : {65, 500'000}) {
+            const TemporaryJson deep{nested(depth, open, close)};
+            for (const auto& error : {thrown_by([&] { (void)load_json(deep.path()); }),
+                                      thrown_by([&] { (void)load_trainer_config(deep.path()); }),
+                                      thrown_by([&] { (void)load_datasets(deep.path()); })}) {
+                EXPECT_EQ(error.code, Errc::unreadable_config);
+                EXPECT_TRUE(error.says("config.json")) << error.message;
+            }
+        }
+    }
+}
+
 TEST(Schema, MissingFilesAndFoldersAreUnreadable) {
     const strata_test::TemporaryFolder folder;
     EXPECT_EQ(thrown_by([&] { (void)load_json(folder.path() / "no.json"); }).code, Errc::unreadable_config);

@@ -183,6 +183,119 @@ TEST(ImageTextSource, ADamagedEntryIsMadeAgainAndNamed) {
     EXPECT_EQ(source->report().latents.rebuilt[0], victim.string());
 }
 
+/// Same names, sizes and times, other pixels, and one folder for the latents of both.
+TEST(ImageTextSource, DataSetsOfTwinFilesKeepTheirOwnLatents) {
+    for (const bool memory : {true, false}) {
+        Fixture fixture;
+        if (!memory) fixture.options.cache_memory_bytes = 0;
+        auto list = fixture.list();
+        list.images.push_back(list.images[0]);
+        const auto now = std::filesystem::file_time_type::clock::now();
+        for (const int set : {0, 1}) {
+            auto& images = list.images[static_cast<std::size_t>(set)];
+            images.id = set == 0 ? "red" : "blue";
+            images.instance_data_dir = fixture.folder.path() / images.id;
+            for (int i = 0; i < 4; ++i) {
+                const auto file = images.instance_data_dir / ("p" + std::to_string(i) + ".png");
+                auto png = set == 0 ? plain_png(64, 64, 200, 0, 0) : plain_png(64, 64, 0, 0, 200);
+                ASSERT_LT(png.size(), 400U);
+                png.resize(400);  // what follows the last chunk is not read
+                write_file(file, png);
+                write_file(images.instance_data_dir / ("p" + std::to_string(i) + ".txt"), images.id);
+                std::filesystem::last_write_time(file, now);
+            }
+        }
+        for (const int made : {8, 0}) {  // the second time from the files of the first
+            strata::comm::SelfComm comm;
+            Source source{comm, list, fixture.codec, fixture.text, fixture.options};
+            EXPECT_EQ(source.report().latents.made, made);
+            ASSERT_EQ(source.micro_batches_per_epoch(), 2);
+            for (int b = 0; b < 2; ++b) {
+                const ImageTextBatch batch = source.next();
+                for (std::int64_t i = 0; i < 4; ++i) {
+                    const bool red = batch.captions[static_cast<std::size_t>(i)] == "red";
+                    EXPECT_NEAR(batch.latents_BCHW[i][red ? 0 : 2][0][0].item<float>(), 200 / 127.5F - 1, 1e-4F);
+                    EXPECT_NEAR(batch.latents_BCHW[i][red ? 2 : 0][0][0].item<float>(), -1, 1e-4F);
+                }
+            }
+        }
+    }
+}
+
+TEST(ImageTextSource, ARelativePathToTheSameFolderFindsTheSameLatents) {
+    const Fixture fixture;
+    (void)fixture.open();
+    auto list = fixture.list();
+    list.images[0].instance_data_dir = std::filesystem::relative(fixture.data());
+    strata::comm::SelfComm comm;
+    EXPECT_EQ((Source{comm, list, fixture.codec, fixture.text, fixture.options}.report().latents.made), 0);
+}
+
+TEST(ImageTextSource, ACacheFolderThatCannotBeWrittenIsRefusedByItsKey) {
+    const Fixture fixture;
+    write_file(fixture.folder.path() / "file", "text");
+    // A folder in /proc cannot be made by anybody, and the system calls that "no such file".
+    for (const std::filesystem::path& folder : {fixture.folder.path() / "file" / "cache", std::filesystem::path{"/proc/no/cache"}}) {
+        for (const std::string key : {"cache_dir_vae", "cache_dir"}) {
+            auto list = fixture.list();
+            (key == "cache_dir" ? list.text_embeds[0].cache_dir : list.images[0].cache_dir_vae) = folder;
+            strata::comm::SelfComm comm;
+            const auto error = thrown_by([&] { Source{comm, list, fixture.codec, fixture.text, fixture.options}; });
+            EXPECT_EQ(error.code, Errc::bad_reference) << error.message;
+            EXPECT_TRUE(strata::is_bad_input(error.code));
+            EXPECT_TRUE(error.says("'" + key + "'")) << error.message;
+            EXPECT_TRUE(error.says(folder.string())) << error.message;
+        }
+    }
+    EXPECT_EQ(*fixture.codec->calls, 0);
+}
+
+/// A folder that takes the test of the beginning and is gone when the first latents are there.
+TEST(ImageTextSource, ACacheThatBreaksWhileItIsFilledIsNoUnreadablePicture) {
+    Fixture fixture;
+    fixture.options.threads = 1;
+    auto list = fixture.list();
+    const auto link = fixture.folder.path() / "link";
+    std::filesystem::create_directories(fixture.folder.path() / "real");
+    std::filesystem::create_directory_symlink(fixture.folder.path() / "real", link);
+    list.images[0].cache_dir_vae = link;
+    fixture.options.progress = [&](std::string_view, std::int64_t done, std::int64_t) {
+        if (done != 1) return;
+        std::filesystem::remove(link);
+        std::filesystem::create_directory_symlink("/proc", link);
+    };
+    strata::comm::SelfComm comm;
+    const auto error = thrown_by([&] { Source{comm, list, fixture.codec, fixture.text, fixture.options}; });
+    EXPECT_EQ(error.code, Errc::not_found) << error.message;
+    EXPECT_TRUE(error.says("link")) << error.message;
+}
+
+TEST(ImageTextSource, BeingStoppedEndsTheStartAndTheNextOneGoesOn) {
+    Fixture fixture;
+    fixture.options.threads = 1;
+    bool stop = true;
+    fixture.options.stopped = [&] { return stop; };
+    EXPECT_EQ(thrown_by([&] { (void)fixture.open(); }).code, Errc::interrupted);
+    EXPECT_EQ(*fixture.codec->calls, 0);
+
+    stop = false;
+    fixture.options.progress = [&](std::string_view, std::int64_t done, std::int64_t) { stop = done == 5; };
+    const auto error = thrown_by([&] { (void)fixture.open(); });
+    EXPECT_EQ(error.code, Errc::interrupted);
+    EXPECT_FALSE(strata::is_bad_input(error.code));
+    const int kept = *fixture.codec->calls;
+    EXPECT_GE(kept, 5);
+    EXPECT_LT(kept, 10);  // items under way are finished, no more are begun
+    EXPECT_EQ(fixture.latent_files().size(), static_cast<std::size_t>(kept));
+
+    stop = false;
+    fixture.options.progress = [&](std::string_view what, std::int64_t, std::int64_t) { stop = what == "captions"; };
+    EXPECT_EQ(thrown_by([&] { (void)fixture.open(); }).code, Errc::interrupted);
+    EXPECT_EQ(*fixture.codec->calls, 36);
+    fixture.options.stopped = {};
+    EXPECT_EQ(fixture.open()->report().latents.made, 0);
+}
+
 TEST(ImageTextSource, SeekGivesWhatAnUninterruptedRunGetsThere) {
     Fixture fixture;
     fixture.options.caption_dropout_probability = 0.3;
@@ -244,6 +357,14 @@ TEST(ImageTextSource, BadInputIsRefusedByName) {
     Fixture fixture;
     fixture.options.aspect_bucket_alignment = 12;
     EXPECT_EQ(thrown_by([&] { (void)fixture.open(); }).code, Errc::bad_value);
+    for (const std::int64_t alignment : {8, 24}) {
+        fixture.options.aspect_bucket_alignment = alignment;
+        fixture.options.latents_multiple = 2;  // of a model with patches of 2 x 2 latents
+        const auto odd = thrown_by([&] { (void)fixture.open(); });
+        EXPECT_EQ(odd.code, Errc::bad_value);
+        EXPECT_TRUE(odd.says("use a multiple of 16")) << odd.message;
+        EXPECT_EQ(*fixture.codec->calls, 0);
+    }
     fixture.options.aspect_bucket_alignment = 16;
     for (const auto& entry : std::filesystem::directory_iterator{fixture.data()})
         if (entry.path().extension() == ".txt") write_file(entry.path(), "");

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -14,24 +15,49 @@ namespace {
 using namespace std::chrono_literals;
 using strata::data::for_all;
 using strata::data::OrderedStream;
-using Clock = std::chrono::steady_clock;
+
+/// Waits for what must come; the deadline only keeps a failure from hanging.
+template <class Condition>
+bool comes_true(const Condition& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > deadline) return false;
+        std::this_thread::sleep_for(1ms);
+    }
+    return true;
+}
 
 TEST(Pipeline, ItemsComeInOrderWhateverTheyTake) {
-    OrderedStream<std::int64_t> stream{[](std::int64_t i, const std::atomic<bool>&) {
-                                           std::this_thread::sleep_for(std::chrono::microseconds{(i * 7919) % 500});
+    std::vector<std::atomic<bool>> made(400);
+    OrderedStream<std::int64_t> stream{[&](std::int64_t i, const std::atomic<bool>& stop) {
+                                           // Two of the eight items under way are ready only after their successors.
+                                           const auto item = static_cast<std::size_t>(i);
+                                           if (i % 4 == 0) { EXPECT_TRUE(comes_true([&] { return made[item + 1] || stop; })); }
+                                           made[item] = true;
                                            return i * i;
                                        },
-                                       5, 8, 4};
-    for (std::int64_t i = 5; i < 300; ++i) ASSERT_EQ(stream.next(), i * i);
+                                       4, 8, 4};
+    for (std::int64_t i = 4; i < 300; ++i) ASSERT_EQ(stream.next(), i * i);
 }
 
 TEST(Pipeline, NeverMakesMoreThanItWasAllowed) {
-    std::atomic<int> made{0};
-    OrderedStream<int> stream{[&](std::int64_t, const std::atomic<bool>&) { return ++made; }, 0, 6, 4};
-    std::this_thread::sleep_for(100ms);
-    EXPECT_EQ(made, 6);
-    for (int i = 0; i < 10; ++i) (void)stream.next();
-    std::this_thread::sleep_for(100ms);
+    std::atomic<std::int64_t> made{0};
+    std::atomic<std::int64_t> taken{0};
+    std::atomic<int> too_early{0};
+    {
+        OrderedStream<std::int64_t> stream{[&](std::int64_t i, const std::atomic<bool>&) {
+                                               if (i >= taken + 6) ++too_early;
+                                               return ++made;
+                                           },
+                                           0, 6, 4};
+        EXPECT_TRUE(comes_true([&] { return made == 6; }));
+        for (int i = 0; i < 10; ++i) {
+            ++taken;
+            (void)stream.next();
+        }
+        EXPECT_TRUE(comes_true([&] { return made == 16; }));
+    }  // what else was asked for is made by now
+    EXPECT_EQ(too_early, 0);
     EXPECT_EQ(made, 16);
 }
 
@@ -56,22 +82,25 @@ TEST(Pipeline, AnErrorArrivesInPlaceOfItsItemAndTheRestGoesOn) {
     EXPECT_EQ(stream.next(), 4);
 }
 
-TEST(Pipeline, EndsPromptlyAtAnyMoment) {
-    for (int taken = 0; taken < 12; ++taken) {
+TEST(Pipeline, EndingStopsWhatIsBeingMadeAndDropsTheRest) {
+    for (int moment = 0; moment <= 4; ++moment) {
+        std::atomic<int> begun{0};
         std::atomic<int> running{0};
-        const auto begin = Clock::now();
+        std::atomic<int> never_told{0};
         {
             OrderedStream<std::int64_t> stream{[&](std::int64_t i, const std::atomic<bool>& stop) {
+                                                   ++begun;
                                                    ++running;
-                                                   for (int k = 0; k < 200 && !stop; ++k) std::this_thread::sleep_for(1ms);
+                                                   if (!comes_true([&] { return stop.load(); })) ++never_told;
                                                    --running;
                                                    return i;
                                                },
                                                0, 50, 4};
-            if (taken % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{taken * 5});
+            EXPECT_TRUE(comes_true([&] { return running >= moment; }));
         }
-        EXPECT_LT(Clock::now() - begin, 500ms);
+        EXPECT_EQ(never_told, 0);
         EXPECT_EQ(running, 0);
+        EXPECT_LT(begun, 50);
     }
 }
 
@@ -90,6 +119,7 @@ TEST(Pipeline, APassEndsWithTheErrorOfAnItem) {
                          [&](std::int64_t i) {
                              ++begun;
                              if (i == 10) throw std::runtime_error{"ten"};
+                             std::this_thread::sleep_for(1ms);  // all of them would take a minute
                          },
                          [](std::int64_t) {}),
                  std::runtime_error);

@@ -123,7 +123,7 @@ TEST(Png, SizeNeedsAnIntactHeader) {
 }
 
 TEST(Png, HardPicturesDecodeOrAreRefusedAsTheirListSays) {
-    const std::filesystem::path folder = std::filesystem::path{STRATA_SHARED_DIR} / "data" / "images" / "edge";
+    const std::filesystem::path folder = std::filesystem::path{STRATA_REFERENCE_DIR} / "data" / "images" / "edge";
     std::ifstream stream{folder / "edge_expected.json"};
     if (!stream) GTEST_SKIP() << "no hard pictures at " << folder;
     const auto list = nlohmann::json::parse(stream).at("files");

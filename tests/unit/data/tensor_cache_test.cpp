@@ -46,6 +46,29 @@ TEST(TensorCache, MakesAnEntryOnceAndFindsItInTheNextRun) {
     }
 }
 
+TEST(TensorCache, CachesThatShareMemoryDoNotSeeEachOthersEntries) {
+    const TemporaryFolder first;
+    const TemporaryFolder second;
+    const auto memory = std::make_shared<CacheMemory>(1 << 20);
+    const Cache a{Local{first.path()}, false, memory};
+    const Cache b{Local{second.path()}, false, memory};
+    (void)a.get("x", some, anything);
+    const auto other = [] { return NamedTensors{{"a", at::ones({5}, at::kFloat)}}; };
+    const auto [tensors, outcome] = b.get("x", other, anything);
+    EXPECT_EQ(outcome, CacheOutcome::made);
+    EXPECT_EQ(tensors.at("a").numel(), 5);
+    EXPECT_EQ(a.get("x", other, anything).first.at("a").numel(), 6);
+}
+
+TEST(TensorCache, WhetherItCanBeWrittenShowsWithoutAnEntry) {
+    const TemporaryFolder folder;
+    cache_in(folder).require_writable();
+    EXPECT_EQ(folder.count_files(), 0);
+    strata::storage::write_file(folder.path() / "file", "text");
+    const Cache through{Local{folder.path() / "file" / "cache"}, false, std::make_shared<CacheMemory>(0)};
+    EXPECT_EQ(thrown_by([&] { through.require_writable(); }).code, Errc::io_failed);
+}
+
 TEST(TensorCache, EntriesAreSafetensorsThatOthersCanRead) {
     const TemporaryFolder folder;
     (void)cache_in(folder).get("identity \\ \n\xE9", some, anything);

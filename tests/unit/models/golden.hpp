@@ -25,7 +25,7 @@ public:
         std::memcpy(bytes_.data(), chars.data(), chars.size());
         header_ = strata::storage::parse_safetensors(bytes_);
     }
-    static std::string path(const std::string& file) { return std::string{STRATA_SHARED_DIR} + "/golden/" + file; }
+    static std::string path(const std::string& file) { return std::string{STRATA_REFERENCE_DIR} + "/golden/" + file; }
 
     at::Tensor operator()(const std::string& name) const {
         const auto& entry = header_.at(name);

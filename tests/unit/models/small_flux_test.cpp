@@ -66,8 +66,21 @@ TEST(SmallFlux, AnyGridOfWholePatchesGivesAVelocityOfItsShape) {
     }
 }
 
-/// The published weights of a small Flux, put under the same names into SmallFlux, give the published outputs and
-/// gradients. Its guidance embedding is a constant here, and goes into the bias beside it.
+TEST(SmallFlux, LatentsThatAreNoWholePatchesAreRefused) {
+    SmallFlux model{tiny_options()};
+    for (const auto& [H, W] : {std::pair<std::int64_t, std::int64_t>{3, 4}, {4, 3}}) {
+        try {
+            (void)model.loss(batch_of(1, H, W));
+            FAIL() << "accepted";
+        } catch (const strata::Error& error) {
+            EXPECT_EQ(error.code(), strata::Errc::bad_value);
+            EXPECT_NE(error.problem().find(std::to_string(H) + " x " + std::to_string(W)), std::string::npos);
+        }
+    }
+}
+
+/// The published weights of a small Flux, put under the same names into SmallFlux, give the published outputs.
+/// Its guidance embedding is a constant here, and goes into the bias beside it.
 TEST(SmallFlux, ComputesWhatFluxComputes) {
     STRATA_NEED_GOLDEN(golden, "flux.safetensors");
     SmallFlux model{tiny_options()};

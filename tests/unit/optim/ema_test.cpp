@@ -63,7 +63,7 @@ TEST(Ema, ReadsBf16Weights) {
 }
 
 TEST(Ema, MatchesDiffusers) {
-    const std::filesystem::path path = std::filesystem::path{STRATA_SHARED_DIR} / "golden/ema.json";
+    const std::filesystem::path path = std::filesystem::path{STRATA_REFERENCE_DIR} / "golden/ema.json";
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
     std::ifstream file{path};
     const auto document = nlohmann::json::parse(file);

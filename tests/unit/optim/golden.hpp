@@ -33,7 +33,7 @@ inline std::vector<bf16> rounded(const std::vector<float>& values) {
 class Golden {
 public:
     explicit Golden(const std::string& name)
-        : path_{std::filesystem::path{STRATA_SHARED_DIR} / "golden" / (name + ".safetensors")} {}
+        : path_{std::filesystem::path{STRATA_REFERENCE_DIR} / "golden" / (name + ".safetensors")} {}
     [[nodiscard]] bool exists() const { return std::filesystem::exists(path_); }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     [[nodiscard]] std::vector<double> read(const std::string& name) const {

@@ -91,7 +91,7 @@ TEST(Schedule, ARateOfYourOwnDecidesAlone) {
 }
 
 TEST(Schedule, MatchesDiffusers) {
-    const std::filesystem::path path = std::filesystem::path{STRATA_SHARED_DIR} / "golden/lr_schedules.json";
+    const std::filesystem::path path = std::filesystem::path{STRATA_REFERENCE_DIR} / "golden/lr_schedules.json";
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
     std::ifstream file{path};
     const auto document = nlohmann::json::parse(file);

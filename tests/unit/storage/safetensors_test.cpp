@@ -153,7 +153,7 @@ TEST(Safetensors, RefusesEveryViolationOfTheGrammar) {
 }
 
 TEST(Safetensors, JudgesTheConformanceFilesAsTheirListSays) {
-    const std::filesystem::path folder = std::filesystem::path{STRATA_SHARED_DIR} / "data" / "safetensors";
+    const std::filesystem::path folder = std::filesystem::path{STRATA_REFERENCE_DIR} / "data" / "safetensors";
     if (!std::filesystem::exists(folder / "cases.json")) GTEST_SKIP() << "no conformance files at " << folder;
     const Bytes list = read_file(folder / "cases.json");
     const auto* const begin = reinterpret_cast<const char*>(list.data());

@@ -70,4 +70,10 @@ TEST_F(Metrics, AnUnfinishedLastLineIsLeftOut) {
     EXPECT_EQ(steps[1].loss, 7);
 }
 
+TEST_F(Metrics, LinesThatAreNoneOfOursAreLeftOut) {
+    MetricsLog{file, 0}.append(step(1, 1));
+    std::ofstream{file, std::ios::app} << "{\"step\":\"x\"}\n{\"step\":2,\"loss\":null}\n[]\nnonsense\n";
+    EXPECT_EQ(strata::train::read_metrics(file).size(), 1U);
+}
+
 }  // namespace

@@ -1,14 +1,20 @@
 // A configuration file's numbers arrive in the trainer's options; what it leaves out keeps the rule's defaults.
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/lion.hpp>
 #include <strata/train/options_from_config.hpp>
 
+#include "../storage/temporary_folder.hpp"
+
 namespace {
 
+using strata::Errc;
 using strata::train::options_from;
+using strata_test::thrown_by;
 
 TEST(OptionsFromConfig, NumbersArrive) {
     strata::config::TrainerConfig config;
@@ -47,6 +53,32 @@ TEST(OptionsFromConfig, EpochsBecomeStepsRoundedUp) {
     config.num_train_epochs = 3;
     config.gradient_accumulation_steps = 2;
     EXPECT_EQ(options_from<strata::AdamW>(config, 5).max_steps, 8);
+}
+
+TEST(OptionsFromConfig, MoreEpochsThanCanBeCountedAreRefused) {
+    strata::config::TrainerConfig config;
+    config.max_train_steps = 0;
+    config.gradient_accumulation_steps = 2;
+    config.num_train_epochs = std::numeric_limits<std::int64_t>::max() / 5 + 1;
+    const auto error = thrown_by([&] { (void)options_from<strata::AdamW>(config, 5); });
+    EXPECT_EQ(error.code, Errc::bad_value);
+    EXPECT_TRUE(error.says("num_train_epochs")) << error.message;
+    // The largest number of micro-batches there is, odd, rounded up without leaving its range.
+    config.num_train_epochs = std::numeric_limits<std::int64_t>::max();
+    EXPECT_EQ(options_from<strata::AdamW>(config, 1).max_steps, std::numeric_limits<std::int64_t>::max() / 2 + 1);
+}
+
+TEST(OptionsFromConfig, AWarmUpLongerThanTheEpochsTakeIsRefused) {
+    strata::config::TrainerConfig config;
+    config.max_train_steps = 0;
+    config.num_train_epochs = 2;
+    config.gradient_accumulation_steps = 1;
+    config.lr_warmup_steps = 10;
+    EXPECT_EQ(options_from<strata::AdamW>(config, 5).schedule.warmup_steps, 10);
+    config.lr_warmup_steps = 11;
+    const auto error = thrown_by([&] { (void)options_from<strata::AdamW>(config, 5); });
+    EXPECT_EQ(error.code, Errc::bad_value);
+    EXPECT_TRUE(error.says("'lr_warmup_steps' is 11, above the 10 steps of 'num_train_epochs'")) << error.message;
 }
 
 TEST(OptionsFromConfig, ARuleWithoutEpsilonIgnoresIt) {

@@ -10,8 +10,8 @@ namespace {
 
 using strata::train::StopSignal;
 
-TEST(StopSignal, EachOfTheThreeSignalsAsksToStop) {
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+TEST(StopSignal, EachOfTheSignalsAsksToStop) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
         const StopSignal stop;
         EXPECT_FALSE(stop.requested());
         std::raise(signal);
@@ -32,7 +32,10 @@ TEST(StopSignal, ASecondSignalEndsTheProcessAtOnce) {
 TEST(StopSignal, TheFormerHandlerComesBack) {
     EXPECT_EXIT(
         {
-            { const StopSignal stop; }
+            {
+                const StopSignal outer;
+                const StopSignal inner;
+            }
             std::raise(SIGTERM);
         },
         testing::KilledBySignal(SIGTERM), "");

@@ -133,6 +133,11 @@ STRATA_INLINE void publish(const std::filesystem::path& partial, const std::file
     sync_folder(final_folder.parent_path());
 }
 
+STRATA_INLINE void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest) {
+    if (step_of(checkpoint) != manifest.step)
+        throw corrupt(checkpoint / "manifest.json", "is of step " + std::to_string(manifest.step) + ", which its folder's name denies");
+}
+
 STRATA_INLINE void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world) {
     for (std::size_t i = static_cast<std::size_t>(rank); i < manifest.files.size(); i += static_cast<std::size_t>(world)) {
         const FileRecord& expected = manifest.files[i];

@@ -29,6 +29,25 @@ inline FileRecord file_record_from(const nlohmann::json& json) {
     return record;
 }
 
+inline Error unreadable(const std::filesystem::path& file, const std::string& why) {
+    return Error{Errc::corrupt_checkpoint, "the checkpoint manifest " + file.string() + " cannot be read: " + why,
+                 "delete its folder to resume from the checkpoint before it, or start over with --fresh"};
+}
+
+/// Throws std::runtime_error for numbers and names that no save ever wrote.
+inline void check_numbers(const Manifest& manifest) {
+    const auto require = [](bool holds, const std::string& what) {
+        if (!holds) throw std::runtime_error{what};
+    };
+    constexpr std::int64_t most = std::int64_t{1} << 60;
+    require(manifest.step >= 0 && manifest.samples >= 0 && manifest.world >= 1, "step, samples or world is out of range");
+    for (const FileRecord& file : manifest.files) {
+        require(!file.name.empty() && file.name.find('/') == std::string::npos, "a file name leaves the folder");
+        for (const PieceRecord& piece : file.pieces)
+            require(piece.begin >= 0 && piece.begin < most && piece.numel > 0 && piece.numel < most, "a piece is out of range");
+    }
+}
+
 }  // namespace detail
 
 STRATA_INLINE std::string to_text(const FileRecord& record) { return detail::to_json(record).dump(); }
@@ -49,8 +68,8 @@ STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manif
 }
 
 STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
-    const std::vector<std::byte> bytes = storage::read_file(file);
     try {
+        const std::vector<std::byte> bytes = storage::read_file(file);
         const auto* text = reinterpret_cast<const char*>(bytes.data());
         const auto json = nlohmann::json::parse(text, text + bytes.size());
         if (json.at("format") != detail::format_name) throw std::runtime_error{"unknown format " + json.at("format").dump()};
@@ -64,10 +83,12 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
         }
         for (const auto& record : json.at("files")) manifest.files.push_back(detail::file_record_from(record));
         if (json.contains("scalars")) manifest.scalars = json.at("scalars").get<std::map<std::string, double>>();
+        detail::check_numbers(manifest);
         return manifest;
+    } catch (const Error& error) {
+        throw detail::unreadable(file, error.problem());
     } catch (const std::exception& error) {
-        throw Error{Errc::corrupt_checkpoint, "the checkpoint manifest " + file.string() + " cannot be read: " + error.what(),
-                    "delete its folder to resume from the checkpoint before it, or start over with --fresh"};
+        throw detail::unreadable(file, error.what());
     }
 }
 

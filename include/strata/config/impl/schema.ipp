@@ -126,11 +126,17 @@ STRATA_INLINE nlohmann::json load_json(const std::filesystem::path& file) {
         throw Error{Errc::unreadable_config, "cannot read configuration file '" + file.string() + "'",
                     "check the path and its permissions"};
     const std::string text{std::istreambuf_iterator<char>{stream}, {}};
-    // The parser would silently keep the last of two equal keys.
+    // The parser would silently keep the last of two equal keys, and take any depth, which whoever walks the result
+    // by recursion pays for with the stack.
+    constexpr int deepest = 64;
     std::vector<std::set<std::string>> open_objects;
     std::string twice;
-    const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
         using Event = nlohmann::json::parse_event_t;
+        if ((event == Event::object_start || event == Event::array_start) && depth >= deepest)
+            throw Error{Errc::unreadable_config,
+                        file.string() + " nests objects and lists more than " + std::to_string(deepest) + " deep",
+                        "write it as docs/configuration.md shows"};
         if (event == Event::object_start) open_objects.emplace_back();
         if (event == Event::object_end) open_objects.pop_back();
         if (event == Event::key && !open_objects.back().insert(parsed.get<std::string>()).second)

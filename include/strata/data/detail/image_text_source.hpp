@@ -3,6 +3,8 @@
 // B one rank's samples of a micro-batch, C latent channels, T tokens, E width of a token, H and W of the bucket.
 
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
 #include <set>
 
 #include <ATen/core/grad_mode.h>
@@ -18,6 +20,13 @@ namespace detail {
 
 [[nodiscard]] at::Tensor to_tensor(const PlanarImage& image);            // (3, H, W)
 [[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
+[[nodiscard]] std::string place_of(const std::filesystem::path& folder);   // the same from every working directory
+
+/// The picture is at fault and not the cache: filling goes on without it.
+class PictureFailure : public Error {
+public:
+    explicit PictureFailure(const Error& error) : Error{error} {}
+};
 
 inline bool has_shape(const NamedTensors& tensors, const std::string& name, std::int64_t dimensions) {
     const auto found = tensors.find(name);
@@ -39,12 +48,14 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
       text_encoder_{std::move(text_encoder)},
       shape_{options_.train_batch_size, comm.world(), options_.gradient_accumulation_steps},
       rank_{comm.rank()} {
-    if (options_.aspect_bucket_alignment % autoencoder_->pixels_per_latent() != 0)
+    const std::int64_t pixels = autoencoder_->pixels_per_latent();
+    const std::int64_t multiple = pixels * options_.latents_multiple;
+    if (multiple < 1 || options_.aspect_bucket_alignment % multiple != 0)
         throw Error{Errc::bad_value,
                     "aspect_bucket_alignment is " + std::to_string(options_.aspect_bucket_alignment) +
-                        ", and the autoencoder makes one latent of " +
-                        std::to_string(autoencoder_->pixels_per_latent()) + " pixels",
-                    "use a multiple of " + std::to_string(autoencoder_->pixels_per_latent())};
+                        ", the autoencoder makes one latent of " + std::to_string(pixels) +
+                        " pixels and the model takes multiples of " + std::to_string(options_.latents_multiple) + " latents",
+                    "use a multiple of " + std::to_string(multiple)};
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
     for (const config::TextEmbeds& embeds : list_.text_embeds)
         texts_.emplace_back(cache_store<Store>(embeds.cache_dir), options_.compress_disk_cache, memory);
@@ -52,11 +63,13 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
         const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
         datasets_.push_back({settings, Store{settings.instance_data_dir},
                              TensorCache<Store>{cache_store<Store>(settings.cache_dir_vae), options_.compress_disk_cache, memory},
+                             comm.all_gather_varied(detail::place_of(settings.instance_data_dir))[0],
                              static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
                              {}});
     }
     discover_all(comm);
     sort_into_buckets();  // first without the pixels: a bucket that is too small shows before hours of encoding
+    require_writable_caches(comm);  // makes the folders, so only when there is something to put into them
     fill_latents(comm);
     sort_into_buckets();
     fill_texts(comm);
@@ -77,8 +90,41 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 template <class Comm>
+void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
+    comm::agree(comm, [&] {
+        const auto require = [](const auto& cache, const std::string& what, const std::filesystem::path& folder) {
+            try {
+                cache.require_writable();
+            } catch (const Error& error) {
+                if (error.code() != Errc::not_found && error.code() != Errc::io_failed) throw;
+                throw Error{Errc::bad_reference,
+                            what + " is '" + folder.string() + "', which cannot be written: " + error.problem(),
+                            "name a folder that every rank can write, or change its permissions"};
+            }
+        };
+        for (const Dataset& dataset : datasets_)
+            require(dataset.latents, "'cache_dir_vae' of data set '" + dataset.settings.id + "'", dataset.settings.cache_dir_vae);
+        for (std::size_t i = 0; i < texts_.size(); ++i)
+            require(texts_[i], "'cache_dir' of text embeds '" + list_.text_embeds[i].id + "'", list_.text_embeds[i].cache_dir);
+    });
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
+void ImageTextSource<A, T, Store>::end_if_stopped(Comm& comm, bool asked) const {
+    for (const std::string& said : comm.all_gather_varied(asked ? "stop" : ""))
+        if (!said.empty())
+            throw Error{Errc::interrupted, "stopped before training began; what was cached is kept",
+                        "run the same command again to go on"};
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
 void ImageTextSource<A, T, Store>::discover_all(Comm& comm) {
     for (Dataset& dataset : datasets_) {
+        end_if_stopped(comm, options_.stopped && options_.stopped());
         Discovered found = discover(comm, dataset.pictures, dataset.settings);
         report_.found += found.found;
         report_.skipped.insert(report_.skipped.end(), found.skipped.begin(), found.skipped.end());
@@ -111,7 +157,8 @@ void ImageTextSource<A, T, Store>::sort_into_buckets() {
     require_effective_batch(buckets_, shape_, options_.allow_dataset_oversubscription);
 }
 
-/// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere is thrown on all ranks.
+/// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere, or being asked to stop, is thrown
+/// on all ranks.
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 template <class Comm, class Work>
@@ -119,14 +166,20 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
     const auto world = static_cast<std::size_t>(comm.world());
     const auto rank = static_cast<std::size_t>(comm.rank());
     const std::size_t share = count / world + (count % world > rank ? 1 : 0);
+    std::atomic<bool> stop{options_.stopped && options_.stopped()};
     comm::agree(comm, [&] {
         for_all(
             static_cast<std::int64_t>(share), threads_for(options_.threads),
-            [&](std::int64_t i) { work(static_cast<std::size_t>(i) * world + rank); },
+            [&](std::int64_t i) {
+                if (!stop) work(static_cast<std::size_t>(i) * world + rank);
+            },
             [&](std::int64_t done) {
+                if (stop) return;
                 if (options_.progress) options_.progress(what, done, static_cast<std::int64_t>(share));
+                if (options_.stopped && options_.stopped()) stop = true;
             });
     });
+    end_if_stopped(comm, stop);
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -148,16 +201,15 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
         const LatentTask& task = tasks[i];
         const Dataset& dataset = datasets_[task.dataset];
         const Sample& sample = dataset.samples[task.sample];
-        const std::string identity = latent_identity(sample, task.size);
+        const std::string identity = latent_identity(dataset, sample, task.size);
         // Beyond what fits into memory an entry is not read before it is needed; damage then shows later.
         if (dataset.latents.memory().is_full() && dataset.latents.contains(identity)) return;
         try {
             const CacheOutcome outcome = latents_of(dataset, sample, task.size).second;
             if (outcome == CacheOutcome::made) tell(made, i, "");
             if (outcome == CacheOutcome::rebuilt) tell(rebuilt, i, dataset.latents.where(identity));
-        } catch (const Error& error) {
-            if (error.code() != Errc::bad_picture && error.code() != Errc::not_found) throw;
-            tell(failed, i, error.problem());
+        } catch (const detail::PictureFailure& failure) {
+            tell(failed, i, failure.problem());
         }
     });
 
@@ -244,10 +296,11 @@ void ImageTextSource<A, T, Store>::require_same_plan(Comm& comm) const {
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
-std::string ImageTextSource<A, T, Store>::latent_identity(const Sample& sample, PictureSize size) const {
+std::string ImageTextSource<A, T, Store>::latent_identity(const Dataset& dataset, const Sample& sample,
+                                                          PictureSize size) const {
     FieldWriter identity;
-    identity << "latents 1: cover, center, lanczos3, on white" << std::string{autoencoder_->id()} << sample.key
-             << sample.bytes << sample.version << size.width << size.height;
+    identity << "latents 2: cover, center, lanczos3, on white" << std::string{autoencoder_->id()} << dataset.place
+             << sample.key << sample.bytes << sample.version << size.width << size.height;
     return identity.bytes();
 }
 
@@ -264,8 +317,15 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 NamedTensors ImageTextSource<A, T, Store>::make_latents(const Dataset& dataset, const Sample& sample,
                                                         PictureSize size) const {
     const std::string place = dataset.pictures.where(sample.key);
-    const std::vector<std::byte> file = dataset.pictures.get(sample.key);
-    const PlanarImage image = cover_and_crop(decode_png(file, "'" + place + "'"), size.width, size.height);
+    const PlanarImage image = [&] {
+        try {
+            const std::vector<std::byte> file = dataset.pictures.get(sample.key);
+            return cover_and_crop(decode_png(file, "'" + place + "'"), size.width, size.height);
+        } catch (const Error& error) {
+            if (error.code() == Errc::bad_picture || error.code() == Errc::not_found) throw detail::PictureFailure{error};
+            throw;
+        }
+    }();
     const at::NoGradGuard no_gradients;
     try {
         return {{"latents", autoencoder_->encode(detail::to_tensor(image)).contiguous()}};
@@ -273,8 +333,9 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const Dataset& dataset, 
         throw;
     } catch (const std::exception& failure) {
         const std::string text = failure.what();
-        throw Error{Errc::bad_picture, "'" + place + "' cannot be encoded: " + text.substr(0, text.find('\n')),
-                    "mend or remove the file, or the autoencoder"};
+        throw detail::PictureFailure{
+            Error{Errc::bad_picture, "'" + place + "' cannot be encoded: " + text.substr(0, text.find('\n')),
+                  "mend or remove the file, or the autoencoder"}};
     }
 }
 
@@ -286,7 +347,7 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(c
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
     const std::vector<std::int64_t> shape_Chw{autoencoder_->latent_channels(), size.height / pixels, size.width / pixels};
     return dataset.latents.get(
-        latent_identity(sample, size), [&] { return make_latents(dataset, sample, size); },
+        latent_identity(dataset, sample, size), [&] { return make_latents(dataset, sample, size); },
         [&](const NamedTensors& tensors) {
             return detail::has_shape(tensors, "latents", 3) && tensors.at("latents").sizes() == shape_Chw;
         });
@@ -353,7 +414,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
         const Visit& visit = global.visits[static_cast<std::size_t>(rank_ * options_.train_batch_size + i)];
         const Sample& sample = dataset.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
         auto [picture, picture_outcome] = latents_of(dataset, sample, bucket.size);
-        note(report_.latents.rebuilt, picture_outcome, dataset.latents.where(latent_identity(sample, bucket.size)));
+        note(report_.latents.rebuilt, picture_outcome, dataset.latents.where(latent_identity(dataset, sample, bucket.size)));
         const bool dropped = unit_interval(visit.random) < options_.caption_dropout_probability;
         const std::string caption = dropped ? std::string{} : sample.caption;
         auto [text, text_outcome] = text_of(dataset.texts, caption);

@@ -2,6 +2,8 @@
 // strata/data/impl/image_text_source.ipp - options from a configuration; pixels to a tensor and rows to a batch.
 
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include <ATen/ops/empty.h>
 
@@ -30,6 +32,12 @@ STRATA_INLINE at::Tensor to_tensor(const PlanarImage& image) {
     const at::Tensor tensor_3HW = at::empty({3, image.height, image.width}, at::kFloat);
     std::memcpy(tensor_3HW.data_ptr(), image.values.data(), image.values.size() * sizeof(float));
     return tensor_3HW;
+}
+
+STRATA_INLINE std::string place_of(const std::filesystem::path& folder) {
+    std::error_code unknown;
+    const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(folder, unknown), unknown);
+    return (unknown ? folder : place).string();
 }
 
 STRATA_INLINE at::Tensor stack_rows(const std::vector<at::Tensor>& rows) {

@@ -8,23 +8,17 @@
 #include <utility>
 
 #include <strata/core/inline.hpp>
+#include <strata/core/mix.hpp>
 #include <strata/data/sample_plan.hpp>
 
 namespace strata::data {
 
 namespace detail {
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-constexpr std::uint64_t mix(std::uint64_t value) noexcept {
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EBU;
-    return value ^ (value >> 31);
-}
-
 /// One number from several: the state of a generator for exactly this purpose.
 constexpr std::uint64_t combine(std::initializer_list<std::uint64_t> parts) noexcept {
-    std::uint64_t state = 0x9E3779B97F4A7C15U;
-    for (const std::uint64_t part : parts) state = mix(state + 0x9E3779B97F4A7C15U + mix(part));
+    std::uint64_t state = core::golden_step;
+    for (const std::uint64_t part : parts) state = core::mix(state + core::golden_step + core::mix(part));
     return state;
 }
 
@@ -32,7 +26,7 @@ constexpr std::uint64_t combine(std::initializer_list<std::uint64_t> parts) noex
 class Random {
 public:
     explicit constexpr Random(std::uint64_t state) noexcept : state_{state} {}
-    constexpr std::uint64_t next() noexcept { return mix(state_ += 0x9E3779B97F4A7C15U); }
+    constexpr std::uint64_t next() noexcept { return core::mix(state_ += core::golden_step); }
     /// Uniform in [0, bound): numbers beyond the largest multiple of bound are drawn again.
     constexpr std::uint64_t below(std::uint64_t bound) noexcept {
         const std::uint64_t rest = (std::numeric_limits<std::uint64_t>::max() % bound + 1) % bound;

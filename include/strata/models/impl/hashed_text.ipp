@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include <strata/core/mix.hpp>
 #include <strata/models/hashed_text.hpp>
 
 namespace strata::models {
@@ -36,19 +37,11 @@ inline std::uint64_t hash_of(std::string_view bytes) {
     return hash;
 }
 
-/// One step of splitmix64 (Steele, Lea & Flood 2014): a well-mixed 64-bit word per state.
-inline std::uint64_t mix(std::uint64_t& state) {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 /// Adds weight * the feature's signs. Sums of small whole numbers are exact in fp32.
 inline void add_feature(TextVector& vector, std::string_view feature, float weight) {
     std::uint64_t state = hash_of(feature);
     for (std::size_t i = 0; i < vector.size(); i += 64) {
-        const std::uint64_t bits = mix(state);
+        const std::uint64_t bits = core::mix(state += core::golden_step);
         for (std::size_t j = 0; j < 64; ++j) vector[i + j] += (bits >> j & 1u) != 0 ? weight : -weight;
     }
 }

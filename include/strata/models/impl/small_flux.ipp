@@ -83,7 +83,12 @@ STRATA_INLINE at::Tensor SmallFlux::forward(const at::Tensor& latents_BCHW, cons
     const std::int64_t H = latents_BCHW.size(2);
     const std::int64_t W = latents_BCHW.size(3);
     const std::int64_t T = text_BTE.size(1);
-    const RotaryTable rotary = rotary_table(T, H / 2, W / 2, options_.rotary_axes);
+    if (H % patch != 0 || W % patch != 0)
+        throw Error{Errc::bad_value,
+                    "SmallFlux got latents of " + std::to_string(H) + " x " + std::to_string(W) + ", and needs multiples of " +
+                        std::to_string(patch),
+                    "set ImageTextOptions::latents_multiple to SmallFlux::patch and use picture sizes that fit"};
+    const RotaryTable rotary = rotary_table(T, H / patch, W / patch, options_.rotary_axes);
 
     at::Tensor image = detail::apply(x_embedder_, pack_2x2(latents_BCHW).to(type));
     at::Tensor text = detail::apply(context_embedder_, text_BTE.to(type));

@@ -1,7 +1,10 @@
 #pragma once
 // strata/train/impl/metrics.ipp - reading and appending JSON lines.
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -32,6 +35,7 @@ STRATA_INLINE std::vector<StepMetrics> read_metrics(const std::filesystem::path&
     for (std::string line; std::getline(in, line);) {
         const auto json = nlohmann::json::parse(line, nullptr, false);
         if (!json.is_object() || !json.contains("step")) continue;
+        if (std::any_of(json.begin(), json.end(), [](const auto& value) { return !value.is_number(); })) continue;
         steps.push_back({.step = json.value("step", std::int64_t{0}),
                          .loss = json.value("loss", 0.0),
                          .learning_rate = json.value("lr", 0.0),
@@ -63,10 +67,14 @@ STRATA_INLINE MetricsLog::MetricsLog(std::filesystem::path file, std::int64_t re
 
 STRATA_INLINE void MetricsLog::append(const StepMetrics& metrics) {
     history_.push_back(metrics);
+    errno = 0;
     out_ << detail::to_json_line(metrics);
     out_.flush();
-    if (!out_)
-        throw Error{Errc::no_space, "cannot append to " + file_.string(), "free some disk space and run again: it resumes from the last checkpoint"};
+    if (out_) return;
+    const int failure = errno;
+    throw Error{failure == ENOSPC || failure == EDQUOT ? Errc::no_space : Errc::io_failed,
+                "cannot append to " + file_.string() + ": " + std::strerror(failure),
+                "mend that and run again: it resumes from the last checkpoint"};
 }
 
 }  // namespace strata::train

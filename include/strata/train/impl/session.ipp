@@ -56,18 +56,27 @@ STRATA_INLINE Session::Session(comm::DefaultComm& comm, int argc, char** argv)
 
 STRATA_INLINE Session::~Session() {
     if (lock_file_ < 0) return;
-    if (created_output_) {  // a run that failed before it wrote anything leaves no trace
+    // A run that failed before it wrote anything leaves no trace: folders go only if nothing else is in them.
+    if (!created_.empty()) {
         std::error_code none;
         const auto entries = std::distance(std::filesystem::directory_iterator{output_, none}, std::filesystem::directory_iterator{});
-        if (!none && entries == 1) std::filesystem::remove_all(output_, none);
+        if (!none && entries == 1) {
+            ::unlink((output_ / ".lock").c_str());
+            const std::filesystem::path above = created_.parent_path();
+            for (auto folder = output_; folder != above && ::rmdir(folder.c_str()) == 0;) folder = folder.parent_path();
+        }
     }
     ::close(lock_file_);
 }
 
 STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem::path& otherwise) {
     if (!output_.empty()) return output_;
-    output_ = output_flag_.value_or(otherwise);
+    output_ = std::filesystem::absolute(output_flag_.value_or(otherwise)).lexically_normal();
+    if (!output_.has_filename()) output_ = output_.parent_path();  // "out/" is "out"
     comm::agree(comm_, [this] {
+        if (config_ && !config_asked_for_)
+            throw Error{Errc::bad_argument, "this program reads no configuration file, and --config " + config_->string() + " was given",
+                        "leave --config away"};
         if (comm_.rank() == 0) claim_output();
     });
     return output_;
@@ -79,7 +88,8 @@ STRATA_INLINE void Session::claim_output() {
                      "choose another one with --output DIR, or change its permissions"};
     };
     std::error_code failed;
-    created_output_ = std::filesystem::create_directories(output_, failed);
+    for (auto folder = output_; !folder.empty() && !std::filesystem::exists(folder, failed); folder = folder.parent_path()) created_ = folder;
+    std::filesystem::create_directories(output_, failed);
     if (failed) throw unwritable(failed.message());
     const std::filesystem::path lock = output_ / ".lock";
     lock_file_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -91,13 +101,13 @@ STRATA_INLINE void Session::claim_output() {
 
 namespace train {
 
-STRATA_INLINE int report_failure(comm::DefaultComm& comm, std::exception_ptr failure) noexcept {
+STRATA_INLINE int report_failure(comm::DefaultComm* comm, std::exception_ptr failure) {
     int status = 1;
     std::string text;
     try {
         std::rethrow_exception(failure);
     } catch (const Error& error) {
-        status = is_bad_input(error.code()) ? 2 : 1;
+        status = error.code() == Errc::interrupted ? 0 : is_bad_input(error.code()) ? 2 : 1;
         text = error.what();
     } catch (const std::exception& error) {
         text = error.what();
@@ -105,17 +115,20 @@ STRATA_INLINE int report_failure(comm::DefaultComm& comm, std::exception_ptr fai
     } catch (...) {
         text = "unknown failure";
     }
-    if (comm.world() == 1) {
+    if (comm == nullptr || comm->world() == 1) {
         std::fprintf(stderr, "%s\n", text.c_str());
         return status;
     }
+    if (status == 0) {
+        if (comm->rank() == 0) std::fprintf(stderr, "%s\n", text.c_str());
+        return 0;
+    }
     // What is wrong with the input is wrong on every rank. Rank 0 says it and ends the job while the others
     // wait; a failure that rank 0 does not share is said by the rank that has it.
-    if (comm.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
-    std::fprintf(stderr, "rank %d/%d: %s\n", comm.rank(), comm.world(), text.c_str());
+    if (comm->rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    std::fprintf(stderr, "rank %d/%d: %s\n", comm->rank(), comm->world(), text.c_str());
     std::fflush(stderr);
-    comm.abort(status);
-    return status;
+    comm->abort(status);
 }
 
 }  // namespace train

@@ -1,0 +1,20 @@
+// tests/compile_fail/optimizer_is_complete.cpp - an update rule whose header was forgotten gets ST0009.
+
+#include <strata/train/trainer.hpp>
+#ifndef STRATA_BAD
+#include <strata/optim/lion.hpp>
+#endif
+
+using namespace strata;
+
+// What Trainable asks for, without the 11 seconds of torch/torch.h.
+struct Model {
+    using Batch = at::Tensor;
+    at::Tensor loss(const Batch& batch);
+    int named_parameters();
+    void train();
+};
+
+using Mine = Trainer<Model, ZeroStage<1>, Optimizer<Lion>>;
+
+int main() { return sizeof(Mine) == 0; }
