@@ -37,14 +37,27 @@ strata_room(config
 
 strata_room(storage
     NEEDS core policy
-    PACKAGES ZLIB nlohmann_json
-    LINKS ZLIB::ZLIB nlohmann_json::nlohmann_json
+    PACKAGES ZLIB nlohmann_json CURL OpenSSL pugixml
+    LINKS ZLIB::ZLIB nlohmann_json::nlohmann_json CURL::libcurl OpenSSL::Crypto pugixml::pugixml
     HEADERS
         atomic_file.hpp
+        crc32c.hpp
+        credentials.hpp
+        detail/in_parallel.hpp
+        detail/s3_client.hpp
+        detail/text.hpp
+        digest.hpp
         gzip.hpp
+        http_pool.hpp
         local.hpp
         object_store.hpp
-        safetensors.hpp)
+        retry.hpp
+        s3.hpp
+        s3_answers.hpp
+        s3_options.hpp
+        safetensors.hpp
+        sigv4.hpp
+        url.hpp)
 
 if(STRATA_WITH_MPI)
     set(with_mpi PACKAGES MPI LINKS MPI::MPI_CXX DEFINES STRATA_WITH_MPI=1)
@@ -117,24 +130,32 @@ strata_room(zero
         unit.hpp)
 
 strata_room(data
-    NEEDS core policy config storage comm
-    PACKAGES Torch TBB PNG
-    LINKS torch TBB::tbb PNG::PNG
+    NEEDS core policy config storage comm optim
+    PACKAGES Torch TBB PNG JPEG ZLIB
+    LINKS torch TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB webp webpdemux
     HEADERS
         batch.hpp
         bucket_table.hpp
         buckets.hpp
+        byte_budget.hpp
         byte_fields.hpp
+        decode_image.hpp
+        detail/header_bytes.hpp
         detail/image_text_source.hpp
         discovery.hpp
         encoders.hpp
+        image_header.hpp
         image_text_source.hpp
+        jpeg.hpp
+        orientation.hpp
+        picture.hpp
         pipeline.hpp
         png.hpp
         report.hpp
         resample.hpp
         sample_plan.hpp
-        tensor_cache.hpp)
+        tensor_cache.hpp
+        webp.hpp)
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero
@@ -177,6 +198,11 @@ strata_room(train
         stop_signal.hpp
         trainable.hpp
         trainer.hpp)
+
+strata_room(testing
+    NEEDS core storage
+    HEADERS
+        object_store_conformance.hpp)
 
 # The umbrella header belongs to strata::strata.
 strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")

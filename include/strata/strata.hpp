@@ -13,6 +13,7 @@
 #include <strata/optim/sgd.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/storage/local.hpp>
+#include <strata/storage/s3.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainer.hpp>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <strata/config/dataset_list.hpp>
-#include <strata/data/png.hpp>
+#include <strata/data/picture.hpp>
 
 namespace strata::data {
 

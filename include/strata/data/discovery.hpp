@@ -18,7 +18,7 @@
 #include <strata/core/error.hpp>
 #include <strata/data/buckets.hpp>
 #include <strata/data/byte_fields.hpp>
-#include <strata/data/png.hpp>
+#include <strata/data/image_header.hpp>
 #include <strata/data/report.hpp>
 #include <strata/storage/object_store.hpp>
 
@@ -29,7 +29,7 @@ struct Sample {
     std::string key;      ///< in its data set's store
     std::string version;  ///< of the file; see storage::ObjectInfo
     std::uint64_t bytes = 0;
-    PictureSize size;
+    PictureSize size;  ///< as the picture is meant to be seen
     std::string caption;
 };
 
@@ -40,7 +40,8 @@ struct Discovered {
     std::int64_t found = 0;
 };
 
-/// True for names that end as those of picture files do, in any case; only .png is read so far.
+/// True for names that end as those of picture files do, in any case. What a file is, is told by its first bytes; names
+/// of formats that are not decoded (.gif, .avif, ...) count as well, so that such files are named and not overlooked.
 [[nodiscard]] bool is_picture_name(std::string_view key) noexcept;
 
 /// The key of the caption file beside a picture: "a/b.png" -> "a/b.txt".
@@ -87,15 +88,16 @@ Judged judge(const Store& store, const config::ImageDataset& dataset, const stor
         return judged;
     };
     try {
-        const std::vector<std::byte> head = store.get_range(info.key, 0, png_header_bytes);
-        if (head.empty()) return skip(SkipReason::unreadable, "empty file");
-        if (!is_png(head)) return skip(SkipReason::unsupported_format, "no PNG file");
-        const std::optional<PictureSize> size = png_size(head);
-        if (!size) return skip(SkipReason::unreadable, "damaged header");
-        judged.sample.size = *size;
+        const auto read = [&](std::uint64_t offset, std::size_t length) {
+            return store.get_range(info.key, offset, length);
+        };
+        require_file_within({}, info.size, "it");
+        judged.sample.size = read_image_header(read, "it").size();
+        require_within({}, judged.sample.size, "it");
         judged.sample.caption = caption_of(store, dataset, info.key, texts);
     } catch (const Error& error) {
-        return skip(SkipReason::unreadable, error.what());
+        if (error.code() == Errc::unsupported_picture) return skip(SkipReason::unsupported_format, error.problem());
+        return skip(SkipReason::unreadable, error.code() == Errc::bad_picture ? error.problem() : error.what());
     }
     const PictureSize size = judged.sample.size;
     const std::string shown = std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";

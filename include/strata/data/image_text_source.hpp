@@ -15,6 +15,7 @@
 #include <strata/config/trainer_config.hpp>
 #include <strata/data/batch.hpp>
 #include <strata/data/bucket_table.hpp>
+#include <strata/data/byte_budget.hpp>
 #include <strata/data/discovery.hpp>
 #include <strata/data/encoders.hpp>
 #include <strata/data/pipeline.hpp>
@@ -37,6 +38,8 @@ struct ImageTextOptions {
     bool compress_disk_cache = false;
     std::int64_t prefetch_batches = 10;                     ///< batches made ahead
     std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
+    std::int64_t decode_memory_bytes = std::int64_t{2} << 30;   ///< of pictures that are decoded at the same time; one that
+                                                                ///< needs more is decoded alone
     std::int64_t threads = 0;                               ///< 0: as many as there are cores
 
     /// Called while caches are filled, from one thread at a time: what ("latents", "captions"), entries of this
@@ -149,6 +152,7 @@ private:
     std::vector<Dataset> datasets_;
     std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
     std::vector<Bucket> buckets_;
+    std::unique_ptr<ByteBudget> decoding_;
     std::unique_ptr<const SamplePlan> plan_;
     Report report_;
     mutable std::mutex report_mutex_;

@@ -14,7 +14,7 @@ enum class SkipReason : std::uint8_t {
     below_minimum_size,     ///< smaller than minimum_image_size
     outside_aspect_ratio,   ///< narrower or wider than the data set's limits
     unreadable,             ///< damaged, or it cannot be opened
-    unsupported_format,     ///< a picture, but no PNG
+    unsupported_format,     ///< a picture, but no PNG, JPEG or WebP that is decoded
 };
 inline constexpr int skip_reasons = 5;
 

@@ -6,7 +6,7 @@
 namespace strata {
 
 class Local;  ///< folders of this machine; strata/storage/local.hpp
-class S3;     ///< buckets of an S3 server
+class S3;     ///< buckets of an S3 server; strata/storage/s3.hpp
 
 /// Names the object store that data sets are read from and caches are kept in.
 ///

@@ -5,7 +5,6 @@
 
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
-#include <strata/policy/backend.hpp>
 #include <strata/policy/offload_target.hpp>
 #include <strata/policy/zero_stage.hpp>
 
@@ -83,16 +82,6 @@ struct ParametersOnNvmeAreNotBuiltYet {
                       "[ST0005] OffloadTarget<Nvme, Parameters> keeps parameter shards on disk, and this version of "
                       "strata has no engine for it yet. Fix: use ZeroStage<2> with OffloadTarget<Nvme>, which keeps "
                       "optimizer state on disk.");
-    };
-};
-
-template <class BackendPolicy>
-struct S3IsNotBuiltYet {
-    static constexpr bool holds = !std::same_as<typename BackendPolicy::store, S3>;
-    struct Report {
-        static_assert(holds,
-                      "[ST0006] Backend<S3> names an object store that this version of strata does not have yet. "
-                      "Fix: use Backend<Local>.");
     };
 };
 

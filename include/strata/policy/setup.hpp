@@ -32,8 +32,7 @@ using broken_pair_t = rule::first_broken_t<
     rule::OffloadNeedsShardedState<typename M::sharding, typename M::offload>,
     rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>,
     rule::ParametersOnNvmeAreNotBuiltYet<typename M::parameter_offload>,
-    rule::StageThreeIsNotBuiltYet<typename M::sharding>,
-    rule::S3IsNotBuiltYet<typename M::backend>>;
+    rule::StageThreeIsNotBuiltYet<typename M::sharding>>;
 
 template <class BrokenArgument, class... Ps>
 struct BrokenRule {

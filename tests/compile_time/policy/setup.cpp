@@ -83,7 +83,7 @@ static_assert(breaks<rule::ParametersOnNvmeAreNotBuiltYet<OffloadTarget<Nvme, Pa
                      OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::StageThreeIsNotBuiltYet<ZeroStage<3>>, ZeroStage<3>>);
 static_assert(breaks<rule::None, ZeroStage<1>, OffloadTarget<Nvme>>);
-static_assert(breaks<rule::S3IsNotBuiltYet<Backend<S3>>, Backend<S3>>);
+static_assert(breaks<rule::None, Backend<S3>> && std::same_as<Setup<Backend<S3>>::backend::store, S3>);
 
 // Arguments are looked at before pairs: one mistake at a time.
 static_assert(breaks<rule::OnlyPolicies<int, ZeroStage<3>, ZeroStage<3>>, int, ZeroStage<3>, ZeroStage<3>>);

@@ -6,19 +6,21 @@
 #include <atomic>
 #include <filesystem>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include <ATen/core/grad_mode.h>
 
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
 #include <strata/data/image_text_source.hpp>
-#include <strata/data/resample.hpp>
 
 namespace strata::data {
 
 namespace detail {
 
-[[nodiscard]] at::Tensor to_tensor(const PlanarImage& image);            // (3, H, W)
+[[nodiscard]] at::Tensor picture_tensor(std::span<const std::byte> file, const PictureSize& size, std::string_view source,
+                                        ByteBudget& decoding);            // (3, H, W)
 [[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
 [[nodiscard]] std::string place_of(const std::filesystem::path& folder);   // the same from every working directory
 
@@ -47,7 +49,8 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
       autoencoder_{std::move(autoencoder)},
       text_encoder_{std::move(text_encoder)},
       shape_{options_.train_batch_size, comm.world(), options_.gradient_accumulation_steps},
-      rank_{comm.rank()} {
+      rank_{comm.rank()},
+      decoding_{std::make_unique<ByteBudget>(options_.decode_memory_bytes)} {
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
     const std::int64_t multiple = pixels * options_.latents_multiple;
     if (multiple < 1 || options_.aspect_bucket_alignment % multiple != 0)
@@ -299,7 +302,7 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 std::string ImageTextSource<A, T, Store>::latent_identity(const Dataset& dataset, const Sample& sample,
                                                           PictureSize size) const {
     FieldWriter identity;
-    identity << "latents 2: cover, center, lanczos3, on white" << std::string{autoencoder_->id()} << dataset.place
+    identity << "latents 3: upright, cover, center, lanczos3, on white" << std::string{autoencoder_->id()} << dataset.place
              << sample.key << sample.bytes << sample.version << size.width << size.height;
     return identity.bytes();
 }
@@ -317,18 +320,19 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 NamedTensors ImageTextSource<A, T, Store>::make_latents(const Dataset& dataset, const Sample& sample,
                                                         PictureSize size) const {
     const std::string place = dataset.pictures.where(sample.key);
-    const PlanarImage image = [&] {
+    const at::Tensor image_3HW = [&] {
         try {
-            const std::vector<std::byte> file = dataset.pictures.get(sample.key);
-            return cover_and_crop(decode_png(file, "'" + place + "'"), size.width, size.height);
+            return detail::picture_tensor(dataset.pictures.get(sample.key), size, "'" + place + "'", *decoding_);
         } catch (const Error& error) {
-            if (error.code() == Errc::bad_picture || error.code() == Errc::not_found) throw detail::PictureFailure{error};
+            if (error.code() == Errc::bad_picture || error.code() == Errc::unsupported_picture ||
+                error.code() == Errc::not_found)
+                throw detail::PictureFailure{error};
             throw;
         }
     }();
     const at::NoGradGuard no_gradients;
     try {
-        return {{"latents", autoencoder_->encode(detail::to_tensor(image)).contiguous()}};
+        return {{"latents", autoencoder_->encode(image_3HW).contiguous()}};
     } catch (const Error&) {
         throw;
     } catch (const std::exception& failure) {

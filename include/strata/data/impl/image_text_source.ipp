@@ -7,6 +7,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <strata/data/decode_image.hpp>
 #include <strata/data/image_text_source.hpp>
 #include <strata/data/resample.hpp>
 
@@ -28,9 +29,13 @@ STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfi
 
 namespace detail {
 
-STRATA_INLINE at::Tensor to_tensor(const PlanarImage& image) {
-    const at::Tensor tensor_3HW = at::empty({3, image.height, image.width}, at::kFloat);
-    std::memcpy(tensor_3HW.data_ptr(), image.values.data(), image.values.size() * sizeof(float));
+STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const PictureSize& size, std::string_view source,
+                                        ByteBudget& decoding) {
+    const ByteBudget::Part memory = decoding.take(decode_bytes(image_header(file, source), size));
+    const Picture picture = decode_image(file, size, source);
+    const at::Tensor tensor_3HW = at::empty({3, size.height, size.width}, at::kFloat);
+    cover_and_crop_into(picture, size.width, size.height,
+                        {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
     return tensor_3HW;
 }
 
