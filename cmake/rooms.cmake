@@ -8,12 +8,14 @@ include("${CMAKE_CURRENT_LIST_DIR}/room.cmake")
 strata_room(core
     HEADERS
         bf16.hpp
+        environment.hpp
         error.hpp
         fp16.hpp
         inline.hpp
         mix.hpp
         policy.hpp
-        rule.hpp)
+        rule.hpp
+        secret.hpp)
 
 strata_room(policy
     NEEDS core
@@ -31,6 +33,7 @@ strata_room(config
     PACKAGES nlohmann_json
     LINKS nlohmann_json::nlohmann_json
     HEADERS
+        dataset.hpp
         dataset_list.hpp
         schema.hpp
         trainer_config.hpp)
@@ -132,7 +135,7 @@ strata_room(zero
 strata_room(data
     NEEDS core policy config storage comm optim
     PACKAGES Torch TBB PNG JPEG ZLIB
-    LINKS torch TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB webp webpdemux
+    LINKS torch TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB webp webpdemux snappy zstd lz4 brotlidec
     HEADERS
         batch.hpp
         bucket_table.hpp
@@ -142,12 +145,19 @@ strata_room(data
         decode_image.hpp
         detail/header_bytes.hpp
         detail/image_text_source.hpp
+        detail/parquet_bytes.hpp
+        detail/parquet_column_reader.hpp
+        detail/parquet_encodings.hpp
+        detail/parquet_footer.hpp
+        detail/parquet_page.hpp
+        detail/thrift_reader.hpp
         discovery.hpp
         encoders.hpp
         image_header.hpp
         image_text_source.hpp
         jpeg.hpp
         orientation.hpp
+        parquet.hpp
         picture.hpp
         pipeline.hpp
         png.hpp

@@ -16,6 +16,7 @@ mkdir -p "$folder"/{mon,osd,run,log,rgw}
 children=()
 clean_up() { # nothing in the folder is worth an orderly end, which takes the gateway five seconds
     trap - EXIT
+    exec 2>/dev/null # the shell reports every server that is killed
     if [ ${#children[@]} -gt 0 ]; then kill -9 "${children[@]}" 2>/dev/null || true; fi
     wait 2>/dev/null || true
     rm -rf "$folder"

@@ -16,9 +16,8 @@ namespace strata::data {
 /// Colour profiles and gamma are left alone, samples of 16 bits keep their high byte, of an animation the first frame
 /// counts.
 ///
-///   target  what the picture will be resized and cropped to, upright; a JPEG may then come smaller, but never smaller
-///   than
-///           `target` in any edge. {0, 0}: at its full size
+///   target  what the picture will be resized and cropped to, upright; a JPEG may then come smaller, but in no edge
+///           smaller than `target`. {0, 0}: at its full size
 ///   source  named in messages: the file's path
 ///
 /// Throws Errc::unsupported_picture for other formats, Errc::bad_picture when the file is damaged, ends early or is

@@ -72,6 +72,10 @@ std::string caption_of(const Store& store, const config::ImageDataset& dataset, 
         case config::CaptionStrategy::instanceprompt: return dataset.instance_prompt;
         case config::CaptionStrategy::filename: return caption_from_name(key);
         case config::CaptionStrategy::textfile: break;
+        case config::CaptionStrategy::parquet:
+        case config::CaptionStrategy::json:
+            throw Error{Errc::unsupported_key, "data set '" + dataset.id + "': this caption_strategy is not read here",
+                        "use textfile, filename or instanceprompt"};
     }
     if (!texts.contains(caption_key(key))) return {};
     const std::vector<std::byte> bytes = store.get_range(caption_key(key), 0, 64 * 1024);
@@ -97,7 +101,10 @@ Judged judge(const Store& store, const config::ImageDataset& dataset, const stor
         judged.sample.caption = caption_of(store, dataset, info.key, texts);
     } catch (const Error& error) {
         if (error.code() == Errc::unsupported_picture) return skip(SkipReason::unsupported_format, error.problem());
-        return skip(SkipReason::unreadable, error.code() == Errc::bad_picture ? error.problem() : error.what());
+        if (error.code() == Errc::bad_picture) return skip(SkipReason::unreadable, error.problem());
+        if (error.code() == Errc::not_found || error.code() == Errc::io_failed)
+            return skip(SkipReason::unreadable, error.what());
+        throw;  // a store that cannot be reached says nothing about its pictures
     }
     const PictureSize size = judged.sample.size;
     const std::string shown = std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
@@ -115,7 +122,7 @@ Judged judge(const Store& store, const config::ImageDataset& dataset, const stor
 ///
 /// Rank 0 lists; every rank reads its share of the headers with TBB; all ranks get the same result.
 /// Collective. Throws Errc::no_samples when the folder is missing or holds no picture, and what the store
-/// throws when it cannot be listed. A picture that cannot be read is skipped and named.
+/// throws when it cannot be listed or reached. A picture that cannot be read is skipped and named.
 template <comm::Communicator Comm, storage::ObjectStore Store>
 Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& dataset) {
     std::string listed;

@@ -14,9 +14,8 @@ namespace strata::data {
 /// grey, RGB, YCbCr, CMYK, YCCK) to RGB, not turned upright. Inks are taken as inverted, as Adobe writes them and
 /// Pillow reads them; colour profiles are left alone.
 ///
-///   enough  the picture may come at 1/2, 1/4 or 1/8 of its size as long as it is at least this large in both edges, as
-///   the
-///           pixels lie in the file; {0, 0}: full size. A reduced edge is rounded up
+///   enough  the picture may come at 1/2, 1/4 or 1/8 of its size as long as it is at least this large in both edges,
+///           as the pixels lie in the file; {0, 0}: full size. A reduced edge is rounded up
 ///   source  named in messages: the file's path
 ///
 /// Throws Errc::bad_picture when the file is damaged in its structure, ends early, is beyond `limits`, or has more than

@@ -40,12 +40,14 @@ struct ParquetColumn {
     std::string refusal;  ///< why it cannot be read ("it is nested: a list, map or struct"); empty: it can
 };
 
-/// What a file may make this process hold. A batch holds, for each of its columns, one page packed and unpacked, one
-/// dictionary, one read, and 25 bytes a row.
+/// What a file may make this process hold. A footer takes up to 15 times its bytes. A batch holds, for each of its
+/// columns, one page packed (twice while it arrives) and unpacked, one dictionary, one read, and 25 bytes a row.
 struct ParquetLimits {
-    std::uint64_t footer_bytes = 64ULL << 20;
-    std::uint64_t page_bytes = 512ULL << 20;  ///< of one page, packed or unpacked; some writers make a column one page
-    std::uint64_t read_bytes = 8ULL << 20;    ///< asked for at once, unless a page is larger
+    std::uint64_t footer_bytes = 32ULL << 20;
+    /// Of one page, packed or unpacked; of a dictionary's entries, 8 or 16 bytes each; and of the texts that
+    /// DELTA_BYTE_ARRAY makes for one batch. Some writers make a column one page.
+    std::uint64_t page_bytes = 256ULL << 20;
+    std::uint64_t read_bytes = 8ULL << 20;  ///< asked for at once, unless a page is larger
     std::size_t batch_rows = 65536;
 };
 
@@ -116,7 +118,7 @@ public:
     /// parquet_too_large, wrong_column_type; then the object is of no further use.
     bool next();
     [[nodiscard]] std::size_t rows() const noexcept;
-    [[nodiscard]] std::uint64_t first_row() const noexcept;  ///< in the file
+    [[nodiscard]] std::uint64_t first_row() const noexcept;              ///< in the file
     [[nodiscard]] const ParquetValues& column(std::size_t index) const;  ///< in the order of the request
 
 private:
@@ -166,8 +168,7 @@ private:
 template <storage::ObjectStore Store>
 [[nodiscard]] ParquetFile open_parquet(const Store& store, std::string_view key, const ParquetLimits& limits = {}) {
     const auto info = store.head(key);
-    if (!info)
-        throw Error{Errc::not_found, "there is no " + store.where(key), "correct the path of the Parquet file"};
+    if (!info) throw Error{Errc::not_found, "there is no " + store.where(key), "correct the path of the Parquet file"};
     auto read = [&store, name = std::string{key}](std::uint64_t offset, std::uint64_t length) {
         return store.get_range(name, offset, length);
     };

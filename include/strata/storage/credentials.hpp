@@ -2,26 +2,15 @@
 // strata/storage/credentials.hpp - the keys a request is signed with: where they come from, and that nobody prints
 // them.
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include <strata/core/environment.hpp>
+#include <strata/core/secret.hpp>
 
 namespace strata::storage {
 
-/// Text that must not be seen: it has no operator<< and becomes no string by itself.
-class Secret {
-public:
-    Secret() = default;
-    Secret(std::string text) : text_{std::move(text)} {}
-    Secret(const char* text) : text_{text} {}
-    [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
-    [[nodiscard]] const std::string& reveal() const noexcept { return text_; }  ///< for signing and for nothing else
-
-private:
-    std::string text_;
-};
+using strata::Secret;  // core/secret.hpp
 
 /// What signs requests.
 struct Credentials {
@@ -31,18 +20,10 @@ struct Credentials {
     std::string source;    ///< for messages: "AWS_ACCESS_KEY_ID of the environment"
 };
 
-/// An environment variable's value, or nothing.
-using Environment = std::function<std::optional<std::string>(const std::string& name)>;
-
-/// The process's own environment.
-[[nodiscard]] std::optional<std::string> process_environment(const std::string& name);
-
-/// `{env:NAME}` inside text becomes that variable's value, which is not looked at again.
-///
-///   key  named in messages: "aws_secret_access_key"; the text is not
-/// Throws Errc::bad_value for a variable that is not set and for a brace that is not closed.
-[[nodiscard]] std::string expand_environment(std::string_view text, std::string_view key,
-                                             const Environment& environment);
+// core/environment.hpp
+using strata::Environment;
+using strata::expand_environment;
+using strata::process_environment;
 
 /// The first of: `given`, if it has a key; AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; the profile
 /// AWS_PROFILE (`default`) of the shared credentials file, AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials.

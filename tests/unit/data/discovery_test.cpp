@@ -136,6 +136,22 @@ TEST(Discovery, OfLargeFilesOnlyTheBeginningIsRead) {
     EXPECT_EQ(*store.bytes, 4U * 4096U);
 }
 
+TEST(Discovery, AStoreThatCannotBeReachedIsNoReasonToSkipPictures) {
+    struct Unreachable : Local {
+        using Local::Local;
+        [[nodiscard]] std::vector<std::byte> get_range(std::string_view, std::uint64_t, std::uint64_t) const {
+            throw strata::Error{Errc::transfer_failed, "the connection broke", "try again"};
+        }
+    };
+    const TemporaryFolder folder;
+    write_file(folder.path() / "a.png", plain_png(40, 40, 1, 2, 3));
+    auto dataset = settings();
+    dataset.caption_strategy = strata::config::CaptionStrategy::filename;
+    strata::comm::SelfComm comm;
+    const Unreachable store{folder.path()};
+    EXPECT_EQ(strata_test::thrown_by([&] { (void)discover(comm, store, dataset); }).code, Errc::transfer_failed);
+}
+
 TEST(Discovery, CaptionsCanComeFromNamesOrOnePrompt) {
     const TemporaryFolder folder;
     write_file(folder.path() / "x" / "red_fire-truck.png", plain_png(40, 40, 1, 2, 3));

@@ -12,6 +12,7 @@
 
 #include "../storage/temporary_folder.hpp"
 #include "address_space.hpp"
+#include "changed_bytes.hpp"
 #include "made_files.hpp"
 #include "pictures.hpp"
 
@@ -20,19 +21,6 @@ namespace {
 using namespace strata::data;
 using namespace strata_test;
 using strata::Errc;
-
-/// splitmix64 (Steele, Lea, Flood 2014).
-struct Numbers {
-    std::uint64_t state;
-    std::uint64_t next() {
-        state += 0x9E3779B97F4A7C15U;
-        std::uint64_t z = state;
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-        return z ^ (z >> 31);
-    }
-    std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
-};
 
 struct Kind {
     std::string name;
@@ -77,35 +65,8 @@ void mend_png(Bytes& file) {
     }
 }
 
-Bytes changed(const Bytes& file, Numbers& numbers) {
-    Bytes result = file;
-    for (std::size_t change = 0; change <= numbers.below(4) && !result.empty(); ++change) {
-        const std::size_t at = numbers.below(result.size());
-        const std::size_t some = 1 + numbers.below(std::min<std::size_t>(result.size() - at, 24));
-        const auto place = result.begin() + static_cast<std::ptrdiff_t>(at);
-        switch (numbers.below(6)) {
-            case 0:
-                *place = static_cast<std::byte>(numbers.next());
-                break;
-            case 1:
-                *place ^= static_cast<std::byte>(1U << numbers.below(8));
-                break;
-            case 2:
-                result.erase(place, place + static_cast<std::ptrdiff_t>(some));
-                break;
-            case 3:
-                result = inserted(result, at, Bytes(place, place + static_cast<std::ptrdiff_t>(some)));
-                break;
-            case 4:  // numbers that are at the edge of something
-                for (std::size_t i = at; i < std::min(at + 4, result.size()); ++i)
-                    result[i] =
-                        std::array{std::byte{0xFF}, std::byte{0x7F}, std::byte{0x80}, std::byte{0}}[numbers.below(4)];
-                break;
-            default:
-                result.resize(at);
-                break;
-        }
-    }
+Bytes changed_picture(const Bytes& file, Numbers& numbers) {
+    Bytes result = changed(file, numbers);
     if (numbers.below(2) == 0 && format_of(result) == ImageFormat::png) mend_png(result);
     return result;
 }
@@ -156,8 +117,9 @@ TEST(HostilePictures, EveryChangeIsAPictureOrARefusal) {
     for (const Kind& kind : all)
         for (int i = 0; i < 300; ++i) {
             SCOPED_TRACE(kind.name + ", change " + std::to_string(i));
-            ++(outcome(changed(kind.file, numbers), i % 2 == 0 ? PictureSize{} : PictureSize{5, 5}) == 1 ? pictures
-                                                                                                         : refusals);
+            ++(outcome(changed_picture(kind.file, numbers), i % 2 == 0 ? PictureSize{} : PictureSize{5, 5}) == 1
+                   ? pictures
+                   : refusals);
         }
     EXPECT_GT(pictures, 1000);  // both ends are reached
     EXPECT_GT(refusals, 1000);

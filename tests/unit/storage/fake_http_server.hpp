@@ -240,6 +240,8 @@ public:
     struct Fault {
         std::size_t cut_after = SIZE_MAX;    ///< bytes to the client, then both connections end
         std::size_t stall_after = SIZE_MAX;  ///< bytes to the client, then silence
+        std::size_t call_after = SIZE_MAX;   ///< bytes to the client, then `call` once, and on with the transfer
+        std::function<void()> call{};
     };
     /// fault(n): of the n-th connection, from 0.
     FaultyProxy(int target_port, std::function<Fault(int)> fault)
@@ -276,6 +278,7 @@ private:
                 if (!send_all(client, data.data(), count)) return;
                 delivered += count;
                 if (delivered >= fault.cut_after) return;
+                if (delivered >= fault.call_after && fault.call) std::exchange(fault.call, {})();
             }
         }
     }

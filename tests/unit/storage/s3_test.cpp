@@ -246,6 +246,29 @@ TEST_F(S3, TransfersThatBreakAreMadeAgain) {
     EXPECT_EQ(direct.list("").size(), 2U);
 }
 
+TEST_F(S3, AServerThatIsKilledInMidTransferIsNamed) {
+    auto mortal = std::make_unique<S3Server>();
+    ASSERT_EQ(mortal->why_not(), "");
+    storage::S3Options options = mortal->bucket("mortal");
+    options.part_bytes = 64U << 20U;  // one request; more than what sockets hold back
+    options.retry = {.attempts = 3, .attempts_at_first = 3, .first_wait = 1ms, .longest_wait = 2ms};
+    const std::string url = mortal->url();
+    strata::S3{options}.put("k", numbers(40'000'000));
+    const FaultyProxy kills{mortal->port(), [&](int) {
+                                return FaultyProxy::Fault{.call_after = 1'000'000, .call = [&] { mortal.reset(); }};
+                            }};
+    options.endpoint_url = kills.url();
+    const auto killed = thrown_by([&] { (void)strata::S3{options}.get("k"); });
+    EXPECT_EQ(mortal, nullptr);
+    EXPECT_EQ(killed.code, Errc::transfer_failed);
+    EXPECT_TRUE(killed.says("broke in mid-transfer") && killed.says("3 times in a row")) << killed.message;
+
+    options.endpoint_url = url;
+    const auto gone = thrown_by([&] { strata::S3{options}.put("k", bytes("x")); });
+    EXPECT_EQ(gone.code, Errc::store_unreachable);
+    EXPECT_TRUE(gone.says("no connection to " + url)) << gone.message;
+}
+
 TEST_F(S3, AServerThatFallsSilentIsGivenUpAndTriedAgain) {
     const Bytes made = numbers(300'000);
     strata::S3{server->bucket("silent")}.put("k", made);

@@ -26,6 +26,9 @@ struct Place {
     [[nodiscard]] std::string text() const;  ///< "photos.parquet, row group 0, column 'caption', page 2"
 };
 
+/// A name out of the file as messages show it: its first 100 bytes, control characters as '?'.
+[[nodiscard]] std::string shown(std::string_view name);
+
 /// Little-endian bytes, read from front to back; beyond their end is Errc::corrupt_parquet. `place` outlives it.
 class ByteCursor {
 public:

@@ -34,9 +34,10 @@ struct File {
 class ChunkBytes {
 public:
     /// Chunks of some old writers are said to end 15 bytes too early (PARQUET-816): the head of the dictionary is not
-    /// counted. So as much may be read behind `size` as a page's head has, but is only fetched when it is asked for.
+    /// counted. So the last page may go on behind `size` by as much as a page's head has; none begins there.
     ChunkBytes(const File& file, std::uint64_t begin, std::uint64_t size);
 
+    [[nodiscard]] bool at_end() const noexcept { return at_ >= end_ || at_ >= hard_end_; }  ///< no page begins here
     [[nodiscard]] std::uint64_t left() const noexcept { return hard_end_ - at_; }
     /// The next `count` bytes, count <= left(); valid until the next call.
     std::span<const std::byte> peek(std::uint64_t count);

@@ -135,7 +135,8 @@ struct ValueBytes {
 
 /// Only for a page that has a value: one of nulls alone may lack what the encoding begins with. Throws
 /// Errc::unsupported_parquet for an encoding that is unknown or not for the column's type.
-[[nodiscard]] std::unique_ptr<ValueReader<std::uint64_t>> make_value_reader(Encoding encoding, const ColumnFormat& format,
+[[nodiscard]] std::unique_ptr<ValueReader<std::uint64_t>> make_value_reader(Encoding encoding,
+                                                                            const ColumnFormat& format,
                                                                             const ValueBytes<std::uint64_t>& from,
                                                                             const Place& place);
 [[nodiscard]] std::unique_ptr<ValueReader<std::string_view>> make_value_reader(Encoding encoding,

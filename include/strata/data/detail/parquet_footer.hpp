@@ -57,9 +57,9 @@ struct Footer {
     std::uint64_t rows = 0;
 };
 
-/// Parses a footer (the record FileMetaData). Memory is at most some 20 times its bytes.
+/// Parses a footer (the record FileMetaData). Memory is at most 15 times its bytes and a few MiB.
 ///
-/// Throws Errc::corrupt_parquet, unsupported_parquet.
+/// Throws Errc::corrupt_parquet, unsupported_parquet (more than 65,536 columns or row groups as well).
 [[nodiscard]] Footer parse_footer(std::span<const std::byte> bytes, const Place& place);
 
 }  // namespace strata::data::detail::parquet

@@ -58,8 +58,9 @@ inline void convert(Selected& selected, const File& file, std::uint64_t first_ro
         constexpr double largest = 9007199254740992.0;  // 2^53: beyond, neighbours are the same number
         if (std::abs(number) > largest || number != std::trunc(number))
             throw Error{Errc::wrong_column_type,
-                        file.source + ", column '" + file.footer.columns[selected.column].name + "': row " +
-                            std::to_string(first_row + row) + " holds " + std::to_string(number) + ", which is no integer",
+                        file.source + ", column '" + shown(file.footer.columns[selected.column].name) + "': row " +
+                            std::to_string(first_row + row) + " holds " + std::to_string(number) +
+                            ", which is no integer",
                         "write whole numbers into the column, or name another one"};
         bits = std::bit_cast<std::uint64_t>(static_cast<std::int64_t>(number));
     }
@@ -92,7 +93,7 @@ STRATA_INLINE bool Reading::next() {
     constexpr std::size_t most = 30;
     std::string names;
     for (std::size_t i = 0; i < std::min(most, file.footer.columns.size()); ++i)
-        names += (i > 0 ? ", " : "") + file.footer.columns[i].name;
+        names += (i > 0 ? ", " : "") + shown(file.footer.columns[i].name);
     if (file.footer.columns.size() > most) names += ", ...";
     throw Error{Errc::no_such_column, file.source + " " + what,
                 names.empty() ? "write a table with columns" : "name one of its columns: " + names};
@@ -109,8 +110,8 @@ inline Selected select(const File& file, const ParquetRequest& request) {
     const auto is_number = [](ParquetKind k) { return k == ParquetKind::integer || k == ParquetKind::real; };
     if (kind != found->kind && !(is_number(kind) && is_number(found->kind)))
         throw Error{Errc::wrong_column_type,
-                    place.text() + " holds " + std::string{name_of(found->kind)} + " where " + std::string{name_of(kind)} +
-                        " are needed",
+                    place.text() + " holds " + std::string{name_of(found->kind)} + " where " +
+                        std::string{name_of(kind)} + " are needed",
                     "name a column of " + std::string{name_of(kind)} + ", or write this one as such"};
     Selected selected;
     selected.column = static_cast<std::size_t>(found - columns.begin());
@@ -138,7 +139,8 @@ inline std::shared_ptr<const File> open(ParquetFile::ReadRange read, std::uint64
     std::uint32_t length = 0;
     std::memcpy(&length, end.data() + end.size() - closing, sizeof length);
     if (length == 0 || length > size - closing - 4)
-        place.damaged("its footer would have " + std::to_string(length) + " bytes, the file has " + std::to_string(size));
+        place.damaged("its footer would have " + std::to_string(length) + " bytes, the file has " +
+                      std::to_string(size));
     if (length > limits.footer_bytes) place.too_large("its footer", length, limits.footer_bytes, "footer_bytes");
     file->footer_begin = size - closing - length;
     if (length + closing > end.size()) end = file->fetch(file->footer_begin, length + closing);

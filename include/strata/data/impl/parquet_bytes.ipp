@@ -9,10 +9,18 @@ namespace strata::data::detail::parquet {
 
 static_assert(std::endian::native == std::endian::little, "Parquet bytes are little-endian");
 
+STRATA_INLINE std::string shown(std::string_view name) {
+    constexpr std::size_t longest = 100;
+    std::string text{name.substr(0, longest)};
+    for (char& letter : text)
+        if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = '?';
+    return name.size() > longest ? text + "..." : text;
+}
+
 STRATA_INLINE std::string Place::text() const {
     std::string text{source};
     if (row_group >= 0) text += ", row group " + std::to_string(row_group);
-    if (!column.empty()) text += ", column '" + std::string{column} + "'";
+    if (!column.empty()) text += ", column '" + shown(column) + "'";
     if (page >= 0) text += ", page " + std::to_string(page);
     return text;
 }

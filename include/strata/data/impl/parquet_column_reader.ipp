@@ -17,8 +17,8 @@ STRATA_INLINE std::vector<std::byte> File::fetch(std::uint64_t offset, std::uint
     std::vector<std::byte> bytes = read(offset, length);
     if (bytes.size() != length)
         throw Error{Errc::io_failed,
-                    source + ": of " + std::to_string(length) + " bytes at offset " + std::to_string(offset) + " came " +
-                        std::to_string(bytes.size()),
+                    source + ": of " + std::to_string(length) + " bytes at offset " + std::to_string(offset) +
+                        " came " + std::to_string(bytes.size()),
                     "leave the file alone while it is read, and try again"};
     return bytes;
 }
@@ -90,7 +90,7 @@ STRATA_INLINE std::uint64_t ColumnReader::rows_in_page() {
 STRATA_INLINE void ColumnReader::next_page() {
     constexpr std::uint64_t longest_header = 1 << 20;  // they may hold the smallest and the largest text
     ++place_.page;
-    if (bytes_.left() == 0)
+    if (bytes_.at_end())
         place_.damaged("its pages end " + std::to_string(rows_left_) + " rows before the row group does");
     const PageHeader header = parse_page_header(bytes_.peek_head(longest_header), place_);
     bytes_.step(header.header_bytes);
@@ -101,10 +101,13 @@ STRATA_INLINE void ColumnReader::next_page() {
     bytes_.step(header.packed);
     if (header.crc && crc32_of(packed) != *header.crc) place_.damaged("its check sum is wrong");
     switch (header.type) {
-        case PageType::index: return;
-        case PageType::dictionary: return read_dictionary(header, packed);
+        case PageType::index:
+            return;
+        case PageType::dictionary:
+            return read_dictionary(header, packed);
         case PageType::data:
-        case PageType::data_v2: break;
+        case PageType::data_v2:
+            break;
     }
     if (header.values > rows_left_)
         place_.damaged("it has " + std::to_string(header.values) + " rows, the row group only " +
@@ -118,7 +121,8 @@ STRATA_INLINE void ColumnReader::next_page() {
     header.type == PageType::data ? begin_page(header, packed) : begin_page_v2(header, packed);
 }
 
-STRATA_INLINE std::span<const std::byte> ColumnReader::unpack_into(PageBuffer& buffer, std::span<const std::byte> packed,
+STRATA_INLINE std::span<const std::byte> ColumnReader::unpack_into(PageBuffer& buffer,
+                                                                   std::span<const std::byte> packed,
                                                                    std::uint64_t size, bool is_packed) {
     const std::int32_t codec = is_packed ? codec_ : 0;
     if (cannot_unpack_to(codec, packed, size))
@@ -141,6 +145,9 @@ STRATA_INLINE void ColumnReader::read_dictionary(const PageHeader& header, std::
     if (header.values == 0) return;
     std::visit(
         [&]<class Value>(Values<Value>& values) {
+            const std::uint64_t entries = header.values * sizeof(Value);
+            if (entries > limits_.page_bytes)
+                place_.too_large("its dictionary in memory", entries, limits_.page_bytes, "page_bytes");
             values.dictionary.resize(header.values);
             make_value_reader(Encoding::plain, format_, ValueBytes<Value>{bytes}, place_)->read(values.dictionary);
             if constexpr (std::is_same_v<Value, std::string_view>)
@@ -183,7 +190,8 @@ void ColumnReader::read_present(Values<Value>& values, std::span<Value> out) {
     if (out.empty()) return;
     if (!values.reader)
         values.reader = make_value_reader(
-            encoding_, format_, {value_bytes_, has_dictionary_ ? &values.dictionary : nullptr, limits_.page_bytes}, place_);
+            encoding_, format_, {value_bytes_, has_dictionary_ ? &values.dictionary : nullptr, limits_.page_bytes},
+            place_);
     values.reader->read(out);
 }
 

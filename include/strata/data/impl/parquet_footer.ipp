@@ -42,7 +42,9 @@ inline void read_logical_type(ThriftReader& in, ThriftReader::Type type, SchemaE
         switch (kind.id) {
             case 1:
             case 4:
-            case 12: element.meaning = Meaning::utf8; return false;  // STRING, ENUM, JSON
+            case 12:
+                element.meaning = Meaning::utf8;
+                return false;  // STRING, ENUM, JSON
             case 5:
                 element.meaning = Meaning::decimal;
                 in.record(kind.type, [&](Field field) {
@@ -58,9 +60,14 @@ inline void read_logical_type(ThriftReader& in, ThriftReader::Type type, SchemaE
                     return true;
                 });
                 return true;
-            case 14: element.meaning = Meaning::uuid; return false;
-            case 15: element.meaning = Meaning::float16; return false;
-            default: return false;
+            case 14:
+                element.meaning = Meaning::uuid;
+                return false;
+            case 15:
+                element.meaning = Meaning::float16;
+                return false;
+            default:
+                return false;
         }
     });
 }
@@ -69,15 +76,32 @@ inline SchemaElement read_schema_element(ThriftReader& in) {
     SchemaElement element;
     in.record([&](ThriftReader::Field field) {
         switch (field.id) {
-            case 1: element.type = in.int32(field.type); return true;
-            case 2: element.width = in.int32(field.type); return true;
-            case 3: element.repetition = in.int32(field.type); return true;
-            case 4: element.name = in.text(field.type); return true;
-            case 5: element.children = in.int32(field.type); return true;
-            case 6: element.meaning = meaning_of_converted_type(in.int32(field.type)); return true;
-            case 7: element.scale = in.int32(field.type); return true;
-            case 10: read_logical_type(in, field.type, element); return true;
-            default: return false;
+            case 1:
+                element.type = in.int32(field.type);
+                return true;
+            case 2:
+                element.width = in.int32(field.type);
+                return true;
+            case 3:
+                element.repetition = in.int32(field.type);
+                return true;
+            case 4:
+                element.name = in.text(field.type);
+                return true;
+            case 5:
+                element.children = in.int32(field.type);
+                return true;
+            case 6:
+                element.meaning = meaning_of_converted_type(in.int32(field.type));
+                return true;
+            case 7:
+                element.scale = in.int32(field.type);
+                return true;
+            case 10:
+                read_logical_type(in, field.type, element);
+                return true;
+            default:
+                return false;
         }
     });
     if (element.children < 0) in.place().damaged("its schema has a group of " + std::to_string(element.children));
@@ -91,10 +115,12 @@ inline std::string refusal_of(const SchemaElement& element) {
     if (element.type < 0) return "it is nested: a list, map or struct";
     if (element.repetition != 0 && element.repetition != 1) return "it is repeated: a list";
     switch (static_cast<PhysicalType>(element.type)) {
-        case PhysicalType::int96: return "its type is INT96, a time stamp of old writers";
+        case PhysicalType::int96:
+            return "its type is INT96, a time stamp of old writers";
         case PhysicalType::boolean:
         case PhysicalType::float32:
-        case PhysicalType::float64: return "";
+        case PhysicalType::float64:
+            return "";
         case PhysicalType::int32:
         case PhysicalType::int64:
             if (element.meaning == Meaning::decimal && (element.scale < 0 || element.scale > 18))
@@ -120,11 +146,18 @@ inline ColumnFormat format_of(const SchemaElement& element) {
     format.is_unsigned = element.meaning == Meaning::unsigned_integer;
     switch (format.type) {
         case PhysicalType::int32:
-        case PhysicalType::float32: format.width = 4; break;
+        case PhysicalType::float32:
+            format.width = 4;
+            break;
         case PhysicalType::int64:
-        case PhysicalType::float64: format.width = 8; break;
-        case PhysicalType::fixed: format.width = static_cast<std::uint32_t>(element.width); break;
-        default: break;
+        case PhysicalType::float64:
+            format.width = 8;
+            break;
+        case PhysicalType::fixed:
+            format.width = static_cast<std::uint32_t>(element.width);
+            break;
+        default:
+            break;
     }
     const bool is_integer = format.type == PhysicalType::int32 || format.type == PhysicalType::int64;
     if (is_integer && element.meaning == Meaning::decimal) format.scale = element.scale;
@@ -134,12 +167,16 @@ inline ColumnFormat format_of(const SchemaElement& element) {
 
 inline ParquetKind kind_of(const ColumnFormat& format) noexcept {
     switch (format.type) {
-        case PhysicalType::boolean: return ParquetKind::boolean;
+        case PhysicalType::boolean:
+            return ParquetKind::boolean;
         case PhysicalType::int32:
-        case PhysicalType::int64: return format.scale >= 0 ? ParquetKind::real : ParquetKind::integer;
+        case PhysicalType::int64:
+            return format.scale >= 0 ? ParquetKind::real : ParquetKind::integer;
         case PhysicalType::float32:
-        case PhysicalType::float64: return ParquetKind::real;
-        default: return ParquetKind::text;
+        case PhysicalType::float64:
+            return ParquetKind::real;
+        default:
+            return ParquetKind::text;
     }
 }
 
@@ -161,7 +198,8 @@ public:
                     seen_groups_ = true;
                     in_.list(field.type, Type::record, [&] { read_row_group(); });
                     return true;
-                default: return false;
+                default:
+                    return false;
             }
         });
         if (!seen_schema_ || !seen_groups_) place_.damaged("its footer has no schema or no row groups");
@@ -173,6 +211,7 @@ private:
     using Type = ThriftReader::Type;
     static constexpr std::uint32_t nested = std::numeric_limits<std::uint32_t>::max();
     static constexpr std::size_t most_columns = 65536;
+    static constexpr std::size_t most_row_groups = 65536;
 
     void add(const SchemaElement& element) {
         if (!seen_root_) {
@@ -215,7 +254,10 @@ private:
     }
 
     void read_row_group() {
+        if (footer_.groups.size() == most_row_groups)
+            place_.unsupported("it has more than " + std::to_string(most_row_groups) + " row groups");
         RowGroup& group = footer_.groups.emplace_back();
+        group.chunks.reserve(flat_columns_);
         std::size_t leaf = 0;
         std::int64_t rows = -1;
         in_.record([&](Field field) {
@@ -226,8 +268,11 @@ private:
                         read_chunk(group, columns_of_leaves_[leaf++]);
                     });
                     return true;
-                case 3: rows = in_.int64(field.type); return true;
-                default: return false;
+                case 3:
+                    rows = in_.int64(field.type);
+                    return true;
+                default:
+                    return false;
             }
         });
         if (leaf != columns_of_leaves_.size()) wrong_chunks();
@@ -242,14 +287,20 @@ private:
         bool has_metadata = false;
         in_.record([&](Field field) {
             switch (field.id) {
-                case 1: chunk.elsewhere = !in_.text(field.type).empty(); return true;
+                case 1:
+                    chunk.elsewhere = !in_.text(field.type).empty();
+                    return true;
                 case 3:
                     has_metadata = true;
-                    in_.record(field.type, [&](Field part) { return read_chunk_part(part, chunk, dictionary, column); });
+                    in_.record(field.type,
+                               [&](Field part) { return read_chunk_part(part, chunk, dictionary, column); });
                     return true;
                 case 8:
-                case 9: chunk.encrypted = true; return false;
-                default: return false;
+                case 9:
+                    chunk.encrypted = true;
+                    return false;
+                default:
+                    return false;
             }
         });
         if (!has_metadata && !chunk.encrypted) place_.damaged("a column chunk is not described");
@@ -263,14 +314,29 @@ private:
 
     bool read_chunk_part(Field field, Chunk& chunk, std::int64_t& dictionary, std::uint32_t column) {
         switch (field.id) {
-            case 1: chunk.type = in_.int32(field.type); return true;
-            case 3: check_path(field.type, column); return true;
-            case 4: chunk.codec = in_.int32(field.type); return true;
-            case 5: chunk.values = in_.int64(field.type); return true;
-            case 7: chunk.size = in_.int64(field.type); return true;
-            case 9: chunk.begin = in_.int64(field.type); return true;
-            case 11: dictionary = in_.int64(field.type); return true;
-            default: return false;
+            case 1:
+                chunk.type = in_.int32(field.type);
+                return true;
+            case 3:
+                check_path(field.type, column);
+                return true;
+            case 4:
+                chunk.codec = in_.int32(field.type);
+                return true;
+            case 5:
+                chunk.values = in_.int64(field.type);
+                return true;
+            case 7:
+                chunk.size = in_.int64(field.type);
+                return true;
+            case 9:
+                chunk.begin = in_.int64(field.type);
+                return true;
+            case 11:
+                dictionary = in_.int64(field.type);
+                return true;
+            default:
+                return false;
         }
     }
 

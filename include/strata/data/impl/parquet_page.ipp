@@ -32,20 +32,38 @@ public:
         std::int32_t type = -1;
         in_.record([&](Field field) {
             switch (field.id) {
-                case 1: type = in_.int32(field.type); return true;
-                case 2: header_.unpacked = count(field.type); return true;
-                case 3: header_.packed = count(field.type); return true;
-                case 4: header_.crc = std::bit_cast<std::uint32_t>(in_.int32(field.type)); return true;
-                case 5: part(field.type, PageType::data, [&](Field inner) { return data(inner); }); return true;
-                case 7: part(field.type, PageType::dictionary, [&](Field inner) { return dictionary(inner); }); return true;
-                case 8: part(field.type, PageType::data_v2, [&](Field inner) { return data_v2(inner); }); return true;
-                default: return false;
+                case 1:
+                    type = in_.int32(field.type);
+                    return true;
+                case 2:
+                    unpacked_ = count(field.type);
+                    return true;
+                case 3:
+                    packed_ = count(field.type);
+                    return true;
+                case 4:
+                    header_.crc = std::bit_cast<std::uint32_t>(in_.int32(field.type));
+                    return true;
+                case 5:
+                    part(field.type, PageType::data, [&](Field inner) { return data(inner); });
+                    return true;
+                case 7:
+                    part(field.type, PageType::dictionary, [&](Field inner) { return dictionary(inner); });
+                    return true;
+                case 8:
+                    part(field.type, PageType::data_v2, [&](Field inner) { return data_v2(inner); });
+                    return true;
+                default:
+                    return false;
             }
         });
         if (type < 0 || type > 3) in_.place().damaged("a page has the unknown type " + std::to_string(type));
         header_.type = static_cast<PageType>(type);
-        if (header_.type != PageType::index && seen_ != type)
-            in_.place().damaged("the header of a page does not describe it");
+        const bool described = header_.type == PageType::index || (part_ == type && values_);
+        if (!unpacked_ || !packed_ || !described) in_.place().damaged("the header of a page does not describe it");
+        header_.unpacked = *unpacked_;
+        header_.packed = *packed_;
+        header_.values = values_.value_or(0);
         header_.header_bytes = in_.position();
         return header_;
     }
@@ -55,33 +73,59 @@ private:
 
     template <class Visit>
     void part(ThriftReader::Type type, PageType of, Visit&& visit) {
-        seen_ = static_cast<int>(of);
+        part_ = static_cast<int>(of);
+        values_.reset();
         in_.record(type, visit);
     }
     bool data(Field field) {
         switch (field.id) {
-            case 1: header_.values = count(field.type); return true;
-            case 2: header_.encoding = in_.int32(field.type); return true;
-            case 3: header_.level_encoding = in_.int32(field.type); return true;
-            default: return false;
+            case 1:
+                values_ = count(field.type);
+                return true;
+            case 2:
+                header_.encoding = in_.int32(field.type);
+                return true;
+            case 3:
+                header_.level_encoding = in_.int32(field.type);
+                return true;
+            default:
+                return false;
         }
     }
     bool dictionary(Field field) {
         switch (field.id) {
-            case 1: header_.values = count(field.type); return true;
-            case 2: header_.encoding = in_.int32(field.type); return true;
-            default: return false;
+            case 1:
+                values_ = count(field.type);
+                return true;
+            case 2:
+                header_.encoding = in_.int32(field.type);
+                return true;
+            default:
+                return false;
         }
     }
     bool data_v2(Field field) {
         switch (field.id) {
-            case 1: header_.values = count(field.type); return true;
-            case 2: header_.nulls = count(field.type); return true;
-            case 4: header_.encoding = in_.int32(field.type); return true;
-            case 5: header_.definition_bytes = count(field.type); return true;
-            case 6: header_.repetition_bytes = count(field.type); return true;
-            case 7: header_.is_packed = in_.boolean(field.type); return true;
-            default: return false;
+            case 1:
+                values_ = count(field.type);
+                return true;
+            case 2:
+                header_.nulls = count(field.type);
+                return true;
+            case 4:
+                header_.encoding = in_.int32(field.type);
+                return true;
+            case 5:
+                header_.definition_bytes = count(field.type);
+                return true;
+            case 6:
+                header_.repetition_bytes = count(field.type);
+                return true;
+            case 7:
+                header_.is_packed = in_.boolean(field.type);
+                return true;
+            default:
+                return false;
         }
     }
     std::uint32_t count(ThriftReader::Type type) {
@@ -91,7 +135,10 @@ private:
     }
     ThriftReader in_;
     PageHeader header_;
-    int seen_ = -1;
+    int part_ = -1;  // the last one seen; its number is its page's type
+    std::optional<std::uint32_t> unpacked_;
+    std::optional<std::uint32_t> packed_;
+    std::optional<std::uint32_t> values_;
 };
 
 STRATA_INLINE PageHeader parse_page_header(std::span<const std::byte> bytes, const Place& place) {
@@ -120,7 +167,8 @@ inline bool unpack_lz4_hadoop(std::span<const std::byte> packed, std::span<std::
     const auto number = [&](std::uint64_t& value) {
         if (packed.size() < 4) return false;
         value = 0;
-        for (int i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint64_t>(packed[static_cast<std::size_t>(i)]);
+        for (int i = 0; i < 4; ++i)
+            value = value << 8 | static_cast<std::uint64_t>(packed[static_cast<std::size_t>(i)]);
         packed = packed.subspan(4);
         return true;
     };
@@ -159,7 +207,8 @@ inline bool unpack_with(Codec codec, std::span<const std::byte> packed, std::spa
             return ::snappy_uncompress(as_chars(packed), packed.size(), as_chars(out), &size) == SNAPPY_OK &&
                    size == out.size();
         }
-        case Codec::gzip: return unpack_gzip(packed, out);
+        case Codec::gzip:
+            return unpack_gzip(packed, out);
         case Codec::brotli: {
             std::size_t size = out.size();
             return ::BrotliDecoderDecompress(packed.size(), reinterpret_cast<const std::uint8_t*>(packed.data()), &size,
@@ -167,30 +216,39 @@ inline bool unpack_with(Codec codec, std::span<const std::byte> packed, std::spa
                        BROTLI_DECODER_RESULT_SUCCESS &&
                    size == out.size();
         }
-        case Codec::lz4: return unpack_lz4_hadoop(packed, out) || unpack_lz4_block(packed, out);
-        case Codec::lz4_raw: return unpack_lz4_block(packed, out);
-        case Codec::zstd: return ::ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size()) == out.size();
-        default: return false;
+        case Codec::lz4:
+            return unpack_lz4_hadoop(packed, out) || unpack_lz4_block(packed, out);
+        case Codec::lz4_raw:
+            return unpack_lz4_block(packed, out);
+        case Codec::zstd:
+            return ::ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size()) == out.size();
+        default:
+            return false;
     }
 }
 
 STRATA_INLINE bool cannot_unpack_to(std::int32_t codec, std::span<const std::byte> packed, std::uint64_t unpacked) {
     if (unpacked == 0) return false;
     switch (static_cast<Codec>(codec)) {
-        case Codec::none: return packed.size() != unpacked;
+        case Codec::none:
+            return packed.size() != unpacked;
         case Codec::snappy: {
             std::size_t size = 0;
-            return ::snappy_uncompressed_length(as_chars(packed), packed.size(), &size) != SNAPPY_OK || size != unpacked;
+            return ::snappy_uncompressed_length(as_chars(packed), packed.size(), &size) != SNAPPY_OK ||
+                   size != unpacked;
         }
-        case Codec::gzip: return unpacked > packed.size() * 1032;
+        case Codec::gzip:
+            return unpacked > packed.size() * 1032;
         case Codec::lz4:
-        case Codec::lz4_raw: return unpacked > packed.size() * 255;
+        case Codec::lz4_raw:
+            return unpacked > packed.size() * 255;
         case Codec::zstd: {
             const unsigned long long size = ::ZSTD_getFrameContentSize(packed.data(), packed.size());
             // Of several frames this is the first.
             return size == ZSTD_CONTENTSIZE_ERROR || (size != ZSTD_CONTENTSIZE_UNKNOWN && size > unpacked);
         }
-        default: return false;
+        default:
+            return false;
     }
 }
 

@@ -117,8 +117,7 @@ public:
     PlainTexts(std::span<const std::byte> bytes, const ColumnFormat& format, const Place& place)
         : in_{bytes, place}, width_{format.width} {}
     void read(std::span<std::string_view> out) override {
-        for (std::string_view& text : out)
-            text = as_text(in_.take(width_ > 0 ? width_ : in_.little<std::uint32_t>()));
+        for (std::string_view& text : out) text = as_text(in_.take(width_ > 0 ? width_ : in_.little<std::uint32_t>()));
     }
 
 private:
@@ -247,7 +246,8 @@ STRATA_INLINE std::unique_ptr<ValueReader<std::uint64_t>> make_value_reader(Enco
         case Encoding::byte_stream_split:
             if (is_boolean) break;
             return std::make_unique<SplitNumbers>(from.bytes, format, place);
-        default: break;
+        default:
+            break;
     }
     wrong_encoding(encoding, place);
 }
@@ -257,7 +257,8 @@ STRATA_INLINE std::unique_ptr<ValueReader<std::string_view>> make_value_reader(E
                                                                                const ValueBytes<std::string_view>& from,
                                                                                const Place& place) {
     switch (encoding) {
-        case Encoding::plain: return std::make_unique<PlainTexts>(from.bytes, format, place);
+        case Encoding::plain:
+            return std::make_unique<PlainTexts>(from.bytes, format, place);
         case Encoding::plain_dictionary:
         case Encoding::rle_dictionary:
             if (from.dictionary == nullptr) place.damaged("it needs a dictionary, and there is none");
@@ -265,8 +266,10 @@ STRATA_INLINE std::unique_ptr<ValueReader<std::string_view>> make_value_reader(E
         case Encoding::delta_length_byte_array:
             if (format.type == PhysicalType::fixed) break;
             return std::make_unique<DeltaLengthTexts>(from.bytes, place);
-        case Encoding::delta_byte_array: return std::make_unique<DeltaTexts>(from, place);
-        default: break;
+        case Encoding::delta_byte_array:
+            return std::make_unique<DeltaTexts>(from, place);
+        default:
+            break;
     }
     wrong_encoding(encoding, place);
 }

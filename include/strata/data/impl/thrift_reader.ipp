@@ -77,15 +77,28 @@ STRATA_INLINE void ThriftReader::skip(Type type) {
     switch (type) {
         case Type::stop:
         case Type::yes:
-        case Type::no: return;
-        case Type::i8: in_.take(1); return;
+        case Type::no:
+            return;
+        case Type::i8:
+            in_.take(1);
+            return;
         case Type::i16:
         case Type::i32:
-        case Type::i64: in_.varint(); return;
-        case Type::real: in_.take(8); return;
-        case Type::uuid: in_.take(16); return;
-        case Type::binary: in_.take(in_.varint()); return;
-        case Type::record: record([](Field) { return false; }); return;
+        case Type::i64:
+            in_.varint();
+            return;
+        case Type::real:
+            in_.take(8);
+            return;
+        case Type::uuid:
+            in_.take(16);
+            return;
+        case Type::binary:
+            in_.take(in_.varint());
+            return;
+        case Type::record:
+            record([](Field) { return false; });
+            return;
         case Type::list:
         case Type::set: {
             enter();
