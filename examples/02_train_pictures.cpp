@@ -5,6 +5,7 @@
 //
 //   tools/launch.sh 2 ./02_train_pictures --config config.json --output out
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -42,6 +43,7 @@ int main(int argc, char** argv) {
     return strata::run(argc, argv, [](Session& session) {
         const auto config = config::load_trainer_config(session.config_file().value_or("config.json"));
         const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
+        session.set_collective_timeout(std::chrono::seconds{config.collective_timeout});
         session.output(config.output_dir);
 
         const auto codec = std::make_shared<const models::LinearCodec>();
@@ -56,7 +58,7 @@ int main(int argc, char** argv) {
         Pictures pictures{session.comm(), datasets, codec, text, data_options};
         for (const std::string& line : pictures.report().lines()) session.progress().note(line);
 
-        const auto options = train::options_from<AdamW>(config, pictures.micro_batches_per_epoch());
+        const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());
         train::seed_generators(options.seed);  // of the first weights
         PictureTrainer trainer{session, models::SmallFlux{}, options};
         trainer.every(config.validation_step_interval,

@@ -31,10 +31,15 @@ namespace {
 
 using strata::AdamW;
 using strata::Bf16;
+using strata::Cpu;
 using strata::Errc;
 using strata::Fp32;
 using strata::Lion;
+using strata::Nvme;
+using strata::OffloadTarget;
 using strata::Optimizer;
+using strata::OptimizerState;
+using strata::Parameters;
 using strata::Precision;
 using strata::ZeroStage;
 using strata::comm::MpiComm;
@@ -130,13 +135,18 @@ Trace train(const Case& settings, int steps = 4) {
         }
         trace.norms.push_back(engine.step(1e-2).grad_norm);
     }
-    for (const auto& parameter : model->parameters()) {
-        const auto values = parameter.detach().to(torch::kFloat).contiguous();
-        trace.weights.insert(trace.weights.end(), values.template data_ptr<float>(),
-                             values.template data_ptr<float>() + values.numel());
-    }
+    engine.with_whole_model([&] {
+        for (const auto& parameter : model->parameters()) {
+            const auto values = parameter.detach().to(torch::kFloat).contiguous();
+            trace.weights.insert(trace.weights.end(), values.template data_ptr<float>(),
+                                 values.template data_ptr<float>() + values.numel());
+        }
+    });
     return trace;
 }
+
+template <class Inner>
+inline constexpr bool is_unit_v = std::is_base_of_v<strata::zero::UnitBase, Inner>;
 
 const std::vector<Case> cases{{},
                               {.accumulation = 2},
@@ -151,6 +161,10 @@ void expect_equal_stages() {
         const Trace two = train<Inner, ZeroStage<2>, Policies...>(settings);
         EXPECT_TRUE(zero == one) << settings.accumulation << ' ' << settings.max_grad_norm;
         EXPECT_TRUE(zero == two) << settings.accumulation << ' ' << settings.max_grad_norm;
+        if constexpr (is_unit_v<Inner>) {
+            const Trace three = train<Inner, ZeroStage<3>, Policies...>(settings);
+            EXPECT_TRUE(zero == three) << settings.accumulation << ' ' << settings.max_grad_norm;
+        }
         EXPECT_GT(zero.norms.front(), 0.1) << "clipping did nothing";
         EXPECT_TRUE(zero == (train<Inner, ZeroStage<0>, Policies...>(settings))) << "a repeat differs";
     }
@@ -191,9 +205,6 @@ TEST(Engine, HowReductionsOverlapChangesNoBit) {
     }
 }
 
-using strata::Nvme;
-using strata::OffloadTarget;
-
 template <class... Policies>
 void expect_disk_changes_no_bit() {
     MpiComm comm;
@@ -203,6 +214,12 @@ void expect_disk_changes_no_bit() {
         const Trace memory = train<Block, ZeroStage<2>, Policies...>(settings);
         EXPECT_TRUE(memory == (train<Block, ZeroStage<1>, OffloadTarget<Nvme>, Policies...>(settings)));
         EXPECT_TRUE(memory == (train<Block, ZeroStage<2>, OffloadTarget<Nvme>, Policies...>(settings)));
+        using Unit = strata::Unit<Block>;
+        const Trace units = train<Unit, ZeroStage<2>, Policies...>(settings);
+        EXPECT_TRUE(units == (train<Unit, ZeroStage<3>, OffloadTarget<Nvme>, Policies...>(settings)));
+        EXPECT_TRUE(units == (train<Unit, ZeroStage<3>, OffloadTarget<Nvme, Parameters>, Policies...>(settings)));
+        EXPECT_TRUE(units == (train<Unit, ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>, Policies...>(settings)));
+        EXPECT_TRUE(units == (train<Unit, ZeroStage<3>, OffloadTarget<Cpu, OptimizerState, Parameters>, Policies...>(settings)));
     }
     comm.barrier();
     for (const auto& entry : std::filesystem::directory_iterator{disk.path}) {
@@ -445,12 +462,19 @@ TEST(Engine, StateMovesBetweenStages) {
     expect_state_moves<EngineOf<ZeroStage<2>, Precision<Fp32>>, EngineOf<ZeroStage<0>, Precision<Fp32>>>();
     expect_state_moves<EngineOf<ZeroStage<0>, Precision<Fp32>>, EngineOf<ZeroStage<1>, Precision<Fp32>>>();
     expect_state_moves<EngineOf<ZeroStage<1>, Precision<Bf16>>, EngineOf<ZeroStage<2>, Precision<Bf16>>>();
+    expect_state_moves<EngineOf<ZeroStage<3>, Precision<Bf16>>, EngineOf<ZeroStage<0>, Precision<Bf16>>>();
+    expect_state_moves<EngineOf<ZeroStage<1>, Precision<Fp32>>, EngineOf<ZeroStage<3>, Precision<Fp32>>>();
 }
 
 TEST(Engine, StateMovesBetweenMemoryAndDisk) {
     using Disk = OffloadTarget<Nvme>;
     expect_state_moves<EngineOf<ZeroStage<2>, Precision<Fp32>, Disk>, EngineOf<ZeroStage<0>, Precision<Fp32>>>();
     expect_state_moves<EngineOf<ZeroStage<0>, Precision<Bf16>>, EngineOf<ZeroStage<1>, Precision<Bf16>, Disk>>();
+    using Both = OffloadTarget<Nvme, OptimizerState, Parameters>;
+    expect_state_moves<EngineOf<ZeroStage<2>, Precision<Bf16>>, EngineOf<ZeroStage<3>, Precision<Bf16>, Both>>();
+    expect_state_moves<EngineOf<ZeroStage<3>, Precision<Fp32>, Both>, EngineOf<ZeroStage<1>, Precision<Fp32>>>();
+    expect_state_moves<EngineOf<ZeroStage<2>, Precision<Fp32>>,
+                       EngineOf<ZeroStage<3>, Precision<Fp32>, OffloadTarget<Nvme, Parameters>>>();
 }
 
 TEST(Engine, StateInBf16ComesBackBitByBit) {

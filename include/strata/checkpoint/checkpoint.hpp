@@ -4,16 +4,22 @@
 // A checkpoint is a folder step_NNNNNNNN with
 //   state_RRRRR_of_WWWWW.safetensors   one file a rank: its slices of the fp32 weights and of the rule's state
 //   model.safetensors                  the model's parameters and buffers under their own names, for other programs
+//   model_ema.safetensors              the same with the moving average of the weights, where there is one
 //   manifest.json                      what lies where, with check sums; written last
 // It is built in a hidden folder and renamed when every rank's bytes are on disk, so a folder with that name
 // is complete.
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +27,7 @@
 #include <strata/checkpoint/manifest.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
+#include <strata/storage/safetensors.hpp>
 #include <strata/zero/state_piece.hpp>
 
 namespace strata::checkpoint {
@@ -39,13 +46,28 @@ void keep_newest(const std::filesystem::path& folder, std::int64_t count);
 /// Throws Error checkpoint_mismatch unless the manifest's parameters and state are those of this trainer.
 void check_matches(const std::filesystem::path& checkpoint, const Manifest& found, const Manifest& expected);
 
+/// Whether a checkpoint has state of this kind (StatePiece::kind). Local. Throws Error corrupt_checkpoint, not_found.
+[[nodiscard]] bool has_kind(const std::filesystem::path& checkpoint, std::string_view kind);
+
 namespace detail {
 
 [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] FileRecord write_state(const std::filesystem::path& folder, int rank, int world,
                                      std::span<const zero::StatePiece> pieces);
-[[nodiscard]] FileRecord write_model(const std::filesystem::path& folder, std::span<const NamedTensor> tensors);
+[[nodiscard]] FileRecord record_of(const std::filesystem::path& file);
+/// The file model_file, written tensor by tensor.
+class ModelWriter {
+public:
+    ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors);
+    void write(const at::Tensor& tensor);
+    [[nodiscard]] FileRecord finish();
+
+private:
+    std::filesystem::path path_;
+    storage::SafetensorsWriter file_;
+};
+[[nodiscard]] std::vector<std::size_t> order_of(std::span<const NamedTensor> tensors);
 void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder);
 /// Throws corrupt_checkpoint unless the folder's name says the manifest's step.
 void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest);
@@ -55,15 +77,50 @@ void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTe
 
 }  // namespace detail
 
+inline constexpr std::string_view model_file = "model.safetensors";
+inline constexpr std::string_view average_file = "model_ema.safetensors";
+
+/// Writes a model's parameters and buffers into `file`, one by one, in the order of the file.
+///
+///   tensors  read on rank 0 only
+///   hold     called on all ranks with each tensor in turn; when it returns, rank 0 can read it. May be collective
+/// Collective. Throws Error on all ranks if rank 0 could not write (io_failed, no_space). The result counts on rank 0.
+template <comm::Communicator Comm, class Hold>
+FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<const NamedTensor> tensors, Hold&& hold) {
+    std::optional<detail::ModelWriter> writer;
+    std::exception_ptr failure;
+    const auto on_first_rank = [&](auto&& work) {  // the others are in hold() already when this fails
+        if (comm.rank() != 0 || failure) return;
+        try {
+            work();
+        } catch (...) {
+            failure = std::current_exception();
+        }
+    };
+    on_first_rank([&] { writer.emplace(file, tensors); });
+    for (const std::size_t index : detail::order_of(tensors)) {
+        hold(tensors[index].tensor);
+        on_first_rank([&] { writer->write(tensors[index].tensor); });
+    }
+    FileRecord record;
+    on_first_rank([&] { record = writer->finish(); });
+    comm::agree(comm, [&] {
+        if (failure) std::rethrow_exception(failure);
+    });
+    return record;
+}
+
 /// Saves a checkpoint below `folder` and returns its path. A checkpoint of the same step is left as it is.
 ///
-///   manifest  `files` and `world` are filled in here
-///   pieces    this rank's slices
-///   model     parameters and buffers; read on rank 0 only
+///   manifest      `files` and `world` are filled in here
+///   pieces        this rank's slices
+///   write_models  called with the folder to write model files into; returns their records, of which rank 0's count.
+///                 Collective, as write_model() is
 /// Collective. Throws Error on all ranks if any rank failed (io_failed, no_space); nothing is left behind then.
-template <comm::Communicator Comm>
+template <comm::Communicator Comm, class WriteModels>
+    requires std::is_invocable_r_v<std::vector<FileRecord>, WriteModels&, const std::filesystem::path&>
 std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
-                           std::span<const zero::StatePiece> pieces, std::span<const NamedTensor> model) {
+                           std::span<const zero::StatePiece> pieces, WriteModels&& write_models) {
     const auto final_folder = detail::final_name(folder, manifest.step);
     const auto partial = detail::partial_name(folder, manifest.step);
     bool exists = false;
@@ -82,9 +139,9 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
         comm::agree(comm, [&] { mine = detail::write_state(partial, comm.rank(), comm.world(), pieces); });
         for (const std::string& record : comm.all_gather_varied(to_text(mine)))
             manifest.files.push_back(file_record_from(record));
+        for (FileRecord& record : write_models(partial)) manifest.files.push_back(std::move(record));
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
-            manifest.files.push_back(detail::write_model(partial, model));
             write_manifest(partial / "manifest.json", manifest);
             detail::publish(partial, final_folder);
         });
@@ -94,6 +151,15 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
         throw;
     }
     return final_folder;
+}
+
+/// The same for a model that is whole on rank 0.
+template <comm::Communicator Comm>
+std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
+                           std::span<const zero::StatePiece> pieces, std::span<const NamedTensor> model) {
+    return save(comm, folder, std::move(manifest), pieces, [&](const std::filesystem::path& partial) {
+        return std::vector<FileRecord>{write_model(comm, partial / model_file, model, [](const at::Tensor&) {})};
+    });
 }
 
 /// Fills `pieces` and `buffers` from a checkpoint that any number of ranks at any stage has written, after

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include <strata/storage/atomic_file.hpp>
+
 namespace strata::storage {
 
 /// Element types of safetensors files that strata reads and writes.
@@ -43,6 +45,13 @@ constexpr std::string_view name_of(Dtype dtype) noexcept {
     return names[static_cast<std::size_t>(dtype)];
 }
 static_assert(name_of(Dtype::boolean) == "BOOL");
+
+/// A tensor to be written, without its bytes.
+struct TensorOutline {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    std::vector<std::int64_t> shape;  ///< empty for a scalar
+};
 
 /// A tensor to be written: row-major, contiguous, little-endian; `bytes` is not owned.
 struct TensorBytes {
@@ -94,6 +103,29 @@ struct SafetensorsHeader {
 /// (AtomicFile). Throws as both do.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors,
                        const SafetensorsMetadata& metadata = {});
+
+/// In which order a file holds its tensors: indices.
+[[nodiscard]] std::vector<std::size_t> safetensors_order(std::span<const TensorOutline> tensors);
+
+/// write_safetensors() for tensors that are not in memory at the same time: they come one by one.
+class SafetensorsWriter {
+public:
+    /// Throws as write_safetensors() does.
+    SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorOutline> tensors,
+                      const SafetensorsMetadata& metadata = {});
+
+    /// The bytes of the next tensor of safetensors_order(), all of them. Throws corrupt_safetensors when their number is
+    /// not that of its shape.
+    void write(std::span<const std::byte> bytes);
+
+    /// Once, after the last tensor; the file is visible when this returns. Throws corrupt_safetensors before it.
+    void publish();
+
+private:
+    AtomicFile file_;
+    std::vector<std::uint64_t> sizes_;  // in the order of the file
+    std::size_t written_ = 0;
+};
 
 /// A file on disk, read tensor by tensor. read() may be called from several threads.
 class SafetensorsFile {

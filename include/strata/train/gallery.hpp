@@ -32,7 +32,7 @@ struct GalleryOptions {
     models::SamplerOptions sampler{};
 };
 
-/// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png.
+/// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png, or another folder of the output directory.
 ///
 ///   Autoencoder, TextEncoder  those the model is trained with; copied
 template <class Autoencoder, class TextEncoder>
@@ -51,10 +51,11 @@ public:
 
     /// Every rank draws its share of the prompts; the pictures do not depend on how many ranks there are.
     ///
-    ///   model  as models::sample_euler takes it; switched to evaluation while it draws
+    ///   model   as models::sample_euler takes it; switched to evaluation while it draws
+    ///   folder  below the output directory; the run's report shows those in "samples"
     /// Collective. Throws Error on all ranks: io_failed, no_space.
     template <class Model>
-    void draw(Model& model, std::int64_t step) {
+    void draw(Model& model, std::int64_t step, const std::string& folder = "samples") {
         if (embedded_.empty()) return;
         auto& comm = session_.comm();
         const auto count = static_cast<std::int64_t>(embedded_.size());
@@ -63,8 +64,12 @@ public:
 
         std::vector<at::Tensor> mine;
         model.eval();
-        if (begin < end) {
-            const std::vector<data::TextEmbedding> prompts(embedded_.begin() + begin, embedded_.begin() + end);
+        {
+            // A rank without a prompt of its own draws one all the same, and drops it: under ZeroStage<3> the model's
+            // forward pass is collective.
+            const std::int64_t first = std::min(begin, count - 1);
+            const std::vector<data::TextEmbedding> prompts(embedded_.begin() + first,
+                                                           embedded_.begin() + std::max(end, first + 1));
             const std::int64_t block = autoencoder_.pixels_per_latent();
             const at::Tensor latents_BCHW =
                 models::sample_euler(model, prompts, empty_, autoencoder_.latent_channels(), options_.height / block,
@@ -78,9 +83,9 @@ public:
             if (comm.rank() != 0) return;
             char name[32];
             std::snprintf(name, sizeof name, "step_%08lld.png", static_cast<long long>(step));
-            const auto folder = session_.output() / "samples";
-            storage::write_file(folder / name, encode_picture_grid(pictures, options_.columns));
-            session_.progress().note("drew " + (folder / name).string());
+            const auto path = session_.output() / folder / name;
+            storage::write_file(path, encode_picture_grid(pictures, options_.columns));
+            session_.progress().note("drew " + path.string());
         });
     }
 

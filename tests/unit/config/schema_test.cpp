@@ -27,6 +27,8 @@ struct Settings {
     bool on = false;
     std::vector<std::string> words{"x"};
     Colour colour = Colour::red;
+    std::optional<bool> loud;
+    std::optional<Colour> second;
 };
 
 Schema<Settings> schema() {
@@ -39,6 +41,8 @@ Schema<Settings> schema() {
     s.texts("words", &Settings::words, "Words");
     s.choice<Colour>("colour", &Settings::colour,
                      {{"red", Colour::red}, {"green", Colour::green}, {"blue", Colour::red, "there is no blue"}}, "A colour");
+    s.flag("loud", &Settings::loud, "A switch with a third position");
+    s.choice<Colour>("second", &Settings::second, {{"red", Colour::red}, {"green", Colour::green}}, "Another colour");
     s.unsupported({{"shape", "all shapes are round"}});
     return s;
 }
@@ -53,6 +57,8 @@ TEST(Schema, AbsentAndNullKeysKeepTheDefault) {
     EXPECT_EQ(settings.name, "a \"b\"");
     EXPECT_EQ(settings.rate, 1e-4);
     EXPECT_FALSE(settings.decay.has_value());
+    EXPECT_FALSE(settings.loud.has_value());
+    EXPECT_FALSE(settings.second.has_value());
 }
 
 TEST(Schema, ReadsEveryTypeAlsoWrittenAsText) {
@@ -63,6 +69,8 @@ TEST(Schema, ReadsEveryTypeAlsoWrittenAsText) {
     EXPECT_TRUE(plain.on);
     EXPECT_EQ(plain.words, (std::vector<std::string>{"a", "b"}));
     EXPECT_EQ(plain.colour, Colour::green);
+    EXPECT_EQ(read(R"({"loud":false,"second":"green"})").loud, false);
+    EXPECT_EQ(read(R"({"loud":"true","second":"green"})").second, Colour::green);
     const Settings text = read(R"({"count":"7","speed":"5e-1","on":"true","words":"a"})");
     EXPECT_EQ(text.count, 7);
     EXPECT_EQ(text.rate, 0.5);
@@ -191,6 +199,7 @@ TEST(Schema, NoKeyIsBothSupportedAndUnsupported) {
         const auto twice = std::adjacent_find(names.begin(), names.end());
         EXPECT_TRUE(twice == names.end()) << *twice;
     };
+    check(schema());
     check(trainer_schema());
     check(image_schema());
     check(text_embeds_schema());

@@ -20,8 +20,6 @@
 namespace strata::checkpoint {
 namespace detail {
 
-inline constexpr std::string_view model_file = "model.safetensors";
-
 inline Error corrupt(const std::filesystem::path& file, const std::string& what) {
     return Error{Errc::corrupt_checkpoint, "the checkpoint file " + file.string() + " " + what,
                  "delete its folder to resume from the checkpoint before it, or start over with --fresh"};
@@ -45,7 +43,7 @@ inline std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_b
     return found;
 }
 
-inline FileRecord record_of(const std::filesystem::path& file) {
+STRATA_INLINE FileRecord record_of(const std::filesystem::path& file) {
     std::ifstream in{file, std::ios::binary};
     std::vector<char> block(std::size_t{1} << 20);
     FileRecord record{file.filename().string(), 0, 0, {}};
@@ -108,17 +106,27 @@ STRATA_INLINE FileRecord write_state(const std::filesystem::path& folder, int ra
     return record;
 }
 
-STRATA_INLINE FileRecord write_model(const std::filesystem::path& folder, std::span<const NamedTensor> tensors) {
-    std::vector<at::Tensor> on_host;  // keeps copies alive while their bytes are written
-    std::vector<storage::TensorBytes> bytes;
-    for (const NamedTensor& named : tensors) {
-        const at::Tensor& host = on_host.emplace_back(named.tensor.detach().cpu().contiguous());
-        const auto count = static_cast<std::size_t>(host.numel()) * host.element_size();
-        bytes.push_back({named.name, dtype_of(named), host.sizes().vec(),
-                         {static_cast<const std::byte*>(host.data_ptr()), count}});
-    }
-    storage::write_safetensors(folder / model_file, bytes);
-    return record_of(folder / model_file);
+inline std::vector<storage::TensorOutline> outlines_of(std::span<const NamedTensor> tensors) {
+    std::vector<storage::TensorOutline> outlines;
+    for (const NamedTensor& named : tensors) outlines.push_back({named.name, dtype_of(named), named.tensor.sizes().vec()});
+    return outlines;
+}
+
+STRATA_INLINE std::vector<std::size_t> order_of(std::span<const NamedTensor> tensors) {
+    return storage::safetensors_order(outlines_of(tensors));
+}
+
+STRATA_INLINE ModelWriter::ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors)
+    : path_{std::move(file)}, file_{path_, outlines_of(tensors)} {}
+
+STRATA_INLINE void ModelWriter::write(const at::Tensor& tensor) {
+    const at::Tensor host = tensor.detach().cpu().contiguous();
+    file_.write({static_cast<const std::byte*>(host.data_ptr()), host.nbytes()});
+}
+
+STRATA_INLINE FileRecord ModelWriter::finish() {
+    file_.publish();
+    return record_of(path_);
 }
 
 STRATA_INLINE void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder) {
@@ -206,6 +214,14 @@ STRATA_INLINE std::optional<std::filesystem::path> newest(const std::filesystem:
     const auto found = detail::checkpoints_by_step(folder);
     if (found.empty()) return std::nullopt;
     return found.back().second;
+}
+
+STRATA_INLINE bool has_kind(const std::filesystem::path& checkpoint, std::string_view kind) {
+    const Manifest manifest = read_manifest(checkpoint / "manifest.json");
+    for (const FileRecord& file : manifest.files)
+        for (const PieceRecord& piece : file.pieces)
+            if (piece.kind == kind) return true;
+    return false;
 }
 
 STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t count) {

@@ -7,10 +7,11 @@ namespace strata::zero {
 
 template <class Setup, comm::Communicator Comm>
 std::vector<StatePiece> Engine<Setup, Comm>::state() {
+    check_weights_are_in("state()");
     shown_.clear();
     if constexpr (!shown_in_place) shown_.resize((states + 1) * buckets_.size());
     std::vector<std::vector<StatePiece>> kinds(states + 1);
-    store_.run(offload::Access::read, [&](const Run& run) {
+    for_runs(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Run& run) {
         const ElementRun own = buckets_[run.bucket].bucket.share_of(comm_.rank(), comm_.world());
         const auto share = static_cast<std::size_t>(share_of(run.bucket));
         const std::size_t skipped = replicated ? share * static_cast<std::size_t>(comm_.rank()) : 0;
@@ -32,6 +33,18 @@ std::vector<StatePiece> Engine<Setup, Comm>::state() {
             kinds[kind].push_back({name, own.begin, shown.first(static_cast<std::size_t>(own.numel))});
         }
     });
+    if constexpr (any_disk) {
+        if (disk_failure_) std::rethrow_exception(disk_failure_);
+    }
+    if constexpr (averages) {
+        std::vector<StatePiece>& average = kinds.emplace_back();
+        for (const BucketState& b : buckets_) {
+            const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
+            if (own.numel == 0) continue;
+            average.push_back({average_kind, own.begin,
+                               detail::elements<float>(b.average_S).first(static_cast<std::size_t>(own.numel))});
+        }
+    }
     std::vector<StatePiece> pieces;
     for (const auto& kind : kinds) pieces.insert(pieces.end(), kind.begin(), kind.end());
     return pieces;
@@ -39,9 +52,12 @@ std::vector<StatePiece> Engine<Setup, Comm>::state() {
 
 template <class Setup, comm::Communicator Comm>
 void Engine<Setup, Comm>::state_restored() {
+    check_weights_are_in("state_restored()");
     const at::NoGradGuard no_grad;
     micro_batch_ = 0;
-    for_runs(shown_.empty() ? offload::Access::read : offload::Access::write, [&](const Run& run) {
+    const bool anew = !shown_.empty();
+    for_runs(anew ? offload::Access::write : offload::Access::read, has_master || anew ? Touch::write : Touch::read,
+             [&](const Run& run) {
         const auto share = static_cast<std::size_t>(share_of(run.bucket));
         const auto rank = static_cast<std::size_t>(comm_.rank());
         for (std::size_t kind = 0; kind <= states; ++kind) {
@@ -61,7 +77,7 @@ void Engine<Setup, Comm>::state_restored() {
             std::transform(run.weight.begin(), run.weight.end(), rounded.begin(),
                            [](Kept value) { return detail::kept_from<Element>(value); });
         }
-        if (!replicated && run.last) gather_weights(buckets_[run.bucket]);
+        if (run.last) gather_weights(buckets_[run.bucket]);
     });
     shown_.clear();
     end_pass();
