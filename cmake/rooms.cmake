@@ -122,7 +122,7 @@ strata_room(zero
         layout.hpp
         memory_meter.hpp
         parameters.hpp
-        state_piece.hpp
+        state.hpp
         tensors_in.hpp
         unit.hpp)
 

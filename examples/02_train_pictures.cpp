@@ -36,6 +36,7 @@ train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
     options.sampler = {.steps = static_cast<int>(config.validation_num_inference_steps),
                        .guidance = config.validation_guidance,
                        .seed = static_cast<std::uint64_t>(config.validation_seed)};
+    options.average = config.ema_validation;
     return options;
 }
 
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
         train::seed_generators(options.seed);  // of the first weights
         PictureTrainer trainer{session, models::SmallFlux{}, options};
         trainer.every(config.validation_step_interval,
-                      [&](const train::StepMetrics& now) { gallery.draw(trainer.model(), now.step); });
+                      [&](const train::StepMetrics& now) { gallery.draw_from(trainer, now.step); });
         trainer.report().title = "SmallFlux on " + config.data_backend_config.string();
         trainer.report().prompts = config.validation_prompts;
         trainer.report().facts = {{"ranks", std::to_string(session.world())},

@@ -1,11 +1,9 @@
-# bench/step_time/peer.py SAMPLES LR [CORES] - the same model trained by torch on two ranks, which this program starts.
+# bench/step_time/peer.py SAMPLES LR - the same model trained by torch on two ranks, which this program starts.
 #
 #   in   CASE      build it: alone (no communication), ddp or zero (DDP and ZeroRedundancyOptimizer); "-" drops it
 #   in   N         N steps
-#   out  N lines   SECONDS LOSS0 LOSS1 PEAK_MIB: the slower rank's time, both losses, the larger peak of resident memory
-#                  since the case was built
-#   CORES          two numbers with a comma: one core a rank
-import ctypes
+#   out  N lines   SECONDS CPU_SECONDS LOSS0 LOSS1 PEAK_MIB: the slower rank's time, processor time of both, both losses,
+#                  the larger peak of resident memory
 import os
 import subprocess
 import sys
@@ -23,21 +21,22 @@ import gpt  # noqa: E402
 rank = int(os.environ.setdefault("BENCH_PEER_RANK", "0"))
 other = None
 if rank == 0:
-    os.environ["BENCH_PEER_STORE"] = os.path.join(tempfile.mkdtemp(), "store")
+    folder = tempfile.TemporaryDirectory()
+    os.environ["BENCH_PEER_STORE"] = os.path.join(folder.name, "store")
     environment = dict(os.environ, BENCH_PEER_RANK="1")
     other = subprocess.Popen([sys.executable, *sys.argv], stdin=subprocess.PIPE, env=environment, text=True)
 samples, lr = int(sys.argv[1]), float(sys.argv[2])
-if len(sys.argv) > 3:
-    os.sched_setaffinity(0, {int(sys.argv[3].split(",")[rank])})
 store = os.environ["BENCH_PEER_STORE"]
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
 
 
+def peak_mib():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+
+
 class Case:
     def __init__(self, name):
-        ctypes.CDLL(None).malloc_trim(0)
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
         model = gpt.Gpt()
         self.model = model
         if name != "alone":
@@ -50,17 +49,12 @@ class Case:
 
     def step(self):
         dist.barrier()
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.model(self.batch)
         loss.backward()
         self.optimizer.step()
-        return time.perf_counter() - start, loss.item()
-
-
-def peak_mib():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+        return time.perf_counter() - start, time.process_time() - cpu_start, loss.item(), peak_mib()
 
 
 case = None
@@ -76,12 +70,12 @@ for line in sys.stdin:
         case = Case(word) if word != "-" else None
         continue
     for _ in range(int(word)):
-        mine = torch.tensor([*case.step(), peak_mib()], dtype=torch.float64)
+        mine = torch.tensor(case.step(), dtype=torch.float64)
         both = [torch.empty_like(mine) for _ in range(2)]
         dist.all_gather(both, mine)
         if rank == 0:
-            seconds, loss, peak = zip(*(x.tolist() for x in both))
-            print(max(seconds), *loss, max(peak), flush=True)
+            seconds, cpu, loss, peak = zip(*(x.tolist() for x in both))
+            print(max(seconds), sum(cpu), *loss, max(peak), flush=True)
 if other:
     other.stdin.close()
     other.wait()

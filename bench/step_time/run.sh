@@ -15,4 +15,12 @@ if grep -qw avx512f /proc/cpuinfo; then export ATEN_CPU_CAPABILITY=avx512 OPENBL
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 swap="$(mktemp -d "${TMPDIR:-$BENCH_BINARIES}/step_time.XXXXXX")"
 trap 'rm -rf "$swap"' EXIT
-mpirun --quiet -n 2 --oversubscribe --bind-to "${BENCH_BIND:-none}" "$BENCH_BINARIES/strata_bench_step_time" --nvme-path "$swap" "$@"
+job=(mpirun --quiet -n 2 --oversubscribe --bind-to none "$BENCH_BINARIES/strata_bench_step_time" --nvme-path "$swap")
+
+# Peak memory first: a job a case.
+keys=bare,stage0,stage1,stage2,stage2nvme,stage3,stage3nvme,alone,ddp,zero
+arguments=("$@")
+for ((i = 0; i + 1 < $#; ++i)); do [ "${arguments[i]}" != --cases ] || keys=${arguments[i + 1]}; done
+peaks=""
+for key in ${keys//,/ }; do peaks+="$("${job[@]}" --peak-of "$key") "; done
+"${job[@]}" --peaks "$peaks" "$@"

@@ -13,12 +13,12 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,7 +28,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/storage/safetensors.hpp>
-#include <strata/zero/state_piece.hpp>
+#include <strata/zero/state.hpp>
 
 namespace strata::checkpoint {
 
@@ -46,33 +46,40 @@ void keep_newest(const std::filesystem::path& folder, std::int64_t count);
 /// Throws Error checkpoint_mismatch unless the manifest's parameters and state are those of this trainer.
 void check_matches(const std::filesystem::path& checkpoint, const Manifest& found, const Manifest& expected);
 
-/// Whether a checkpoint has state of this kind (StatePiece::kind). Local. Throws Error corrupt_checkpoint, not_found.
-[[nodiscard]] bool has_kind(const std::filesystem::path& checkpoint, std::string_view kind);
-
 namespace detail {
 
 [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step);
-[[nodiscard]] FileRecord write_state(const std::filesystem::path& folder, int rank, int world,
-                                     std::span<const zero::StatePiece> pieces);
 [[nodiscard]] FileRecord record_of(const std::filesystem::path& file);
+/// A rank's file of state, written run by run.
+class StateWriter {
+public:
+    StateWriter(const std::filesystem::path& folder, int rank, int world, std::span<const zero::StateOutline> outline);
+    /// A part of one of the outline's runs.
+    void write(std::string_view kind, std::int64_t begin, std::span<const float> values);
+    [[nodiscard]] FileRecord finish();
+
+private:
+    std::filesystem::path path_;
+    std::vector<PieceRecord> pieces_;
+    std::map<std::pair<std::string_view, std::int64_t>, std::size_t> index_;  // by kind and first element
+    storage::SafetensorsWriter file_;
+};
 /// The file model_file, written tensor by tensor.
 class ModelWriter {
 public:
     ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors);
-    void write(const at::Tensor& tensor);
+    void write(std::size_t index, const at::Tensor& tensor);
     [[nodiscard]] FileRecord finish();
 
 private:
     std::filesystem::path path_;
     storage::SafetensorsWriter file_;
 };
-[[nodiscard]] std::vector<std::size_t> order_of(std::span<const NamedTensor> tensors);
 void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder);
 /// Throws corrupt_checkpoint unless the folder's name says the manifest's step.
 void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest);
 void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world);
-void read_pieces(const std::filesystem::path& checkpoint, const Manifest& manifest, std::span<const zero::StatePiece> pieces);
 void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers);
 
 }  // namespace detail
@@ -80,7 +87,7 @@ void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTe
 inline constexpr std::string_view model_file = "model.safetensors";
 inline constexpr std::string_view average_file = "model_ema.safetensors";
 
-/// Writes a model's parameters and buffers into `file`, one by one, in the order of the file.
+/// Writes a model's parameters and buffers into `file`, one by one.
 ///
 ///   tensors  read on rank 0 only
 ///   hold     called on all ranks with each tensor in turn; when it returns, rank 0 can read it. May be collective
@@ -98,9 +105,9 @@ FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<
         }
     };
     on_first_rank([&] { writer.emplace(file, tensors); });
-    for (const std::size_t index : detail::order_of(tensors)) {
-        hold(tensors[index].tensor);
-        on_first_rank([&] { writer->write(tensors[index].tensor); });
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        hold(tensors[i].tensor);
+        on_first_rank([&] { writer->write(i, tensors[i].tensor); });
     }
     FileRecord record;
     on_first_rank([&] { record = writer->finish(); });
@@ -113,14 +120,14 @@ FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<
 /// Saves a checkpoint below `folder` and returns its path. A checkpoint of the same step is left as it is.
 ///
 ///   manifest      `files` and `world` are filled in here
-///   pieces        this rank's slices
+///   outline       this rank's runs of state
+///   read          read(sink) calls sink(kind, begin, values) with all parts of these runs, in any order. Local
 ///   write_models  called with the folder to write model files into; returns their records, of which rank 0's count.
 ///                 Collective, as write_model() is
 /// Collective. Throws Error on all ranks if any rank failed (io_failed, no_space); nothing is left behind then.
-template <comm::Communicator Comm, class WriteModels>
-    requires std::is_invocable_r_v<std::vector<FileRecord>, WriteModels&, const std::filesystem::path&>
+template <comm::Communicator Comm, class Read, class WriteModels>
 std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
-                           std::span<const zero::StatePiece> pieces, WriteModels&& write_models) {
+                           std::span<const zero::StateOutline> outline, Read&& read, WriteModels&& write_models) {
     const auto final_folder = detail::final_name(folder, manifest.step);
     const auto partial = detail::partial_name(folder, manifest.step);
     bool exists = false;
@@ -136,7 +143,13 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
             std::filesystem::create_directories(partial);
         });
         FileRecord mine;
-        comm::agree(comm, [&] { mine = detail::write_state(partial, comm.rank(), comm.world(), pieces); });
+        comm::agree(comm, [&] {
+            detail::StateWriter writer{partial, comm.rank(), comm.world(), outline};
+            read([&](std::string_view kind, std::int64_t begin, std::span<const float> values) {
+                writer.write(kind, begin, values);
+            });
+            mine = writer.finish();
+        });
         for (const std::string& record : comm.all_gather_varied(to_text(mine)))
             manifest.files.push_back(file_record_from(record));
         for (FileRecord& record : write_models(partial)) manifest.files.push_back(std::move(record));
@@ -153,24 +166,15 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
     return final_folder;
 }
 
-/// The same for a model that is whole on rank 0.
-template <comm::Communicator Comm>
-std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
-                           std::span<const zero::StatePiece> pieces, std::span<const NamedTensor> model) {
-    return save(comm, folder, std::move(manifest), pieces, [&](const std::filesystem::path& partial) {
-        return std::vector<FileRecord>{write_model(comm, partial / model_file, model, [](const at::Tensor&) {})};
-    });
-}
-
-/// Fills `pieces` and `buffers` from a checkpoint that any number of ranks at any stage has written, after
-/// verifying every file's check sum (each rank verifies its share).
+/// Opens a checkpoint that any number of ranks at any stage has written, after verifying every file's check sum (each
+/// rank verifies its share), and fills `buffers` from it; a StateReader reads the rest.
 ///
 ///   expected  parameters and update_rule of this trainer
 ///   buffers   tensors to overwrite in place, found by name in model.safetensors
 /// Collective. Throws Error on all ranks: corrupt_checkpoint, checkpoint_mismatch, not_found, io_failed.
 template <comm::Communicator Comm>
-Manifest load(Comm& comm, const std::filesystem::path& checkpoint, const Manifest& expected,
-              std::span<const zero::StatePiece> pieces, std::span<const NamedTensor> buffers) {
+Manifest open(Comm& comm, const std::filesystem::path& checkpoint, const Manifest& expected,
+              std::span<const NamedTensor> buffers) {
     Manifest manifest;
     comm::agree(comm, [&] {
         manifest = read_manifest(checkpoint / "manifest.json");
@@ -178,12 +182,32 @@ Manifest load(Comm& comm, const std::filesystem::path& checkpoint, const Manifes
         check_matches(checkpoint, manifest, expected);
         detail::verify_files(checkpoint, manifest, comm.rank(), comm.world());
     });
-    comm::agree(comm, [&] {
-        detail::read_pieces(checkpoint, manifest, pieces);
-        detail::read_model(checkpoint, buffers);
-    });
+    comm::agree(comm, [&] { detail::read_model(checkpoint, buffers); });
     return manifest;
 }
+
+/// The state in a checkpoint, read by element, wherever it lies.
+class StateReader {
+public:
+    /// Local.
+    StateReader(std::filesystem::path checkpoint, const Manifest& manifest);
+
+    /// Whether there is state of this kind (zero::StateOutline::kind).
+    [[nodiscard]] bool has(std::string_view kind) const { return sources_.contains(std::string{kind}); }
+
+    /// Fills `values` with elements begin, begin + 1, ... of that kind. Local. Throws corrupt_checkpoint when one is in
+    /// no file, io_failed.
+    void read(std::string_view kind, std::int64_t begin, std::span<float> values);
+
+private:
+    struct Source {
+        std::int64_t begin, end;
+        std::string tensor, file;
+    };
+    std::filesystem::path checkpoint_;
+    std::map<std::string, std::vector<Source>> sources_;  // by kind; sorted
+    std::map<std::string, storage::SafetensorsFile> open_files_;
+};
 
 }  // namespace strata::checkpoint
 

@@ -104,27 +104,30 @@ struct SafetensorsHeader {
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors,
                        const SafetensorsMetadata& metadata = {});
 
-/// In which order a file holds its tensors: indices.
-[[nodiscard]] std::vector<std::size_t> safetensors_order(std::span<const TensorOutline> tensors);
-
-/// write_safetensors() for tensors that are not in memory at the same time: they come one by one.
+/// write_safetensors() for tensors that are not in memory at the same time: their bytes come in any order.
 class SafetensorsWriter {
 public:
     /// Throws as write_safetensors() does.
     SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorOutline> tensors,
                       const SafetensorsMetadata& metadata = {});
 
-    /// The bytes of the next tensor of safetensors_order(), all of them. Throws corrupt_safetensors when their number is
-    /// not that of its shape.
-    void write(std::span<const std::byte> bytes);
+    /// Bytes of one tensor. Throws corrupt_safetensors when they go beyond its end.
+    ///
+    ///   tensor  its index in what the constructor got
+    ///   offset  of the first of these bytes in the tensor
+    void write(std::size_t tensor, std::span<const std::byte> bytes, std::uint64_t offset = 0);
 
-    /// Once, after the last tensor; the file is visible when this returns. Throws corrupt_safetensors before it.
+    /// Once, after all bytes of all tensors; the file is visible when this returns. Throws corrupt_safetensors before.
     void publish();
 
 private:
+    struct Extent {
+        std::uint64_t begin = 0;  // in the file
+        std::uint64_t bytes = 0;
+    };
     AtomicFile file_;
-    std::vector<std::uint64_t> sizes_;  // in the order of the file
-    std::size_t written_ = 0;
+    std::vector<Extent> extents_;  // by tensor
+    std::uint64_t missing_ = 0;    // bytes that have not come yet
 };
 
 /// A file on disk, read tensor by tensor. read() may be called from several threads.

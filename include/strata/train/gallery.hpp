@@ -15,6 +15,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/comm/agree.hpp>
+#include <strata/config/trainer_config.hpp>
 #include <strata/core/error.hpp>
 #include <strata/models/flow_sampler.hpp>
 #include <strata/storage/atomic_file.hpp>
@@ -30,6 +31,8 @@ struct GalleryOptions {
     std::int64_t height = 128;
     std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch
     models::SamplerOptions sampler{};
+    /// Of a trainer with Ema<>: whose pictures; `comparison` draws those of the average into "samples_ema".
+    config::EmaValidation average = config::EmaValidation::comparison;
 };
 
 /// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png, or another folder of the output directory.
@@ -87,6 +90,18 @@ public:
             storage::write_file(path, encode_picture_grid(pictures, options_.columns));
             session_.progress().note("drew " + path.string());
         });
+    }
+
+    /// draw() for the model of a trainer, with its moving average where the options say so. Collective.
+    template <class AnyTrainer>
+    void draw_from(AnyTrainer& trainer, std::int64_t step) {
+        if constexpr (AnyTrainer::setup::averaging::enabled) {
+            const bool only = options_.average == config::EmaValidation::ema_only;
+            if (options_.average != config::EmaValidation::none)
+                trainer.with_average([&] { draw(trainer.model(), step, only ? "samples" : "samples_ema"); });
+            if (only) return;
+        }
+        draw(trainer.model(), step);
     }
 
 private:

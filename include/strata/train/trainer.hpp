@@ -56,11 +56,10 @@ public:
     /// Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with
     /// OffloadTarget<Nvme> also not_found, no_space, not_enough_memory, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
-        : session_{session},
+        : session_{with_timeout(session, options)},
           model_{std::move(model)},
           options_{std::move(options)},
           engine_{session.comm(), zero::parameters_of(*model_), engine_options(options_)} {
-        session_.set_collective_timeout(options_.collective_timeout);
         report_.title = "strata run";
     }
     TrainerBody(Session& session, Model model, Options options)
@@ -157,6 +156,10 @@ private:
         double seconds;  // since this run began, by rank 0's clock
     };
 
+    static Session& with_timeout(Session& session, const Options& options) {
+        session.set_collective_timeout(options.collective_timeout);
+        return session;
+    }
     static zero::EngineOptions<Rule> engine_options(const Options& options) {
         zero::EngineOptions<Rule> engine;
         if (options.bucket_numel > 0) engine.bucket_numel = options.bucket_numel;
@@ -206,7 +209,7 @@ private:
             if (comm.rank() != 0) return;
             if (session_.fresh()) {
                 std::filesystem::remove_all(checkpoints());
-                std::filesystem::remove_all(output / "samples");
+                for (const char* folder : {"samples", "samples_ema"}) std::filesystem::remove_all(output / folder);
                 std::filesystem::remove(output / "metrics.jsonl");
                 std::filesystem::remove(output / "report.html");
             }
@@ -214,19 +217,14 @@ private:
         });
         newest = comm.all_gather_varied(newest).front();
         if (!newest.empty()) {
-            std::vector<zero::StatePiece> pieces;
-            bool averaged = true;
-            comm::agree(comm, [&] {
-                pieces = engine_.state();
-                if constexpr (Setup::averaging::enabled) {
-                    averaged = checkpoint::has_kind(newest, zero::average_kind);
-                    if (!averaged) std::erase_if(pieces, [](const auto& piece) { return piece.kind == zero::average_kind; });
-                }
-            });
-            const auto found = checkpoint::load(comm, newest, manifest(), pieces, named_buffers());
+            const auto found = checkpoint::open(comm, newest, manifest(), named_buffers());
+            checkpoint::StateReader state{newest, found};
+            const bool averaged = state.has(zero::average_kind);
             engine_.set_step_count(found.step);
             engine_.restore_scalars(found.scalars);
-            engine_.state_restored();
+            engine_.write_state([&](std::string_view kind, std::int64_t begin,
+                                    std::span<float> values) { state.read(kind, begin, values); },
+                                averaged);
             if constexpr (Setup::averaging::enabled) {
                 if (!averaged) {
                     engine_.restart_average();
@@ -243,8 +241,9 @@ private:
             if (comm.rank() != 0) return;
             log_.emplace(output / "metrics.jsonl", engine_.step_count());
             if (!log_->history().empty()) last_ = log_->history().back();
-            for (const train::SampleGrid& grid : train::find_sample_grids(output / "samples"))
-                if (grid.step > engine_.step_count()) std::filesystem::remove(grid.png);
+            for (const char* folder : {"samples", "samples_ema"})
+                for (const train::SampleGrid& grid : train::find_sample_grids(output / folder))
+                    if (grid.step > engine_.step_count()) std::filesystem::remove(grid.png);
         });
         comm.broadcast(std::as_writable_bytes(std::span{&last_, 1}), 0);
         seconds_before_ = last_.seconds;
@@ -310,9 +309,8 @@ private:
         auto& comm = session_.comm();
         auto model = named_buffers();
         for (const auto& item : model_->named_parameters()) model.push_back({item.key(), item.value()});
-        std::vector<zero::StatePiece> pieces;
-        comm::agree(comm, [&] { pieces = engine_.state(); });
-        const auto saved = checkpoint::save(comm, checkpoints(), manifest(), pieces, [&](const std::filesystem::path& folder) {
+        const auto read_state = [&](auto&& sink) { engine_.read_state(sink); };
+        const auto write_models = [&](const std::filesystem::path& folder) {
             const auto write = [&](std::string_view file) {
                 auto record = checkpoint::write_model(comm, folder / file, model,
                                                       [&](const at::Tensor& tensor) { engine_.hold_unit_of(tensor); });
@@ -322,7 +320,9 @@ private:
             std::vector<checkpoint::FileRecord> records{write(checkpoint::model_file)};
             if constexpr (Setup::averaging::enabled) with_average([&] { records.push_back(write(checkpoint::average_file)); });
             return records;
-        });
+        };
+        const auto saved =
+            checkpoint::save(comm, checkpoints(), manifest(), engine_.state_outline(), read_state, write_models);
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
             checkpoint::keep_newest(checkpoints(), options_.checkpoints_kept);

@@ -24,7 +24,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
 
 #include <strata/comm/agree.hpp>
 #include <strata/comm/channel.hpp>
@@ -49,7 +48,7 @@
 #include <strata/zero/layout.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
-#include <strata/zero/state_piece.hpp>
+#include <strata/zero/state.hpp>
 
 namespace strata::zero {
 
@@ -154,6 +153,24 @@ public:
 
     /// Makes what was written into the pieces of state() take effect on all ranks. Collective.
     void state_restored();
+
+    /// The runs of this rank's state, between two steps: the weights, the update rule's states, and with Ema<...> the
+    /// average. Stage 0, which has all of it, shows the same share as the other stages. Local.
+    [[nodiscard]] std::vector<StateOutline> state_outline() const;
+
+    /// Calls sink(std::string_view kind, std::int64_t begin, std::span<const float> values) with all parts of these runs,
+    /// kind by kind in each part of the model; a part is in memory during the call only. Local. Throws wrong_call_order,
+    /// and what the disk meets.
+    template <class Sink>
+    void read_state(Sink&& sink);
+
+    /// Calls source(std::string_view kind, std::int64_t begin, std::span<float> values) to fill the same parts anew, and
+    /// makes that take effect on all ranks. Collective, though `source` is not. Throws on all ranks what `source` threw on
+    /// one, after which the run is over.
+    ///
+    ///   average  false: the average is not asked for
+    template <class Source>
+    void write_state(Source&& source, bool average = true);
 
     /// What a checkpoint keeps beside step_count() and state(), by name: with fp16 the state of the loss scale, else
     /// nothing. The same on every rank. Names that are missing leave their value as it is.
@@ -269,6 +286,10 @@ private:
     void gather_weights(BucketState& bucket);
     void end_pass();
     void update_average(const Run& run);
+    [[nodiscard]] ElementRun own_elements(const Run& run) const;
+    [[nodiscard]] static std::string_view kind_name(std::size_t kind) {
+        return kind == 0 ? weight_kind : Rule::state_names[kind - 1];
+    }
     void weights_changed();
 
     /// Elements of the parameters that a run is about; at stage 3 between the opening and the closing of their shard.

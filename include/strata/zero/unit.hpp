@@ -14,6 +14,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
 
 #include <strata/core/error.hpp>
 #include <strata/zero/detail/recompute.hpp>
@@ -35,19 +36,19 @@ class UnitKeeper {
 public:
     /// How a unit's call is made.
     struct Manner {
-        bool recomputes = false;       ///< keep no activations, run forward again in backward
-        bool watches_inputs = false;   ///< tell input_done() when backward has left the unit
-        bool trains = true;            ///< some of its parameters require a gradient
+        bool recomputes = false;  ///< keep no activations, run forward again in backward
+        bool trains = true;       ///< some of its parameters require a gradient
     };
     [[nodiscard]] virtual Manner manner(std::int32_t unit) const = 0;
 
     virtual void before_forward(std::int32_t unit) = 0;
-    /// outputs: those that backward enters the unit by; empty for a unit that is recomputed
-    virtual void after_forward(std::int32_t unit, const std::vector<at::Tensor>& outputs) = 0;
+    /// outputs  those that backward enters the unit by; empty for a unit that is recomputed
+    /// watched  how often input_done() comes after backward has entered this call
+    virtual void after_forward(std::int32_t unit, const std::vector<at::Tensor>& outputs, std::size_t watched) = 0;
     virtual void forward_failed(std::int32_t unit) noexcept = 0;
-    virtual void before_rerun(std::int32_t unit) = 0;
-    /// Of `count` inputs of a call the gradients are awaited; input_done() comes with each.
-    virtual void watch_inputs(std::int32_t unit, std::size_t count) = 0;
+    /// watched  as in after_forward()
+    virtual void before_rerun(std::int32_t unit, std::size_t watched) = 0;
+    /// Backward has made an input's gradient, the last thing it does in a unit.
     virtual void input_done(std::int32_t unit) = 0;
 
 protected:
@@ -77,6 +78,54 @@ private:
 
 namespace detail {
 
+/// What a unit sees of its inputs: an alias of each that requires a gradient. Its gradients of all uses inside of the
+/// unit are therefore added up first, and then to those of uses outside, however the unit is run: recomputation does so,
+/// and sums have other bits in another order. Nothing but later computation comes between an alias and the unit's end in
+/// backward, so its gradient tells when backward has left the unit.
+class InputAliases {
+public:
+    [[nodiscard]] at::Tensor inside(const at::Tensor& input) {
+        if (!input.requires_grad() || input.layout() != at::kStrided) return input;
+        for (const auto& [outer, inner] : pairs_) {
+            if (outer.is_same(input)) return inner;
+        }
+        return pairs_.emplace_back(input, at::alias(input)).second;
+    }
+    /// The input whose alias a tensor is; nullptr for other tensors.
+    [[nodiscard]] const at::Tensor* outside(const at::Tensor& tensor) const {
+        for (const auto& [outer, inner] : pairs_) {
+            if (inner.is_same(tensor)) return &outer;
+        }
+        return nullptr;
+    }
+    /// Tells the unit's keeper, if there is one by then, when backward has made the gradient of each.
+    void watch(const std::shared_ptr<UnitLink>& link) const {
+        for (const auto& [outer, inner] : pairs_) {
+            inner.register_hook([link](const at::Tensor&) {
+                if (link->keeper != nullptr) link->keeper->input_done(link->number);
+            });
+        }
+    }
+    [[nodiscard]] std::size_t count() const noexcept { return pairs_.size(); }
+
+private:
+    std::vector<std::pair<at::Tensor, at::Tensor>> pairs_;
+};
+
+/// An argument that the caller passes as an lvalue, as one that may not be changed; others as they are.
+template <class Arg>
+using Unchanged = std::conditional_t<std::is_lvalue_reference_v<Arg>, const std::remove_reference_t<Arg>&, Arg>;
+
+/// True for an argument whose tensors strata may replace by aliases: a block does not change it.
+template <class Arg>
+inline constexpr bool may_alias_v =
+    (!std::is_lvalue_reference_v<Arg> || std::is_const_v<std::remove_reference_t<Arg>>) && holds_tensors_v<Arg> &&
+    std::copy_constructible<std::decay_t<Arg>>;
+
+/// True when no input of a call stays unseen, so that all of them can be watched.
+template <class Arg>
+inline constexpr bool sees_all_v = may_alias_v<Arg> || tensors_in_v<Arg> == TensorsIn::none;
+
 /// A block's forward() with the keeper around it.
 template <class Block>
 class UnitCall : public Block, public UnitBase {
@@ -91,79 +140,45 @@ protected:
                       "[ST0106] A Unit's forward returns a type that strata finds no tensors in, and backward enters a "
                       "unit through them. Fix: return a Tensor, or a vector, array, pair, tuple or optional of them, or "
                       "write visit_tensors(value, call) beside your type.");
-        constexpr bool takes_values = requires { self.Block::forward(input(std::forward<Args>(args))...); };
-        if constexpr (takes_values) {
-            if (at::GradMode::is_enabled()) return Result(linked_call<Result>(self, input(std::forward<Args>(args))...));
+        const UnitLink& link = *self.link();
+        Passage passage{link.keeper, link.number};
+        if (!at::GradMode::is_enabled()) {
+            Result result = self.Block::forward(std::forward<Args>(args)...);
+            passage.done({}, 0);
+            return result;
         }
-        return Result(linked_call<Result>(self, std::forward<Args>(args)...));
+        const UnitKeeper::Manner manner = link.keeper == nullptr ? UnitKeeper::Manner{} : link.keeper->manner(link.number);
+        if (manner.recomputes) return recomputed_call<Result>(self, passage, manner.trains, std::forward<Args>(args)...);
+        if constexpr (requires {
+                          requires std::same_as<Result, std::remove_cvref_t<decltype(self.Block::forward(
+                                                            std::declval<Unchanged<Args>>()...))>>;
+                      }) {
+            return recorded_call<Result, Self, Unchanged<Args>...>(self, passage, std::forward<Args>(args)...);
+        } else {
+            return recorded_call<Result, Self, Args...>(self, passage, std::forward<Args>(args)...);
+        }
     }
 
 private:
-    /// The unit's own name for a tensor that requires a gradient: the gradient's parts from inside of the unit are added
-    /// up here, and then go to whoever made the tensor. Recomputation adds them in the same order, and so to the same
-    /// bits, also where several units share an input.
-    template <class Arg>
-    static decltype(auto) input(Arg&& arg) {
-        if constexpr (std::same_as<std::remove_cvref_t<Arg>, at::Tensor>) {
-            return arg.defined() && arg.requires_grad() ? arg.view_as(arg) : at::Tensor{arg};
-        } else {
-            return std::forward<Arg>(arg);
-        }
-    }
-
-    template <class Result, class Self, class... Args>
-    static Result linked_call(Self& self, Args&&... args) {
-        const UnitLink& link = *self.link();
-        if (link.keeper == nullptr) return self.Block::forward(std::forward<Args>(args)...);
-        return kept_call<Result>(self, *link.keeper, link.number, std::forward<Args>(args)...);
-    }
-
-    /// Frees the parameters of a unit whose forward threw.
-    class Guard {
+    /// The keeper before and after a call; frees the parameters of a unit whose forward threw.
+    class Passage {
     public:
-        Guard(UnitKeeper& keeper, std::int32_t unit) : keeper_{&keeper}, unit_{unit} {}
-        Guard(const Guard&) = delete;
-        Guard& operator=(const Guard&) = delete;
-        ~Guard() {
+        Passage(UnitKeeper* keeper, std::int32_t unit) : keeper_{keeper}, unit_{unit} {
+            if (keeper_ != nullptr) keeper_->before_forward(unit_);
+        }
+        Passage(const Passage&) = delete;
+        Passage& operator=(const Passage&) = delete;
+        ~Passage() {
             if (keeper_ != nullptr) keeper_->forward_failed(unit_);
         }
-        void dismiss() noexcept { keeper_ = nullptr; }
+        void done(const std::vector<at::Tensor>& outputs, std::size_t watched) {
+            if (UnitKeeper* const keeper = std::exchange(keeper_, nullptr)) keeper->after_forward(unit_, outputs, watched);
+        }
 
     private:
         UnitKeeper* keeper_;
         std::int32_t unit_;
     };
-
-    template <class Result, class Self, class... Args>
-    static Result kept_call(Self& self, UnitKeeper& keeper, std::int32_t unit, Args&&... args) {
-        const UnitKeeper::Manner manner = keeper.manner(unit);
-        keeper.before_forward(unit);
-        Guard guard{keeper, unit};
-        if (!at::GradMode::is_enabled() || !(manner.recomputes || manner.watches_inputs)) {
-            Result result = self.Block::forward(std::forward<Args>(args)...);
-            guard.dismiss();
-            keeper.after_forward(unit, tensors_of(result));
-            return result;
-        }
-        if (manner.recomputes && !(knows_tensors_v<Args> && ...)) {
-            throw Error{Errc::bad_parameter,
-                        "a unit that is recomputed takes an argument that strata cannot look into for tensors",
-                        "write visit_tensors(value, call) beside the argument's type (strata/zero/tensors_in.hpp)"};
-        }
-        if constexpr ((std::copy_constructible<std::decay_t<Args>> && ...)) {
-            std::tuple<std::decay_t<Args>...> held{std::forward<Args>(args)...};
-            if (manner.watches_inputs) watch(keeper, unit, self.link(), held);
-            Result result = manner.recomputes ? recomputed_call<Result>(self, unit, manner.trains, held)
-                                              : std::apply([&](auto&... each) -> Result { return self.Block::forward(each...); }, held);
-            guard.dismiss();
-            keeper.after_forward(unit, manner.recomputes ? std::vector<at::Tensor>{} : tensors_of(result));
-            return result;
-        } else {
-            throw Error{Errc::bad_parameter,
-                        "a unit that is recomputed or frozen takes an argument that cannot be copied",
-                        "pass copyable arguments to its forward, or keep Recompute<Blocks> and frozen units out of this model"};
-        }
-    }
 
     template <class Value>
     static std::vector<at::Tensor> tensors_of(Value& value) {
@@ -172,26 +187,66 @@ private:
         return tensors;
     }
 
-    /// Puts aliases in the place of inputs that require a gradient; their gradients are the last thing backward makes
-    /// in a unit.
-    template <class Held>
-    static void watch(UnitKeeper& keeper, std::int32_t unit, const std::shared_ptr<UnitLink>& link, Held& held) {
-        std::vector<at::Tensor*> inputs;
-        for_each_tensor(held, [&](at::Tensor& tensor) {
-            if (tensor.requires_grad()) inputs.push_back(&tensor);
+    /// Gives outputs that are inputs back as the caller knows them; returns the others.
+    template <class Result>
+    static std::vector<at::Tensor> leave(Result& result, const InputAliases& aliases) {
+        std::vector<at::Tensor> made;
+        for_each_tensor(result, [&](at::Tensor& tensor) {
+            if (const at::Tensor* const input = aliases.outside(tensor)) {
+                tensor = *input;
+            } else {
+                made.push_back(tensor);
+            }
         });
-        if (inputs.empty()) return;
-        keeper.watch_inputs(unit, inputs.size());
-        for (at::Tensor* input : inputs) {
-            *input = input->view_as(*input);
-            input->register_hook([link](const at::Tensor&) {
-                if (link->keeper != nullptr) link->keeper->input_done(link->number);
-            });
+        return made;
+    }
+
+    template <class Result, class Self, class... Args>
+    static Result recorded_call(Self& self, Passage& passage, Args&&... args) {
+        InputAliases aliases;
+        std::tuple<std::conditional_t<may_alias_v<Args>, std::decay_t<Args>, Args&&>...> held{std::forward<Args>(args)...};
+        const auto enter = [&]<class Arg>(std::type_identity<Arg>, auto& each) {
+            if constexpr (may_alias_v<Arg>)
+                for_each_tensor(each, [&](at::Tensor& tensor) { tensor = aliases.inside(tensor); });
+        };
+        Result result = std::apply(
+            [&](auto&... each) -> Result {
+                (enter(std::type_identity<Args>{}, each), ...);
+                return self.Block::forward(static_cast<Args&&>(each)...);
+            },
+            held);
+        if constexpr (!(sees_all_v<Args> && ...)) {
+            passage.done(leave(result, aliases), 0);
+        } else {
+            aliases.watch(self.link());
+            passage.done(leave(result, aliases), aliases.count());
+        }
+        return result;
+    }
+
+    template <class Result, class Self, class... Args>
+    static Result recomputed_call(Self& self, Passage& passage, bool trains, Args&&... args) {
+        if constexpr (!(knows_tensors_v<Args> && ...)) {
+            throw Error{Errc::bad_parameter,
+                        "a unit that is recomputed takes an argument that strata cannot look into for tensors",
+                        "write visit_tensors(value, call) beside the argument's type (strata/zero/tensors_in.hpp)"};
+        } else if constexpr (!(std::copy_constructible<std::decay_t<Args>> && ...)) {
+            throw Error{Errc::bad_parameter, "a unit that is recomputed takes an argument that cannot be copied",
+                        "pass copyable arguments to its forward, or keep Recompute<Blocks> out of this model"};
+        } else {
+            InputAliases aliases;
+            std::tuple<std::decay_t<Args>...> held{std::forward<Args>(args)...};
+            for_each_tensor(held, [&](at::Tensor& tensor) { tensor = aliases.inside(tensor); });
+            aliases.watch(self.link());
+            Result result = recompute<Result>(self, trains, aliases.count(), held);
+            leave(result, aliases);
+            passage.done({}, aliases.count());
+            return result;
         }
     }
 
     template <class Result, class Self, class Held>
-    static Result recomputed_call(Self& self, std::int32_t unit, bool trains, Held& held) {
+    static Result recompute(Self& self, bool trains, std::size_t watched, Held& held) {
         std::vector<at::Tensor> inputs;
         for_each_tensor(held, [&](at::Tensor& tensor) {
             inputs.push_back(tensor);
@@ -211,8 +266,8 @@ private:
                 if (const auto wanted = first.lock()) wanted->emplace(std::move(made));
                 return tensors;
             },
-            [link = self.link(), unit] {
-                if (link->keeper != nullptr) link->keeper->before_rerun(unit);
+            [link = self.link(), watched] {
+                if (link->keeper != nullptr) link->keeper->before_rerun(link->number, watched);
             },
             trains);
         auto next = outputs.begin();

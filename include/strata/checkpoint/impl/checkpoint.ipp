@@ -2,6 +2,7 @@
 // strata/checkpoint/impl/checkpoint.ipp - the files of a checkpoint.
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -87,22 +88,45 @@ STRATA_INLINE std::filesystem::path partial_name(const std::filesystem::path& fo
     return folder / ("." + final_name({}, step).string() + ".partial");
 }
 
-STRATA_INLINE FileRecord write_state(const std::filesystem::path& folder, int rank, int world,
-                                     std::span<const zero::StatePiece> pieces) {
-    std::vector<storage::TensorBytes> tensors;
-    std::vector<PieceRecord> records;
-    for (const zero::StatePiece& piece : pieces) {
-        const auto numel = static_cast<std::int64_t>(piece.values.size());
-        if (numel == 0) continue;
-        const std::string name = std::string{piece.kind} + "." + std::to_string(piece.begin);
-        tensors.push_back({name, storage::Dtype::f32, {numel}, std::as_bytes(piece.values)});
-        records.push_back({name, std::string{piece.kind}, piece.begin, numel});
-    }
+inline std::string state_file_name(int rank, int world) {
     char name[64];
     std::snprintf(name, sizeof name, "state_%05d_of_%05d.safetensors", rank, world);
-    storage::write_safetensors(folder / name, tensors);
-    FileRecord record = record_of(folder / name);
-    record.pieces = std::move(records);
+    return name;
+}
+
+inline std::vector<PieceRecord> records_of(std::span<const zero::StateOutline> outline) {
+    std::vector<PieceRecord> records;
+    for (const zero::StateOutline& run : outline) {
+        if (run.numel == 0) continue;
+        records.push_back({std::string{run.kind} + "." + std::to_string(run.begin), std::string{run.kind}, run.begin, run.numel});
+    }
+    return records;
+}
+
+inline std::vector<storage::TensorOutline> outlines_of(std::span<const PieceRecord> pieces) {
+    std::vector<storage::TensorOutline> outlines;
+    for (const PieceRecord& piece : pieces) outlines.push_back({piece.tensor, storage::Dtype::f32, {piece.numel}});
+    return outlines;
+}
+
+STRATA_INLINE StateWriter::StateWriter(const std::filesystem::path& folder, int rank, int world,
+                                       std::span<const zero::StateOutline> outline)
+    : path_{folder / state_file_name(rank, world)}, pieces_{records_of(outline)}, file_{path_, outlines_of(pieces_)} {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) index_[{pieces_[i].kind, pieces_[i].begin}] = i;
+}
+
+STRATA_INLINE void StateWriter::write(std::string_view kind, std::int64_t begin, std::span<const float> values) {
+    const auto after = index_.upper_bound({kind, begin});
+    assert(after != index_.begin());
+    const std::size_t piece = std::prev(after)->second;
+    assert(pieces_[piece].kind == kind);
+    file_.write(piece, std::as_bytes(values), static_cast<std::uint64_t>(begin - pieces_[piece].begin) * sizeof(float));
+}
+
+STRATA_INLINE FileRecord StateWriter::finish() {
+    file_.publish();
+    FileRecord record = record_of(path_);
+    record.pieces = pieces_;
     return record;
 }
 
@@ -112,16 +136,12 @@ inline std::vector<storage::TensorOutline> outlines_of(std::span<const NamedTens
     return outlines;
 }
 
-STRATA_INLINE std::vector<std::size_t> order_of(std::span<const NamedTensor> tensors) {
-    return storage::safetensors_order(outlines_of(tensors));
-}
-
 STRATA_INLINE ModelWriter::ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors)
     : path_{std::move(file)}, file_{path_, outlines_of(tensors)} {}
 
-STRATA_INLINE void ModelWriter::write(const at::Tensor& tensor) {
+STRATA_INLINE void ModelWriter::write(std::size_t index, const at::Tensor& tensor) {
     const at::Tensor host = tensor.detach().cpu().contiguous();
-    file_.write({static_cast<const std::byte*>(host.data_ptr()), host.nbytes()});
+    file_.write(index, {static_cast<const std::byte*>(host.data_ptr()), host.nbytes()});
 }
 
 STRATA_INLINE FileRecord ModelWriter::finish() {
@@ -158,40 +178,6 @@ STRATA_INLINE void verify_files(const std::filesystem::path& checkpoint, const M
     }
 }
 
-STRATA_INLINE void read_pieces(const std::filesystem::path& checkpoint, const Manifest& manifest,
-                               std::span<const zero::StatePiece> pieces) {
-    struct Source {
-        std::int64_t begin, end;
-        const PieceRecord* record;
-        const FileRecord* file;
-    };
-    std::map<std::string, std::vector<Source>, std::less<>> sources;
-    for (const FileRecord& file : manifest.files)
-        for (const PieceRecord& record : file.pieces)
-            sources[record.kind].push_back({record.begin, record.begin + record.numel, &record, &file});
-    for (auto& [kind, list] : sources)
-        std::sort(list.begin(), list.end(), [](const Source& a, const Source& b) { return a.begin < b.begin; });
-
-    std::map<std::string, storage::SafetensorsFile> open_files;
-    for (const zero::StatePiece& piece : pieces) {
-        const auto& list = sources[std::string{piece.kind}];
-        const std::int64_t end = piece.begin + static_cast<std::int64_t>(piece.values.size());
-        std::int64_t at = piece.begin;
-        for (const Source& source : list) {
-            if (source.end <= at) continue;
-            if (source.begin > at || at >= end) break;
-            const auto file = open_files.try_emplace(source.file->name, checkpoint / source.file->name).first;
-            const std::int64_t count = std::min(source.end, end) - at;
-            const auto target = piece.values.subspan(static_cast<std::size_t>(at - piece.begin), static_cast<std::size_t>(count));
-            file->second.read(file->second.header().at(source.record->tensor), std::as_writable_bytes(target),
-                              static_cast<std::uint64_t>(at - source.begin) * sizeof(float));
-            at += count;
-        }
-        if (at < end)
-            throw corrupt(checkpoint / "manifest.json", "has no " + std::string{piece.kind} + " for element " + std::to_string(at));
-    }
-}
-
 STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers) {
     if (buffers.empty()) return;
     const storage::SafetensorsFile file{checkpoint / model_file};
@@ -216,12 +202,31 @@ STRATA_INLINE std::optional<std::filesystem::path> newest(const std::filesystem:
     return found.back().second;
 }
 
-STRATA_INLINE bool has_kind(const std::filesystem::path& checkpoint, std::string_view kind) {
-    const Manifest manifest = read_manifest(checkpoint / "manifest.json");
+STRATA_INLINE StateReader::StateReader(std::filesystem::path checkpoint, const Manifest& manifest)
+    : checkpoint_{std::move(checkpoint)} {
     for (const FileRecord& file : manifest.files)
-        for (const PieceRecord& piece : file.pieces)
-            if (piece.kind == kind) return true;
-    return false;
+        for (const PieceRecord& record : file.pieces)
+            sources_[record.kind].push_back({record.begin, record.begin + record.numel, record.tensor, file.name});
+    for (auto& [kind, list] : sources_)
+        std::sort(list.begin(), list.end(), [](const Source& a, const Source& b) { return a.begin < b.begin; });
+}
+
+STRATA_INLINE void StateReader::read(std::string_view kind, std::int64_t begin, std::span<float> values) {
+    const std::vector<Source>& list = sources_[std::string{kind}];
+    const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
+    std::int64_t at = begin;
+    auto source = std::partition_point(list.begin(), list.end(), [&](const Source& s) { return s.end <= at; });
+    for (; source != list.end() && source->begin <= at && at < end; ++source) {
+        if (source->end <= at) continue;
+        const auto file = open_files_.try_emplace(source->file, checkpoint_ / source->file).first;
+        const std::int64_t count = std::min(source->end, end) - at;
+        const auto target = values.subspan(static_cast<std::size_t>(at - begin), static_cast<std::size_t>(count));
+        file->second.read(file->second.header().at(source->tensor), std::as_writable_bytes(target),
+                          static_cast<std::uint64_t>(at - source->begin) * sizeof(float));
+        at += count;
+    }
+    if (at < end)
+        throw detail::corrupt(checkpoint_ / "manifest.json", "has no " + std::string{kind} + " for element " + std::to_string(at));
 }
 
 STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t count) {

@@ -219,7 +219,13 @@ inline void check_size(const std::string& name, std::uint64_t expected, std::siz
 inline WritePlan plan_safetensors(std::span<const TensorOutline> tensors, const SafetensorsMetadata& metadata) {
     constexpr std::string_view source = "what is to be written";
     WritePlan plan;
-    plan.order = safetensors_order(tensors);
+    plan.order.resize(tensors.size());
+    std::iota(plan.order.begin(), plan.order.end(), std::size_t{0});
+    std::sort(plan.order.begin(), plan.order.end(), [&](std::size_t a, std::size_t b) {
+        const std::size_t size_a = bytes_of(tensors[a].dtype);
+        const std::size_t size_b = bytes_of(tensors[b].dtype);
+        return size_a != size_b ? size_a > size_b : tensors[a].name < tensors[b].name;
+    });
     std::set<std::string_view> names;
     // ordered_json keeps the order of insertion: metadata first, then the order of the bytes.
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
@@ -296,44 +302,40 @@ STRATA_INLINE std::span<const std::byte> tensor_bytes(std::span<const std::byte>
 
 STRATA_INLINE void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors,
                                      const SafetensorsMetadata& metadata) {
-    const std::vector<TensorOutline> outlines = detail::outlines_of(tensors);
-    SafetensorsWriter file{path, outlines, metadata};
-    for (const std::size_t index : safetensors_order(outlines)) file.write(tensors[index].bytes);
+    SafetensorsWriter file{path, detail::outlines_of(tensors), metadata};
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        detail::check_size(tensors[i].name, *detail::bytes_of_shape(tensors[i].shape, tensors[i].dtype),
+                           tensors[i].bytes.size());
+        file.write(i, tensors[i].bytes);
+    }
     file.publish();
-}
-
-STRATA_INLINE std::vector<std::size_t> safetensors_order(std::span<const TensorOutline> tensors) {
-    std::vector<std::size_t> order(tensors.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        const std::size_t size_a = bytes_of(tensors[a].dtype);
-        const std::size_t size_b = bytes_of(tensors[b].dtype);
-        return size_a != size_b ? size_a > size_b : tensors[a].name < tensors[b].name;
-    });
-    return order;
 }
 
 STRATA_INLINE SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
                                                    std::span<const TensorOutline> tensors,
                                                    const SafetensorsMetadata& metadata)
-    : file_{path} {
-    detail::WritePlan plan = detail::plan_safetensors(tensors, metadata);
-    file_.write(std::as_bytes(std::span{plan.head}));
-    sizes_ = std::move(plan.sizes);
+    : file_{path}, extents_(tensors.size()) {
+    const detail::WritePlan plan = detail::plan_safetensors(tensors, metadata);
+    file_.write_at(0, std::as_bytes(std::span{plan.head}));
+    std::uint64_t at = plan.head.size();
+    for (std::size_t i = 0; i < plan.order.size(); ++i) {
+        extents_[plan.order[i]] = {at, plan.sizes[i]};
+        at += plan.sizes[i];
+        missing_ += plan.sizes[i];
+    }
 }
 
-STRATA_INLINE void SafetensorsWriter::write(std::span<const std::byte> bytes) {
-    const std::string name = "number " + std::to_string(written_);
-    detail::check_size(name, written_ < sizes_.size() ? sizes_[written_] : 0, bytes.size());
-    file_.write(bytes);
-    ++written_;
+STRATA_INLINE void SafetensorsWriter::write(std::size_t tensor, std::span<const std::byte> bytes, std::uint64_t offset) {
+    const Extent& extent = extents_.at(tensor);
+    if (offset > extent.bytes || bytes.size() > extent.bytes - offset || bytes.size() > missing_)
+        detail::throw_corrupt("what is to be written", "tensor number " + std::to_string(tensor) + " got more bytes than it has");
+    file_.write_at(extent.begin + offset, bytes);
+    missing_ -= bytes.size();
 }
 
 STRATA_INLINE void SafetensorsWriter::publish() {
-    if (written_ != sizes_.size()) {
-        detail::throw_corrupt("what is to be written", "only " + std::to_string(written_) + " of " +
-                                                           std::to_string(sizes_.size()) + " tensors came");
-    }
+    if (missing_ > 0)
+        detail::throw_corrupt("what is to be written", std::to_string(missing_) + " bytes of its tensors never came");
     file_.publish();
 }
 

@@ -34,6 +34,9 @@ public:
     [[nodiscard]] at::Tensor empty(std::int64_t numel, at::ScalarType dtype, Held held, Place place);
     [[nodiscard]] at::Tensor zeros(std::int64_t numel, at::ScalarType dtype, Held held, Place place);
 
+    /// Gives what waits here, and what free() has kept for itself, back to the system. Takes milliseconds.
+    void trim() noexcept;
+
     [[nodiscard]] MemoryMeter& meter() noexcept { return meter_; }
 
 private:
@@ -53,6 +56,9 @@ private:
 void drop_memory(const at::Tensor& tensor) noexcept;
 /// Gives it memory for all its elements.
 void give_memory(const at::Tensor& tensor, at::DataPtr memory);
+/// Makes every operation on a tensor throw c10::Error, or ends that: where there is no memory, those that work element by
+/// element would not look and read from address 0. Views that were made before are left as they are.
+void forbid_use(const at::Tensor& tensor, bool forbidden) noexcept;
 
 }  // namespace strata::zero::detail
 

@@ -121,7 +121,10 @@ public:
         at::Tensor weight;
         pipeline_->run(offload::Access::write, [&](const offload::Window& window) {
             const offload::WindowRun& place = runs_[window.index()];
-            if (place.begin == 0) weight = weight_of(place.bucket);
+            if (place.begin == 0) {
+                weight.reset();  // before the next one is made
+                weight = weight_of(place.bucket);
+            }
             const Run run = view(window);
             if constexpr (has_master) {
                 const auto from = elements<Kept>(weight).subspan(static_cast<std::size_t>(place.begin),

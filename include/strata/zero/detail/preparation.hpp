@@ -62,9 +62,10 @@ void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps, i
 
 /// One line a parameter, and one for the options: what must be the same on every rank.
 ///
-///   groups  each parameter's group
+///   groups   each parameter's group
+///   options  names and values: "bucket_numel 100, ..."
 [[nodiscard]] std::string describe(const std::vector<Parameter>& parameters, const std::vector<std::size_t>& groups,
-                                   std::int64_t bucket_numel, int gradient_accumulation_steps);
+                                   const std::string& options);
 
 /// Compares the descriptions of all ranks, in rank order. Throws rank_mismatch naming the first difference.
 void check_same_model(const std::vector<std::string>& descriptions);

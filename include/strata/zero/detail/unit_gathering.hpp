@@ -52,6 +52,8 @@ public:
     struct Flat {
         at::Tensor all_B;
         std::size_t shard = 0;
+        std::vector<at::Tensor> parameters{};  ///< views of all_B
+        bool frozen = false;
     };
     using Reduce = std::function<void(std::size_t bucket)>;
 
@@ -73,7 +75,9 @@ public:
         Unit& unit = units_.emplace_back();
         unit.flats = std::move(flats);
         unit.trained = trained;
+        forbid_use(unit, true);
         for (const Flat& flat : unit.flats) {
+            unit.frozen = unit.frozen || flat.frozen;
             unit.numel += flat.all_B.numel();
             unit.bytes += flat.all_B.numel() * static_cast<std::int64_t>(flat.all_B.element_size());
         }
@@ -99,7 +103,8 @@ public:
 
     void gradient_arrived(std::int32_t number) {
         Unit& unit = units_[static_cast<std::size_t>(number)];
-        if (++unit.arrived == unit.trained) drop(unit);
+        // A parameter's gradient comes after all uses of it, but tells nothing of the uses of frozen ones.
+        if (++unit.arrived == unit.trained && !unit.frozen) drop(unit);
     }
 
     /// Reduces what is left, all of which is ready now, and drops every unit. Collective.
@@ -146,19 +151,19 @@ public:
 
     [[nodiscard]] Manner manner(std::int32_t number) const override {
         const Unit& unit = units_[static_cast<std::size_t>(number)];
-        return {.recomputes = options_.recomputes,
-                .watches_inputs = options_.gathers && unit.trained == 0,
-                .trains = unit.trained > 0};
+        return {.recomputes = options_.recomputes, .trains = unit.trained > 0};
     }
     void before_forward(std::int32_t number) override {
         fetch(number, at::GradMode::is_enabled() ? Phase::forward : Phase::inference);
     }
-    void after_forward(std::int32_t number, const std::vector<at::Tensor>& outputs) override {
+    void after_forward(std::int32_t number, const std::vector<at::Tensor>& outputs, std::size_t watched) override {
         if (!options_.gathers) return;
+        const auto entered = std::make_shared<bool>(false);
         for (const at::Tensor& output : outputs) {
             if (!output.requires_grad()) continue;
-            output.register_hook([link = units_[static_cast<std::size_t>(number)].link](const at::Tensor&) {
-                if (link->keeper != nullptr) link->keeper->before_rerun(link->number);
+            output.register_hook([link = units_[static_cast<std::size_t>(number)].link, entered, watched](const at::Tensor&) {
+                const bool first = !std::exchange(*entered, true);
+                if (link->keeper != nullptr) link->keeper->before_rerun(link->number, first ? watched : 0);
             });
         }
         // What forward ended with is what backward begins with.
@@ -171,10 +176,9 @@ public:
         } catch (...) {  // the channel failed: forward's own exception says more
         }
     }
-    void before_rerun(std::int32_t number) override { fetch(number, Phase::backward); }
-
-    void watch_inputs(std::int32_t number, std::size_t count) override {
-        units_[static_cast<std::size_t>(number)].watched += count;
+    void before_rerun(std::int32_t number, std::size_t watched) override {
+        fetch(number, Phase::backward);
+        units_[static_cast<std::size_t>(number)].watched += watched;
     }
     void input_done(std::int32_t number) override {
         Unit& unit = units_[static_cast<std::size_t>(number)];
@@ -196,7 +200,8 @@ private:
         std::int64_t bytes = 0;
         std::size_t trained = 0;  // parameters that get a gradient
         std::size_t arrived = 0;  // of them, in this pass
-        std::size_t watched = 0;  // inputs whose gradients are not there yet
+        std::size_t watched = 0;  // inputs of calls that backward is in, whose gradients are not there yet
+        bool frozen = false;      // some parameters get none
         bool whole = false;       // or on its way
         bool ahead = false;       // gathered, and not used yet
         typename comm::Channel<Comm>::Ticket ticket;
@@ -263,6 +268,7 @@ private:
             const std::size_t bytes = static_cast<std::size_t>(flat.all_B.numel()) * flat.all_B.element_size();
             give_memory(flat.all_B, pool_.take(bytes, Held::gathered, Place::device));
         }
+        forbid_use(unit, false);
         unit.whole = true;
         live_numel_ += unit.numel;
         unit.ticket = channel_.post("unit " + std::to_string(&unit - units_.data()),
@@ -324,10 +330,17 @@ private:
         if (!unit.whole || !options_.gathers || pinned_) return;
         unit.ticket.wait();
         for (const Flat& flat : unit.flats) drop_memory(flat.all_B);
+        forbid_use(unit, true);
         unit.whole = false;
         live_numel_ -= unit.numel;
         if (unit.ahead) ahead_bytes_ -= unit.bytes;
         unit.ahead = false;
+    }
+
+    static void forbid_use(const Unit& unit, bool forbidden) noexcept {
+        for (const Flat& flat : unit.flats) {
+            for (const at::Tensor& parameter : flat.parameters) detail::forbid_use(parameter, forbidden);
+        }
     }
 
     Comm& comm_;

@@ -7,6 +7,9 @@
 
 #include <ATen/ops/from_blob.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <strata/zero/detail/buffer_pool.hpp>
 
@@ -31,6 +34,17 @@ STRATA_INLINE void BufferPool::free_idle(std::size_t bytes_at_most) noexcept {
         largest->second.pop_back();
         if (largest->second.empty()) idle_.erase(largest);
     }
+}
+
+STRATA_INLINE void BufferPool::trim() noexcept {
+    {
+        const std::lock_guard lock{mutex_};
+        free_idle(0);
+        most_used_ = used_bytes_;
+    }
+#ifdef __GLIBC__
+    ::malloc_trim(0);  // its heap holds blocks up to 32 MiB, and shrinks by itself only at its end
+#endif
 }
 
 STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, Held held, Place place) {
@@ -101,6 +115,11 @@ STRATA_INLINE void give_memory(const at::Tensor& tensor, at::DataPtr memory) {
     auto* const storage = tensor.storage().unsafeGetStorageImpl();
     storage->set_data_ptr_noswap(std::move(memory));
     storage->set_nbytes(static_cast<std::size_t>(tensor.numel()) * tensor.element_size());
+}
+
+// Operations on a tensor with this mark go to the Python interpreter the tensor came from, and these came from none.
+STRATA_INLINE void forbid_use(const at::Tensor& tensor, bool forbidden) noexcept {
+    tensor.unsafeGetTensorImpl()->set_python_dispatch(forbidden);
 }
 
 }  // namespace strata::zero::detail

@@ -10,7 +10,16 @@ Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Optio
     : comm_{comm}, options_{std::move(options)}, loss_scale_{options_.loss_scale}, channel_{comm} {
     const at::NoGradGuard no_grad;
     detail::check_options(options_.bucket_numel, options_.gradient_accumulation_steps, options_.buckets_in_flight);
-    for (const ParameterGroup<Rule>& group : options_.groups) groups_.push_back({group.lr_factor, group.update});
+    for (const ParameterGroup<Rule>& group : options_.groups) {
+        for (std::size_t k = 0; k < states; ++k) {
+            if (optim::initial_state<Rule>(group.update, k) == optim::initial_state<Rule>(options_.update, k)) continue;
+            throw Error{Errc::bad_value,
+                        "a parameter group starts the state " + std::string{Rule::state_names[k]} +
+                            " with another value than the other parameters",
+                        "give every group the same initial value"};
+        }
+        groups_.push_back({group.lr_factor, group.update});
+    }
     groups_.push_back({1.0, options_.update});
     std::vector<std::size_t> group_of;
     for (const Parameter& parameter : parameters) {
@@ -18,8 +27,13 @@ Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Optio
         const auto found = std::find_if(options_.groups.begin(), options_.groups.end(), takes);
         group_of.push_back(static_cast<std::size_t>(found - options_.groups.begin()));
     }
-    detail::check_same_model(comm_.all_gather_varied(detail::describe(
-        parameters, group_of, options_.bucket_numel, options_.gradient_accumulation_steps)));
+    std::string same = "bucket_numel " + std::to_string(options_.bucket_numel) + ", gradient_accumulation_steps " +
+                       std::to_string(options_.gradient_accumulation_steps);
+    if constexpr (stage == 3) {
+        same += ", prefetch_bucket_bytes " + std::to_string(options_.prefetch_bucket_bytes) + ", max_live_parameters " +
+                std::to_string(options_.max_live_parameters);
+    }
+    detail::check_same_model(comm_.all_gather_varied(detail::describe(parameters, group_of, same)));
 
     std::map<std::string, std::size_t> group_by_name;
     for (std::size_t i = 0; i < parameters.size(); ++i) group_by_name[parameters[i].name] = group_of[i];
@@ -84,8 +98,10 @@ void Engine<Setup, Comm>::require_memory() const {
         if (averages) bytes += share * static_cast<std::int64_t>(sizeof(float));
         largest = std::max(largest, all);
     }
-    if (stage >= 2) bytes += 2 * largest * static_cast<std::int64_t>(sizeof(Collected));
-    if (sharded_) bytes += 2 * largest * static_cast<std::int64_t>(sizeof(Element));
+    // Beside them: a bucket's values in fp32 while it is taken over; later gradients on their way, and whole units.
+    const std::size_t waiting = comm_.world() == 1 ? 1 : sharded_ ? 2 : static_cast<std::size_t>(options_.buckets_in_flight) + 1;
+    const std::size_t in_use = (stage >= 2 ? waiting * sizeof(Collected) : 0) + (sharded_ ? 2 * sizeof(Element) : 0);
+    bytes += largest * static_cast<std::int64_t>(std::max(sizeof(float), in_use));
     for (const TrainedParameter& p : parameters_) bytes -= static_cast<std::int64_t>(p.tensor.nbytes());  // given back
     const std::string fix = on_disk ? "use more ranks, or a smaller model"
                             : stage < 3
@@ -94,6 +110,9 @@ void Engine<Setup, Comm>::require_memory() const {
     detail::require_node_memory(
         comm_.all_gather_varied(detail::memory_need(static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes)))), fix);
 }
+
+/// Elements of a model that are taken over between two returns of its memory to the system.
+inline constexpr std::int64_t trimmed_numel = std::int64_t{64} << 20;
 
 /// Files first, then bucket by bucket: values, shards, master, states. A disk that fails does so on all ranks.
 template <class Setup, comm::Communicator Comm>
@@ -126,6 +145,7 @@ void Engine<Setup, Comm>::start(const std::vector<Parameter>& trained, const std
     std::array<float, states> initial{};
     for (std::size_t k = 0; k < states; ++k) initial[k] = optim::initial_state<Rule>(options_.update, k);
     std::size_t taken = 0;
+    std::int64_t untrimmed = 0;  // elements that the model has given back
     const auto noted = [&](auto&& work) {
         if constexpr (!any_disk) return work();
         try {
@@ -137,7 +157,13 @@ void Engine<Setup, Comm>::start(const std::vector<Parameter>& trained, const std
     noted([&] {
         store_.fill(initial, [&](std::size_t bucket) {
             taken = bucket + 1;
-            return take_bucket(bucket, trained);
+            const at::Tensor values = take_bucket(bucket, trained);
+            untrimmed += padded_of(bucket);
+            if (untrimmed >= trimmed_numel) {
+                pool_->trim();
+                untrimmed = 0;
+            }
+            return values;
         });
     });
     // After a failure the values of the other buckets are still exchanged: the other ranks wait for that.
@@ -152,6 +178,7 @@ void Engine<Setup, Comm>::start(const std::vector<Parameter>& trained, const std
         });
     }
     if constexpr (has_keeper) keep_units(trained, frozen, frozen_units, frozen_flats);
+    pool_->trim();
 }
 
 /// Gives a bucket's parameters their place and returns what the store starts its masters with: fp32.
@@ -159,7 +186,7 @@ template <class Setup, comm::Communicator Comm>
 at::Tensor Engine<Setup, Comm>::take_bucket(std::size_t index, const std::vector<Parameter>& trained) {
     BucketState& b = buckets_[index];
     const std::int64_t padded = padded_of(index);
-    const at::Tensor values_B = at::zeros({padded}, at::kFloat);
+    const at::Tensor values_B = pool_->zeros(padded, at::kFloat, Held::buffers, Place::device);
     const std::size_t first = b.bucket.first_parameter;
     for (std::size_t i = first; i < first + b.bucket.parameter_count; ++i) {
         const at::Tensor& tensor = trained[i].tensor;
@@ -185,13 +212,14 @@ at::Tensor Engine<Setup, Comm>::take_bucket(std::size_t index, const std::vector
                        : pool_->zeros(share_S.numel(), accumulates() ? at::kFloat : detail::dtype_v<Collected>,
                                       Held::gradients, Place::device);
     if (b.sharded) {
-        const at::Tensor own_S = own_share(b.weight_B).clone();
-        detail::drop_memory(b.weight_B);
-        const auto from = detail::elements<Element>(own_S);
+        const auto from = detail::elements<Element>(own_share(b.weight_B));
         std::copy(from.begin(), from.end(), shards_.open(b.shard, offload::Access::write).begin());
         shards_.close(b.shard, offload::Access::write);
+        detail::drop_memory(b.weight_B);
     }
-    return replicated ? values_B : share_S.clone();  // a clone lets values_B go
+    if (replicated || comm_.world() == 1) return values_B;
+    const at::Tensor own_S = pool_->empty(share_S.numel(), at::kFloat, Held::buffers, Place::device);
+    return own_S.copy_(share_S);  // a copy lets values_B go
 }
 
 /// Converts frozen parameters and gives them rank 0's values; returns those that are sharded, by unit.
@@ -230,11 +258,10 @@ at::Tensor Engine<Setup, Comm>::take_frozen_unit(const FrozenUnit& unit, std::si
         tensor.set_data(all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()));
         at += tensor.numel();
     }
-    const at::Tensor own_S = own_share(all_B).clone();
-    detail::drop_memory(all_B);
-    const auto from = detail::elements<Element>(own_S);
+    const auto from = detail::elements<Element>(own_share(all_B));
     std::copy(from.begin(), from.end(), shards_.open(shard, offload::Access::write).begin());
     shards_.close(shard, offload::Access::write);
+    detail::drop_memory(all_B);
     return all_B;
 }
 
@@ -263,9 +290,19 @@ void Engine<Setup, Comm>::keep_units(const std::vector<Parameter>& trained, cons
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         if (!buckets_[i].sharded) continue;
         units[buckets_[i].bucket.unit].buckets.push_back(i);
-        units[buckets_[i].bucket.unit].flats.push_back({buckets_[i].weight_B, buckets_[i].shard});
+        typename Gathering::Flat flat{buckets_[i].weight_B, buckets_[i].shard};
+        const Bucket& bucket = buckets_[i].bucket;
+        for (std::size_t p = 0; p < bucket.parameter_count; ++p) {
+            flat.parameters.push_back(parameters_[bucket.first_parameter + p].tensor);
+        }
+        units[bucket.unit].flats.push_back(std::move(flat));
     }
-    for (std::size_t i = 0; i < frozen_units.size(); ++i) units[frozen_units[i].unit].flats.push_back(frozen_flats[i]);
+    for (std::size_t i = 0; i < frozen_units.size(); ++i) {
+        typename Gathering::Flat flat = frozen_flats[i];
+        flat.parameters = frozen_units[i].tensors;
+        flat.frozen = true;
+        units[frozen_units[i].unit].flats.push_back(std::move(flat));
+    }
 
     gathering_ = std::make_unique<Gathering>(
         comm_, channel_, shards_, *pool_,

@@ -235,9 +235,11 @@ void Engine<Setup, Comm>::end_pass() {
     }
 }
 
-/// Tells autograd that saved weights are stale: a graph kept across a step must fail, not compute with new values.
+/// Drops units that were gathered before, ahead of a forward pass or by hold_unit_of(), and tells autograd that saved
+/// weights are stale: a graph kept across a step must fail, not compute with new values.
 template <class Setup, comm::Communicator Comm>
 void Engine<Setup, Comm>::weights_changed() {
+    if (gathers()) gathering_->drop_all();
     for (const TrainedParameter& parameter : parameters_) parameter.tensor.unsafeGetTensorImpl()->bump_version();
 }
 

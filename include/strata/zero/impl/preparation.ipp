@@ -29,9 +29,9 @@ STRATA_INLINE void check_options(std::int64_t bucket_numel, int gradient_accumul
 }
 
 STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, const std::vector<std::size_t>& groups,
-                                   std::int64_t bucket_numel, int gradient_accumulation_steps) {
+                                   const std::string& options) {
     std::ostringstream text;
-    text << "bucket_numel " << bucket_numel << ", gradient_accumulation_steps " << gradient_accumulation_steps << '\n';
+    text << options << '\n';
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const Parameter& parameter = parameters[i];
         text << "parameter " << parameter.name << ' ' << parameter.tensor.sizes() << " in unit " << parameter.unit
@@ -73,6 +73,11 @@ STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& pa
     }
     for (const std::vector<Parameter>* group : {&trained, &parameters}) {
         for (const Parameter& parameter : *group) {
+            const at::Tensor& tensor = parameter.tensor;
+            if (tensor.has_storage() && tensor.numel() > 0 && tensor.storage().data() == nullptr) {
+                refuse(parameter, "has no memory: its values are with another engine, of ZeroStage<3>, or went with it",
+                       "make one trainer a model, and for another one build the model again");
+            }
             if (parameter.tensor.device().is_cpu()) continue;
             refuse(parameter,
                    "is on " + parameter.tensor.device().str() + ", and this version of strata trains on the CPU",
@@ -110,7 +115,10 @@ STRATA_INLINE void require_node_memory(const std::vector<std::string>& needs, co
 }
 
 STRATA_INLINE void explain_missing_memory(const c10::Error& error) {
-    if (error.msg().find("not allocated") == std::string::npos) return;
+    // The three ways in which libtorch says so; the last is that of forbid_use().
+    const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };
+    if (!says("not allocated") && !says("out of bounds for storage of size 0") && !says("no arguments had PyInterpreter"))
+        return;
     throw Error{Errc::bad_parameter,
                 "a parameter that is sharded was used outside of its unit's forward pass, and has no memory there",
                 "call blocks as Unit<Block> and not as Block, and use what belongs to a unit inside of its forward"};
