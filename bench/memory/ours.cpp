@@ -68,12 +68,13 @@ constexpr bench::GptShape shape_of(std::int64_t width, std::int64_t layers) {
 /// Bytes on one rank: what the formula says, and the buffers beside it.
 struct Expected {
     std::string formula;
-    double bytes = 0;    // in memory
+    double bytes = 0;  // in memory
     double on_disk = 0;
-    std::int64_t start = 0;      // fp32 values of the bucket that is taken over
+    std::int64_t start = 0;      // of the bucket that is taken over last: above all its values in fp32
     std::int64_t gradients = 0;  // buckets that are filled or wait for their reduction
     std::int64_t gathered = 0;   // units that are whole
     std::int64_t windows = 0;    // of files
+    /// The start is over when the first gradient arrives.
     [[nodiscard]] std::int64_t buffers() const noexcept { return std::max(start, gradients + gathered) + windows; }
 };
 
@@ -124,15 +125,20 @@ Expected expected(const std::vector<zero::Parameter>& parameters, const Options&
             const std::size_t array = static_cast<std::size_t>(run.numel) * sizeof(float);
             buffer = std::max(buffer, offload::SwapFile::bytes_of(offload::payload_of({array, array, array})));
         }
-        e.windows += static_cast<std::int64_t>(
-            offload::plan_buffers(buffer, runs.size(), options.nvme.budget_bytes, 0).total());
+        e.windows +=
+            static_cast<std::int64_t>(offload::plan_buffers(buffer, runs.size(), options.nvme.budget_bytes, 0).total());
     }
     if (units_on_disk) {
         const auto buffer = offload::SwapFile::bytes_of(static_cast<std::size_t>(largest / world * weight_bytes));
         e.windows += static_cast<std::int64_t>(
             offload::plan_buffers(buffer, shares.size(), options.nvme_units.budget_bytes, 0).total());
     }
-    static_cast<void>(last);
+    // Values of all ranks, then a copy of the own share for the store, which has no memory for the bucket's state yet.
+    const std::int64_t values = 4 * last;
+    const std::int64_t copy = stage == 0 || world == 1 ? 0 : 4 * last / world;
+    const std::int64_t missing = state_on_disk ? 0 : state_bytes * last / (stage == 0 ? 1 : world);
+    e.start = std::max(
+        {values + (sharded ? weight_bytes * last : 0) - missing, values + copy - missing, copy > 0 ? copy : values});
     return e;
 }
 
@@ -145,16 +151,14 @@ double resident(const std::string& line) {
     }
     return 0;
 }
-void reset_peak() {
-    ::malloc_trim(0);
-    std::ofstream{"/proc/self/clear_refs"} << "5";
-}
+void reset_peak() { std::ofstream{"/proc/self/clear_refs"} << "5"; }
 
 /// What one rank found.
 struct Found {
     double peak = 0;     // of the meter, in memory
     double on_disk = 0;  // of the meter
-    double grown = 0;    // resident memory at most, less what there was before the model
+    double start = 0;    // resident memory at most while model and engine are made, less what there was before
+    double grown = 0;    // the same while it trains
     double loss = 0;
 };
 
@@ -169,6 +173,7 @@ struct Settings {
 template <class Setup>
 Found train(SlowReductions& comm, const bench::GptShape& shape, const std::filesystem::path& swap, Expected& e) {
     using Engine = zero::Engine<Setup, SlowReductions>;
+    ::malloc_trim(0);
     reset_peak();
     const double before = resident("VmRSS:");
     bench::Gpt model{shape};
@@ -177,8 +182,10 @@ Found train(SlowReductions& comm, const bench::GptShape& shape, const std::files
     options.nvme.budget_bytes = std::size_t{16} << 20;
     options.nvme_units.budget_bytes = std::size_t{8} << 20;
     e = expected<Setup>(zero::parameters_of(model), options, comm.world());
-    Engine engine{comm, zero::parameters_of(model), options};
     Found found;
+    Engine engine{comm, zero::parameters_of(model), options};
+    found.start = resident("VmHWM:") - before;
+    reset_peak();
     const torch::Tensor ids = bench::random_tokens(shape, 1, 7 + static_cast<std::uint64_t>(comm.rank()));
     for (int i = 0; i < steps; ++i) {
         const torch::Tensor loss = model.loss(ids);
@@ -200,25 +207,27 @@ bool report(const std::string& key, std::int64_t numel, const Expected& e, const
     const double wanted = e.bytes + static_cast<double>(e.buffers());
     const auto off = [&](const Found& found) { return std::abs(found.peak - wanted); };
     const Found& worst = *std::ranges::max_element(ranks, {}, off);
-    double grown = 0;
     bool right = true;
+    Found most;
     for (const Found& found : ranks) {
-        grown = std::max(grown, found.grown);
         right = right && !apart(found.peak, wanted) && !apart(found.on_disk, e.on_disk);
+        most.start = std::max(most.start, found.start);
+        most.grown = std::max(most.grown, found.grown);
     }
     const double percent = 100 * (worst.peak / wanted - 1);
-    constexpr double MB = 1e6;
-    std::printf("| %s | %zu | %s | %.1f | %.1f = %.1f + %.1f + %.1f | %.1f | %+.2f %% | %.1f | %.1f | %.1f |%s\n",
-                key.c_str(), ranks.size(), e.formula.c_str(), e.bytes / MB, static_cast<double>(e.buffers()) / MB,
-                static_cast<double>(e.gradients) / MB, static_cast<double>(e.gathered) / MB,
-                static_cast<double>(e.windows) / MB, worst.peak / MB, percent, e.on_disk / MB, worst.on_disk / MB,
-                grown / MB, right ? "" : " WRONG");
+    const auto mb = [](auto bytes) { return static_cast<double>(bytes) / 1e6; };
+    std::printf(
+        "| %s | %zu | %s | %.1f | %.1f (%.1f, %.1f, %.1f, %.1f) | %.1f | %+.2f %% | %.1f | %.1f | %.1f | %.1f |%s\n",
+        key.c_str(), ranks.size(), e.formula.c_str(), mb(e.bytes), mb(e.buffers()), mb(e.start), mb(e.gradients),
+        mb(e.gathered), mb(e.windows), mb(worst.peak), percent, mb(e.on_disk), mb(worst.on_disk), mb(most.grown),
+        mb(most.start), right ? "" : " WRONG");
     std::printf(
         "{\"bench\":\"memory\",\"case\":\"%s, %zu ranks\",\"ours\":%.0f,\"unit\":\"bytes\",\"parameters\":%lld,"
         "\"formula\":\"%s\",\"formula_bytes\":%.0f,\"stated_buffers\":%lld,\"deviation_percent\":%.2f,"
-        "\"disk\":%.0f,\"disk_formula\":%.0f,\"resident_growth\":%.0f,\"loss\":%.6f}\n",
+        "\"disk\":%.0f,\"disk_formula_bytes\":%.0f,\"resident_growth\":%.0f,\"resident_growth_at_start\":%.0f,"
+        "\"loss\":%.8f}\n",
         key.c_str(), ranks.size(), worst.peak, static_cast<long long>(numel), e.formula.c_str(), e.bytes,
-        static_cast<long long>(e.buffers()), percent, worst.on_disk, e.on_disk, grown, ranks[0].loss);
+        static_cast<long long>(e.buffers()), percent, worst.on_disk, e.on_disk, most.grown, most.start, ranks[0].loss);
     return right;
 }
 

@@ -264,7 +264,7 @@ private:
                     const std::vector<FrozenUnit>& frozen_units,
                     const std::vector<typename Gathering::Flat>& frozen_flats);
     void check_parameters_stayed() const;
-    void check_weights_are_in(std::string_view call) const;
+    void begin_call(std::string_view call);
     void gradient_arrived(std::size_t index);
     void prepare_gradient(BucketState& bucket);
     void reduce(BucketState& bucket, bool adds);

@@ -34,7 +34,7 @@ struct EngineOptions {
     std::vector<ParameterGroup<Rule>> groups{};  ///< a parameter belongs to the first that takes it
 
     bool overlap = true;        ///< stages 0 and 1 reduce buckets while backward goes on; stage 2 always does
-    int buckets_in_flight = 4;  ///< reductions that wait or run at once; stage 2 holds that many whole buckets more
+    int buckets_in_flight = 4;  ///< reductions that wait or run at once; stage 2 holds one whole bucket more than that
 
     optim::LossScaleOptions loss_scale{};  ///< Precision<Fp16>
     std::uint64_t rounding_seed = 42;      ///< Precision<PureBf16>: of its stochastic rounding; the same on all ranks

@@ -17,7 +17,7 @@ enum class Held : std::uint8_t {
     gradients,   ///< sums, and the buckets that wait for their reduction
     state,       ///< the update rule's states, fp32 master weights, averages
     gathered,    ///< parameters of units that are whole for the moment
-    buffers,     ///< windows of what is on disk
+    buffers,     ///< windows of what is on disk; the fp32 values of a bucket while an engine takes it over
 };
 inline constexpr std::size_t held_count = 5;
 constexpr std::string_view name_of(Held held) noexcept {

@@ -23,6 +23,7 @@ void Engine<Setup, Comm>::swap_average()
     requires(Setup::averaging::enabled)
 {
     const at::NoGradGuard no_grad;
+    channel_.wait();
     const bool in = !average_in_;
     for_runs(offload::Access::read, has_master ? Touch::write : Touch::update, [&](const Run& run) {
         BucketState& b = buckets_[run.bucket];
@@ -70,6 +71,7 @@ void Engine<Setup, Comm>::restart_average()
     requires(Setup::averaging::enabled)
 {
     const at::NoGradGuard no_grad;
+    channel_.wait();
     for_runs(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Run& run) {
         const std::span<const Kept> weight = own_part(run, run.weight);
         const auto average = detail::elements<float>(buckets_[run.bucket].average_S)

@@ -13,9 +13,8 @@ void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
                     "call step() after every gradient_accumulation_steps = " +
                         std::to_string(options_.gradient_accumulation_steps) + " backward passes"};
     }
-    check_weights_are_in("backward()");
+    begin_call("backward()");
     check_parameters_stayed();
-    channel_.wait();  // a pass before that threw may have left reductions
     shown_.clear();
     for (TrainedParameter& parameter : parameters_) parameter.arrived = false;
     for (BucketState& bucket : buckets_) {

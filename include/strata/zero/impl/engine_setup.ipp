@@ -112,7 +112,7 @@ void Engine<Setup, Comm>::require_memory() const {
 }
 
 /// Elements of a model that are taken over between two returns of its memory to the system.
-inline constexpr std::int64_t trimmed_numel = std::int64_t{64} << 20;
+inline constexpr std::int64_t trimmed_numel = std::int64_t{8} << 20;
 
 /// Files first, then bucket by bucket: values, shards, master, states. A disk that fails does so on all ranks.
 template <class Setup, comm::Communicator Comm>

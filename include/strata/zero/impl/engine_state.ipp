@@ -29,7 +29,7 @@ ElementRun Engine<Setup, Comm>::own_elements(const Run& run) const {
 template <class Setup, comm::Communicator Comm>
 template <class Sink>
 void Engine<Setup, Comm>::read_state(Sink&& sink) {
-    check_weights_are_in("read_state()");
+    begin_call("read_state()");
     std::vector<float> copy;
     for_runs(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Run& run) {
         const ElementRun own = own_elements(run);
@@ -61,7 +61,7 @@ void Engine<Setup, Comm>::read_state(Sink&& sink) {
 template <class Setup, comm::Communicator Comm>
 template <class Source>
 void Engine<Setup, Comm>::write_state(Source&& source, bool average) {
-    check_weights_are_in("write_state()");
+    begin_call("write_state()");
     const at::NoGradGuard no_grad;
     micro_batch_ = 0;
     const auto round = [](std::span<const Kept> from, std::span<Element> to) {
@@ -105,7 +105,7 @@ void Engine<Setup, Comm>::write_state(Source&& source, bool average) {
 
 template <class Setup, comm::Communicator Comm>
 std::vector<StatePiece> Engine<Setup, Comm>::state() {
-    check_weights_are_in("state()");
+    begin_call("state()");
     shown_.clear();
     if constexpr (!shown_in_place) shown_.resize((states + 1) * buckets_.size());
     std::vector<std::vector<StatePiece>> kinds(states + 1);
@@ -150,7 +150,7 @@ std::vector<StatePiece> Engine<Setup, Comm>::state() {
 
 template <class Setup, comm::Communicator Comm>
 void Engine<Setup, Comm>::state_restored() {
-    check_weights_are_in("state_restored()");
+    begin_call("state_restored()");
     const at::NoGradGuard no_grad;
     micro_batch_ = 0;
     const bool anew = !shown_.empty();

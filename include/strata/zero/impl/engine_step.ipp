@@ -32,7 +32,7 @@ StepResult Engine<Setup, Comm>::step(double lr) {
                         std::to_string(options_.gradient_accumulation_steps),
                     "call backward() gradient_accumulation_steps times before each step()"};
     }
-    check_weights_are_in("step()");
+    begin_call("step()");
     micro_batch_ = 0;
     const at::NoGradGuard no_grad;
     double norm = gradient_norm();
@@ -244,7 +244,8 @@ void Engine<Setup, Comm>::weights_changed() {
 }
 
 template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::check_weights_are_in(std::string_view call) const {
+void Engine<Setup, Comm>::begin_call(std::string_view call) {
+    channel_.wait();  // a forward pass may have gathered ahead, and a backward pass that threw left reductions
     if (!average_in_) return;
     throw Error{Errc::wrong_call_order, std::string{call} + " was called while the average is in the weights' place",
                 "call swap_average() again first"};
