@@ -18,7 +18,6 @@
 #include <strata/policy/setup.hpp>
 #include <strata/zero/engine.hpp>
 #include <strata/zero/parameters.hpp>
-#include <strata/zero/unit.hpp>
 
 #include "toy_engines.hpp"
 #include "toy_model.hpp"
@@ -29,7 +28,6 @@ using strata::Errc;
 using strata::Fp16;
 using strata::Optimizer;
 using strata::PureBf16;
-using strata::Unit;
 using strata::comm::MpiComm;
 using strata::zero::parameters_of;
 using namespace strata_test;
@@ -108,26 +106,6 @@ TEST(Engine, HowReductionsOverlapChangesNoBit) {
         }
     }
 }
-
-/// Computes in fp32 from fp16 parameters: libtorch on the CPU has few operations for fp16.
-struct HalfBlock : torch::nn::Module {
-    HalfBlock() {
-        in = register_parameter("in", torch::randn({5, 7}) * 0.3);
-        out = register_parameter("out", torch::randn({7, 3}) * 0.3);
-    }
-    torch::Tensor forward(const torch::Tensor& x) {
-        return x.matmul(in.to(torch::kFloat)).tanh().matmul(out.to(torch::kFloat));
-    }
-    torch::Tensor in, out;
-};
-struct HalfModel : ToyModel {
-    HalfModel() {
-        torch::manual_seed(1);
-        block = register_module("block", std::make_shared<Unit<HalfBlock>>());
-    }
-    torch::Tensor loss(const torch::Tensor& x) override { return loss_of(block->forward(x), x); }
-    std::shared_ptr<Unit<HalfBlock>> block;
-};
 
 template <int stage>
 std::vector<double> half_trace(MpiComm& comm, double scale) {

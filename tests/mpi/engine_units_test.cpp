@@ -182,6 +182,15 @@ struct InSequence : Chain {
     torch::nn::Sequential sequence{nullptr};
 };
 
+/// Two models with the same values.
+template <class AnyModel>
+std::pair<std::shared_ptr<AnyModel>, std::shared_ptr<AnyModel>> twins() {
+    torch::manual_seed(1);
+    auto first = std::make_shared<AnyModel>();
+    torch::manual_seed(1);
+    return {std::move(first), std::make_shared<AnyModel>()};
+}
+
 struct Kind {
     std::string name;
     MakeModel make;
@@ -233,7 +242,7 @@ TEST(EngineUnits, AUnitIsWholeOnlyWhileItIsInUse) {
     if (comm.world() == 1) GTEST_SKIP() << "a world of one keeps its units whole";
     for (const Kind& kind : kinds(comm)) {
         const auto model = std::dynamic_pointer_cast<Chain>(kind.make());
-        Three engine{comm, parameters_of(*model)};
+        Three engine{comm, parameters_of(*model), {.prefetch_bucket_bytes = 0}};
         const auto gathered = [&] { return engine.memory().of(Held::gathered, Place::device).now; };
         std::vector<std::int64_t> seen;
         model->at_input = [&] { seen.push_back(gathered()); };
@@ -245,7 +254,6 @@ TEST(EngineUnits, AUnitIsWholeOnlyWhileItIsInUse) {
         EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 0, 0})) << kind.name << " when backward had left the units";
         const torch::NoGradGuard no_grad;
         model->loss(rows_of(comm, 0));
-        engine.drop_units();  // what the forward pass gathered ahead
         EXPECT_EQ(gathered(), 0) << kind.name;
     }
 }
@@ -301,39 +309,32 @@ TEST(EngineUnits, ForwardPassesBetweenTheStepsChangeNothing) {
 }
 
 TEST(EngineUnits, ForwardPassesSeeTheWeightsOfTheLastStep) {
-    // Two passes in a row teach the engine that the first unit follows the last: it is whole already when the weights change.
+    // Two passes in a row teach the engine that the first unit follows the last: it is whole when the weights change.
     MpiComm comm;
-    Row<Block> sharded, whole;
-    Three three{comm, parameters_of(sharded)};
-    Two two{comm, parameters_of(whole)};
+    const auto [sharded, whole] = twins<Row<Block>>();
+    Three three{comm, parameters_of(*sharded)};
+    Two two{comm, parameters_of(*whole)};
     const auto evaluate = [&](ToyModel& model) {
         const torch::NoGradGuard no_grad;
         double loss = 0;
         for (int i = 0; i < 2; ++i) loss += model.loss(rows_of(comm, 50)).item<double>();
         return loss;
     };
-    two.write_state([&](std::string_view kind, std::int64_t begin, std::span<float> values) {
-        const auto from = own_state(three, kind);
-        std::copy_n(from.begin() + begin, values.size(), values.begin());
-    });
     for (int step = 0; step < 3; ++step) {
-        three.backward(sharded.loss(rows_of(comm, step)));
-        two.backward(whole.loss(rows_of(comm, step)));
-        if (step == 1) {  // between backward and step, while gradients wait
-            evaluate(sharded);
-            three.hold_unit_of(sharded.row[1]->linear->weight);
-        }
+        three.backward(sharded->loss(rows_of(comm, step)));
+        two.backward(whole->loss(rows_of(comm, step)));
+        if (step == 1) evaluate(*sharded);  // between backward and step, while gradients wait
+        if (step == 2) three.hold_unit_of(sharded->row[1]->linear->weight);
         three.step(1e-1);
         two.step(1e-1);
-        EXPECT_EQ(evaluate(sharded), evaluate(whole)) << "after step " << step;
+        EXPECT_EQ(evaluate(*sharded), evaluate(*whole)) << "after step " << step;
     }
-    const auto zero = [](std::string_view, std::int64_t, std::span<float> values) {
+    const auto restore = [](std::string_view, std::int64_t, std::span<float> values) {
         std::fill(values.begin(), values.end(), 0.01F);
     };
-    evaluate(sharded);
-    three.write_state(zero);
-    two.write_state(zero);
-    EXPECT_EQ(evaluate(sharded), evaluate(whole)) << "after a restore";
+    three.write_state(restore);
+    two.write_state(restore);
+    EXPECT_EQ(evaluate(*sharded), evaluate(*whole)) << "after a restore";
 }
 
 TEST(EngineUnits, BatchesOfRanksMayDiffer) {
@@ -345,30 +346,34 @@ TEST(EngineUnits, BatchesOfRanksMayDiffer) {
 
 TEST(EngineUnits, AWholeModelIsUsedByOneRankAlone) {
     MpiComm comm;
-    const int alone = comm.world() - 1;
-    const auto model = std::make_shared<Adapters>();
+    const auto [model, undisturbed] = twins<Adapters>();
     Three engine{comm, parameters_of(*model)};
-    Trace trace;
+    Three other{comm, parameters_of(*undisturbed)};
+    Trace trace, expected;
     train_step(engine, *model, comm, {}, 0, trace);
-    const torch::Tensor x = rows_of(comm, 5);
+    train_step(other, *undisturbed, comm, {}, 0, expected);
+
+    const bool alone = comm.rank() == comm.world() - 1;
     const auto value = [&] {
         const torch::NoGradGuard no_grad;
-        return model->loss(x).item<double>();
+        return model->loss(rows_of(comm, 5)).item<double>();
     };
     const double together = value();
     double mine = 0;
     engine.with_whole_model([&] {
-        if (comm.rank() == alone) mine = value() + value();
+        if (alone) mine = value() + value();
     });
-    if (comm.rank() == alone) EXPECT_EQ(mine, 2 * together);
-    if (comm.world() > 1) EXPECT_EQ(engine.memory().of(Held::gathered, Place::device).now, 0);
-    EXPECT_THROW(engine.with_whole_model([] { throw std::runtime_error{"the picture"}; }), std::runtime_error);
-    if (comm.world() > 1) EXPECT_EQ(engine.memory().of(Held::gathered, Place::device).now, 0);
-    train_step(engine, *model, comm, {}, 1, trace);
-
-    const auto undisturbed = std::make_shared<Adapters>();
-    Three other{comm, parameters_of(*undisturbed)};
-    EXPECT_EQ(engine.step_count(), 2);
+    EXPECT_EQ(mine, alone ? 2 * together : 0);
+    EXPECT_THROW(engine.with_whole_model([] { throw std::runtime_error{"the disk of pictures is full"}; }),
+                 std::runtime_error);
+    if (comm.world() > 1) {
+        EXPECT_EQ(engine.memory().of(Held::gathered, Place::device).now, 0);
+    }
+    for (int step = 1; step < 3; ++step) {
+        train_step(engine, *model, comm, {}, step, trace);
+        train_step(other, *undisturbed, comm, {}, step, expected);
+    }
+    EXPECT_EQ(trace, expected);
 }
 
 TEST(EngineUnits, HoldingOneUnitAfterTheOtherShowsAllParameters) {
@@ -477,38 +482,19 @@ TEST(EngineUnits, AForwardThatThrewLeavesNothingBehind) {
 
 TEST(EngineUnits, ABackwardThatThrewLeavesNothingBehind) {
     MpiComm comm;
-    const Trace undisturbed = train<Three>(comm, {.model = make<Row<Block>>()});
-    Case settings{.model = make<Row<Block>>()};
-    settings.before_backward = [&](ToyModel& any, int step) {
-        auto& model = dynamic_cast<Row<Block>&>(any);
-        const Tensor h = model.row[0]->forward(model.in(rows_of(comm, step)));
-        h.register_hook([](const Tensor&) { throw std::runtime_error{"a hook of the user's"}; });
-        const Tensor loss = model.out(model.row[2]->forward(model.row[1]->forward(h))).sum();
-        EXPECT_THROW(loss.backward(), std::runtime_error);
-    };
-    // backward() of the engine, so that it learns of it
-    MpiComm other;
-    const auto model = std::make_shared<Row<Block>>();
-    torch::manual_seed(1);
-    const auto clean = std::make_shared<Row<Block>>();
-    static_cast<void>(settings);
-    Three engine{other, parameters_of(*model)};
-    Three twin{other, parameters_of(*clean)};
-    engine.write_state([&](std::string_view kind, std::int64_t begin, std::span<float> values) {
-        const auto from = own_state(twin, kind);
-        std::copy_n(from.begin() + begin, values.size(), values.begin());
-    });
-    Trace first, second;
+    const auto [model, undisturbed] = twins<Row<Block>>();
+    Three engine{comm, parameters_of(*model)};
+    Three other{comm, parameters_of(*undisturbed)};
+    Trace trace, expected;
     for (int step = 0; step < 3; ++step) {
-        const Tensor h = model->row[0]->forward(model->in(rows_of(other, step)));
+        const Tensor h = model->row[0]->forward(model->in(rows_of(comm, step)));
         h.register_hook([](const Tensor&) { throw std::runtime_error{"a hook of the user's"}; });
         const Tensor loss = model->out(model->row[2]->forward(model->row[1]->forward(h))).sum();
         EXPECT_THROW(engine.backward(loss), std::runtime_error);
-        train_step(engine, *model, other, {}, step, first);
-        train_step(twin, *clean, other, {}, step, second);
+        train_step(engine, *model, comm, {}, step, trace);
+        train_step(other, *undisturbed, comm, {}, step, expected);
     }
-    EXPECT_EQ(first.losses, second.losses);
-    EXPECT_EQ(first.norms, second.norms);
+    EXPECT_EQ(trace, expected);
 }
 
 TEST(EngineUnits, AModelWhoseValuesWentWithAnEngineIsRefused) {

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +22,7 @@
 #include <strata/core/error.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/zero/parameters.hpp>
+#include <strata/zero/state.hpp>
 #include <strata/zero/unit.hpp>
 
 namespace strata_test {
@@ -61,6 +64,26 @@ struct Model : ToyModel {
 };
 using UnitModel = Model<strata::Unit<Block>>;
 
+/// Computes in fp32 from fp16 parameters: libtorch on the CPU has few operations for fp16.
+struct HalfBlock : torch::nn::Module {
+    HalfBlock() {
+        in = register_parameter("in", torch::randn({5, 7}) * 0.3);
+        out = register_parameter("out", torch::randn({7, 3}) * 0.3);
+    }
+    torch::Tensor forward(const torch::Tensor& x) {
+        return x.matmul(in.to(torch::kFloat)).tanh().matmul(out.to(torch::kFloat));
+    }
+    torch::Tensor in, out;
+};
+struct HalfModel : ToyModel {
+    HalfModel() {
+        torch::manual_seed(1);
+        block = register_module("block", std::make_shared<strata::Unit<HalfBlock>>());
+    }
+    torch::Tensor loss(const torch::Tensor& x) override { return loss_of(block->forward(x), x); }
+    std::shared_ptr<strata::Unit<HalfBlock>> block;
+};
+
 using MakeModel = std::function<std::shared_ptr<ToyModel>()>;
 template <class AnyModel>
 MakeModel make() {
@@ -85,6 +108,7 @@ struct Case {
     int buckets_in_flight = 4;
     std::int64_t prefetch_bucket_bytes = -1;
     std::int64_t max_live_parameters = 0;
+    bool groups = false;  ///< biases learn twice as fast and do not decay
     std::filesystem::path nvme_path{};
     strata::offload::PipelineOptions nvme{};
     strata::offload::PipelineOptions nvme_units{};
@@ -95,16 +119,19 @@ struct Case {
 /// The options of an engine in a case.
 template <class AnyEngine>
 typename AnyEngine::Options options_of(const Case& settings) {
-    return {.bucket_numel = settings.bucket_numel,
-            .gradient_accumulation_steps = settings.accumulation,
-            .max_grad_norm = settings.max_grad_norm,
-            .overlap = settings.overlap,
-            .buckets_in_flight = settings.buckets_in_flight,
-            .prefetch_bucket_bytes = settings.prefetch_bucket_bytes,
-            .max_live_parameters = settings.max_live_parameters,
-            .nvme_path = settings.nvme_path,
-            .nvme = settings.nvme,
-            .nvme_units = settings.nvme_units};
+    const auto is_bias = [](std::string_view name) { return name.ends_with("bias"); };
+    typename AnyEngine::Options options{.bucket_numel = settings.bucket_numel,
+                                        .gradient_accumulation_steps = settings.accumulation,
+                                        .max_grad_norm = settings.max_grad_norm,
+                                        .overlap = settings.overlap,
+                                        .buckets_in_flight = settings.buckets_in_flight,
+                                        .prefetch_bucket_bytes = settings.prefetch_bucket_bytes,
+                                        .max_live_parameters = settings.max_live_parameters,
+                                        .nvme_path = settings.nvme_path,
+                                        .nvme = settings.nvme,
+                                        .nvme_units = settings.nvme_units};
+    if (settings.groups) options.groups = {{.takes = is_bias, .lr_factor = 2.0, .update = {.weight_decay = 0.0}}};
+    return options;
 }
 
 /// What a training run leaves; equal runs leave equal bits.
@@ -202,6 +229,21 @@ std::vector<double> all_state(Comm& comm, AnyEngine& engine, std::string_view ki
     std::vector<double> values = own_state(engine, kind);
     comm.all_reduce_sum(values);
     return values;
+}
+
+/// Gives one engine what a checkpoint of another holds. Collective.
+template <class Comm, class From, class To>
+void move_state(Comm& comm, From& from, To& to) {
+    std::vector<std::string_view> kinds{strata::zero::weight_kind};
+    kinds.insert(kinds.end(), From::Rule::state_names.begin(), From::Rule::state_names.end());
+    if constexpr (requires { from.swap_average(); }) kinds.push_back(strata::zero::average_kind);
+    std::map<std::string_view, std::vector<double>> whole;
+    for (const std::string_view kind : kinds) whole[kind] = all_state(comm, from, kind);
+    to.set_step_count(from.step_count());
+    to.write_state([&](std::string_view kind, std::int64_t begin, std::span<float> values) {
+        const double* const source = whole.at(kind).data() + begin;
+        std::transform(source, source + values.size(), values.begin(), [](double value) { return static_cast<float>(value); });
+    });
 }
 
 }  // namespace strata_test

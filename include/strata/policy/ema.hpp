@@ -8,9 +8,9 @@
 
 namespace strata {
 
-/// Keeps an exponential moving average of the weights, in fp32 whatever they are kept in themselves. It is sharded like
-/// the optimizer state: 4 bytes a parameter, on every rank under ZeroStage<0>, on all ranks together from ZeroStage<1>
-/// on. optim::EmaSchedule says how fast it moves.
+/// Keeps an exponential moving average of the weights, in fp32 whatever they are kept in themselves. It is sharded at
+/// every stage, ZeroStage<0> included: 4 bytes a parameter over all ranks together. optim::EmaSchedule says how fast it
+/// moves.
 ///
 ///   Tier  Cpu or Device; the same memory when the compute device is the CPU itself
 template <class Tier = Cpu>

@@ -74,7 +74,7 @@ namespace strata::zero {
 /// for the units of stage 3, whose parameters go with it.
 ///
 /// Buckets are reduced on a thread of the engine's own while backward goes on, and updated weights are gathered while
-/// the next bucket is updated. When backward(), step() or state_restored() returns, nothing is under way: between them
+/// the next bucket is updated. When backward(), step() or write_state() returns, nothing is under way: between them
 /// the communicator is the caller's, but for forward passes at stage 3, which are collective: every rank calls the same
 /// units in the same order, with or without gradients. Parameters outside of units are whole on every rank at stage 3
 /// too; frozen ones inside of units are sharded like the others. In a world of one nothing needs to be gathered, and
@@ -135,24 +135,13 @@ public:
     void with_whole_model(Body&& body);
 
     /// Puts the average of the weights in their place, and back: for validation and export. In between backward(),
-    /// step(), state() and state_restored() throw wrong_call_order. Collective. Only with Ema<...>.
+    /// step(), read_state() and write_state() throw wrong_call_order. Collective. Only with Ema<...>.
     void swap_average()
         requires(Setup::averaging::enabled);
     [[nodiscard]] bool average_is_in() const noexcept { return average_in_; }
     /// Makes the average that of the weights as they are, for a checkpoint without one. Collective.
     void restart_average()
         requires(Setup::averaging::enabled);
-
-    /// This rank's share of the weights and of the update rule's states in fp32, between two steps; with Ema<...> of the
-    /// average too, as the kind "average". Stage 0, which has all of it, shows the same share as the other stages. Local.
-    ///
-    /// State in fp32 and in host memory is shown in place, valid while the engine lives. State in bf16 or on disk is
-    /// copied into host memory (4 bytes a value), which lasts until the next backward() or state_restored(); reading it
-    /// from disk throws what the disk meets.
-    [[nodiscard]] std::vector<StatePiece> state();
-
-    /// Makes what was written into the pieces of state() take effect on all ranks. Collective.
-    void state_restored();
 
     /// The runs of this rank's state, between two steps: the weights, the update rule's states, and with Ema<...> the
     /// average. Stage 0, which has all of it, shows the same share as the other stages. Local.
@@ -172,7 +161,7 @@ public:
     template <class Source>
     void write_state(Source&& source, bool average = true);
 
-    /// What a checkpoint keeps beside step_count() and state(), by name: with fp16 the state of the loss scale, else
+    /// What a checkpoint keeps beside step_count() and the state, by name: with fp16 the state of the loss scale, else
     /// nothing. The same on every rank. Names that are missing leave their value as it is.
     [[nodiscard]] std::map<std::string, double> scalars() const;
     void restore_scalars(const std::map<std::string, double>& values);
@@ -204,8 +193,6 @@ private:
     static constexpr bool units_on_disk = stage == 3 && std::same_as<typename Setup::parameter_offload::tier, Nvme>;
     static constexpr bool any_disk = on_disk || units_on_disk;
     static constexpr bool has_keeper = stage == 3 || recomputes;
-    // Weights that are parameters of a unit may be anywhere.
-    static constexpr bool shown_in_place = std::same_as<Kept, float> && !on_disk && (has_master || !units_on_disk);
     static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
     static constexpr Place state_place = detail::place_v<typename Setup::offload::tier>;
     static constexpr Place unit_place = detail::place_v<typename Setup::parameter_offload::tier>;
@@ -255,7 +242,7 @@ private:
     };
 
     void plan_buckets(const std::vector<Parameter>& trained);
-    void require_memory() const;
+    void require_memory(const std::vector<Parameter>& frozen) const;
     void start(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen);
     at::Tensor take_bucket(std::size_t index, const std::vector<Parameter>& trained);
     std::vector<FrozenUnit> take_frozen(const std::vector<Parameter>& frozen);
@@ -355,7 +342,6 @@ private:
     Store store_{*pool_, state_place};
     Shards shards_{*pool_, unit_place};
     std::span<Element> open_shard_;
-    std::vector<std::vector<float>> shown_;  // what state() copied: weights of all buckets, then each state's
     std::exception_ptr disk_failure_;
     std::unique_ptr<Gathering> gathering_;
     comm::Channel<Comm> channel_;  // after what its operations read and write

@@ -2,7 +2,6 @@
 // strata/zero/state.hpp - the training state of an engine, in terms that no world size enters.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,13 +27,6 @@ struct StateOutline {
     std::string_view kind;
     std::int64_t begin = 0;  ///< number of its first element in the virtual array
     std::int64_t numel = 0;
-};
-
-/// A run with its values in memory.
-struct StatePiece {
-    std::string_view kind;
-    std::int64_t begin = 0;
-    std::span<float> values;
 };
 
 }  // namespace strata::zero

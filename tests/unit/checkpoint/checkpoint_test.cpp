@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <unistd.h>
@@ -22,9 +24,16 @@ namespace {
 using namespace strata;
 namespace fs = std::filesystem;
 
-/// What an engine and a trainer do, for state that is in memory.
+/// A run of state in memory.
+struct Piece {
+    std::string_view kind;
+    std::int64_t begin;
+    std::span<float> values;
+};
+
+/// What an engine and a trainer do, for such state.
 fs::path save_pieces(comm::SelfComm& comm, const fs::path& folder, const checkpoint::Manifest& manifest,
-                     const std::vector<zero::StatePiece>& pieces, const std::vector<checkpoint::NamedTensor>& model) {
+                     const std::vector<Piece>& pieces, const std::vector<checkpoint::NamedTensor>& model) {
     std::vector<zero::StateOutline> outline;
     for (const auto& piece : pieces) outline.push_back({piece.kind, piece.begin, static_cast<std::int64_t>(piece.values.size())});
     const auto read = [&](auto&& sink) {
@@ -39,7 +48,7 @@ fs::path save_pieces(comm::SelfComm& comm, const fs::path& folder, const checkpo
     });
 }
 checkpoint::Manifest load_pieces(comm::SelfComm& comm, const fs::path& path, const checkpoint::Manifest& expected,
-                                 const std::vector<zero::StatePiece>& pieces,
+                                 const std::vector<Piece>& pieces,
                                  const std::vector<checkpoint::NamedTensor>& buffers) {
     const auto manifest = checkpoint::open(comm, path, expected, buffers);
     checkpoint::StateReader reader{path, manifest};
@@ -68,7 +77,7 @@ struct Checkpoint : testing::Test {
         return m;
     }
     /// Slices as three buckets would cut them, one of them empty.
-    std::vector<zero::StatePiece> pieces() {
+    std::vector<Piece> pieces() {
         const std::span<float> w{weights}, m{moments};
         return {{"weight", 0, w.first(4)},  {"weight", 4, w.subspan(4, 0)},  {"weight", 4, w.subspan(4)},
                 {"exp_avg", 0, m.first(4)}, {"exp_avg", 4, m.subspan(4, 0)}, {"exp_avg", 4, m.subspan(4)}};
@@ -85,7 +94,7 @@ struct Checkpoint : testing::Test {
 TEST_F(Checkpoint, LoadsIntoSlicesCutElsewhere) {
     const fs::path path = saved(7);
     std::vector<float> w(10, -1), m(10, -1);
-    std::vector<zero::StatePiece> other;
+    std::vector<Piece> other;
     for (const std::int64_t begin : {0, 3, 5}) {
         const std::int64_t end = begin == 0 ? 3 : begin == 3 ? 5 : 10;
         const auto offset = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
@@ -101,7 +110,7 @@ TEST_F(Checkpoint, LoadsIntoSlicesCutElsewhere) {
 TEST_F(Checkpoint, ARankReadsOnlyItsShare) {
     const fs::path path = saved(1);
     std::vector<float> share(3, -1);
-    std::vector<zero::StatePiece> mine{{"exp_avg", 5, share}};
+    std::vector<Piece> mine{{"exp_avg", 5, share}};
     load_pieces(comm, path, manifest(0), mine, {});
     EXPECT_EQ(share, (std::vector<float>{105, 106, 107}));
 }
@@ -153,10 +162,10 @@ TEST_F(Checkpoint, AFailedSaveLeavesNothing) {
 
 TEST_F(Checkpoint, AGapInTheStateIsRefused) {
     const std::span<float> w{weights};
-    const std::vector<zero::StatePiece> gap{{"weight", 0, w.first(4)}, {"weight", 5, w.subspan(5)}};
+    const std::vector<Piece> gap{{"weight", 0, w.first(4)}, {"weight", 5, w.subspan(5)}};
     const fs::path path = save_pieces(comm, folder, manifest(1), gap, model);
     std::vector<float> all(10);
-    std::vector<zero::StatePiece> mine{{"weight", 0, all}};
+    std::vector<Piece> mine{{"weight", 0, all}};
     try {
         load_pieces(comm, path, manifest(0), mine, {});
         FAIL() << "loaded a checkpoint with a gap";
@@ -201,7 +210,7 @@ TEST_F(Checkpoint, ATruncatedFileIsRefusedBeforeAnythingIsOverwritten) {
     const fs::path path = saved(1);
     fs::resize_file(path / "state_00000_of_00001.safetensors", 100);
     std::vector<float> all(10, -1);
-    std::vector<zero::StatePiece> mine{{"weight", 0, all}};
+    std::vector<Piece> mine{{"weight", 0, all}};
     EXPECT_THROW(load_pieces(comm, path, manifest(0), mine, {}), Error);
     EXPECT_EQ(all, std::vector<float>(10, -1));
 }

@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/detail/preparation.hpp - what an Engine checks and converts before it takes a model over.
 
+#include <algorithm>
 #include <cassert>
 #include <concepts>
 #include <cstddef>
@@ -56,6 +57,11 @@ constexpr Kept kept_from(float value) noexcept {
 }
 constexpr float as_float(float value) noexcept { return value; }
 constexpr float as_float(bf16 value) noexcept { return to_float(value); }
+
+/// Bytes of memory that a tensor's values have: fewer than its elements take where strides are 0.
+inline std::int64_t own_bytes(const at::Tensor& tensor) {
+    return tensor.has_storage() ? static_cast<std::int64_t>(std::min(tensor.nbytes(), tensor.storage().nbytes())) : 0;
+}
 
 /// Throws bad_value for options out of range.
 void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps, int buckets_in_flight);

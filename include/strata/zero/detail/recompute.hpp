@@ -13,7 +13,8 @@ namespace strata::zero::detail {
 using Tensors = std::vector<at::Tensor>;
 
 /// Calls `forward(inputs)` so that backward runs it a second time; gradient checkpointing, Chen et al. 2016
-/// (arXiv:1604.06174). Gradients and random numbers have the bits of the plain call.
+/// (arXiv:1604.06174). Gradients and random numbers have the bits of the plain call; only
+/// where a unit is called several times and uses a parameter several times in each, its gradient is summed in another order.
 ///
 /// Now: forward gets the inputs detached, and no graph is recorded. Its outputs are one node of the caller's graph,
 /// which keeps the inputs and the states of the random generators: the CPU's, and those of the inputs' CUDA devices. In

@@ -18,6 +18,7 @@
 #include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
+#include <strata/offload/window_pipeline.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/unit.hpp>

@@ -15,7 +15,6 @@ void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
     }
     begin_call("backward()");
     check_parameters_stayed();
-    shown_.clear();
     for (TrainedParameter& parameter : parameters_) parameter.arrived = false;
     for (BucketState& bucket : buckets_) {
         bucket.arrived = 0;

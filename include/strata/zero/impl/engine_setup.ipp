@@ -45,7 +45,7 @@ Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Optio
         parameters_.push_back({parameter.tensor, 0, 0, group_by_name[parameter.name]});
     }
     plan_buckets(trained);
-    require_memory();
+    require_memory(frozen);
     start(trained, frozen);
 
     // Last: set_data() to another dtype gives a tensor a new accumulator.
@@ -82,7 +82,7 @@ void Engine<Setup, Comm>::plan_buckets(const std::vector<Parameter>& trained) {
 
 /// Compares what is going to be allocated with what this node has free, before any of it is.
 template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::require_memory() const {
+void Engine<Setup, Comm>::require_memory(const std::vector<Parameter>& frozen) const {
     const auto kept = static_cast<std::int64_t>((states + (has_master ? 1 : 0)) * sizeof(Kept));
     const auto summed = static_cast<std::int64_t>(accumulates() ? sizeof(float) : sizeof(Collected));
     std::int64_t bytes = 0;
@@ -102,7 +102,14 @@ void Engine<Setup, Comm>::require_memory() const {
     const std::size_t waiting = comm_.world() == 1 ? 1 : sharded_ ? 2 : static_cast<std::size_t>(options_.buckets_in_flight) + 1;
     const std::size_t in_use = (stage >= 2 ? waiting * sizeof(Collected) : 0) + (sharded_ ? 2 * sizeof(Element) : 0);
     bytes += largest * static_cast<std::int64_t>(std::max(sizeof(float), in_use));
-    for (const TrainedParameter& p : parameters_) bytes -= static_cast<std::int64_t>(p.tensor.nbytes());  // given back
+    for (const TrainedParameter& p : parameters_) bytes -= detail::own_bytes(p.tensor);  // given back
+    for (const Parameter& p : frozen) {  // those of units are given back only when all of the above is there
+        const bool floats = p.tensor.is_floating_point();
+        const bool shards = sharded_ && p.unit >= 0 && floats;
+        const std::int64_t numel = shards ? share_numel(p.tensor.numel(), comm_.world()) : p.tensor.numel();
+        const auto size = static_cast<std::int64_t>(floats ? sizeof(Element) : p.tensor.element_size());
+        if (!shards || !units_on_disk) bytes += std::max<std::int64_t>(0, numel * size - detail::own_bytes(p.tensor));
+    }
     const std::string fix = on_disk ? "use more ranks, or a smaller model"
                             : stage < 3
                                 ? "shard more with a higher ZeroStage, keep state on disk with OffloadTarget<Nvme>, or use more nodes"
@@ -204,7 +211,7 @@ at::Tensor Engine<Setup, Comm>::take_bucket(std::size_t index, const std::vector
     const at::Tensor share_S = own_share(values_B);
     if constexpr (averages) {
         b.average_S = pool_->empty(share_S.numel(), at::kFloat, Held::state, detail::place_v<typename Setup::averaging::tier>);
-        b.average_S.copy_(share_S);
+        b.average_S.copy_(has_master ? share_S : own_share(b.weight_B));  // of the weights as they are kept
     }
     if constexpr (stage < 2) b.gradient_B = pool_->zeros(padded, detail::dtype_v<Collected>, Held::gradients, Place::device);
     b.gradient_S = stage < 2 && !accumulates()
