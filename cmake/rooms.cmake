@@ -15,15 +15,18 @@ strata_room(core
         mix.hpp
         policy.hpp
         rule.hpp
+        schedule_shape.hpp
         secret.hpp)
 
 strata_room(policy
     NEEDS core
     HEADERS
         backend.hpp
+        ema.hpp
         offload_target.hpp
         optimizer.hpp
         precision.hpp
+        recompute.hpp
         rules.hpp
         setup.hpp
         zero_stage.hpp)
@@ -86,6 +89,7 @@ strata_room(optim
     HEADERS
         adagrad.hpp
         adam.hpp
+        adam_moments.hpp
         adamw.hpp
         clip.hpp
         deepspeed_schedules.hpp
@@ -121,15 +125,21 @@ strata_room(zero
     PACKAGES Torch
     LINKS torch
     HEADERS
+        detail/buffer_pool.hpp
         detail/gradient_hooks.hpp
         detail/kept_state.hpp
+        detail/parameter_shards.hpp
         detail/preparation.hpp
+        detail/recompute.hpp
+        detail/unit_gathering.hpp
         detail/update_run.hpp
         engine.hpp
         engine_options.hpp
         layout.hpp
+        memory_meter.hpp
         parameters.hpp
-        state_piece.hpp
+        state.hpp
+        tensors_in.hpp
         unit.hpp)
 
 strata_room(data
@@ -207,7 +217,8 @@ strata_room(train
         session.hpp
         stop_signal.hpp
         trainable.hpp
-        trainer.hpp)
+        trainer.hpp
+        unit_rules.hpp)
 
 strata_room(testing
     NEEDS core storage

@@ -127,11 +127,16 @@ function(strata_mpi_test name)
 endfunction()
 
 # tests/mpi/<name>_test.cpp, gtest in one process, which starts mpirun with the program tests/mpi/<job>.cpp and judges how
-# it ends: for jobs that must not end well.
+# it ends: for jobs that must not end well, and for what a job prints.
+#
+#   LIBS <target>...  what the job links; strata::comm if there are none
 function(strata_mpi_job_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "JOB" "")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "JOB" "LIBS")
+    if(NOT arg_LIBS)
+        set(arg_LIBS strata::comm)
+    endif()
     add_executable(strata_${arg_JOB} "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${arg_JOB}.cpp")
-    target_link_libraries(strata_${arg_JOB} PRIVATE strata::comm)
+    target_link_libraries(strata_${arg_JOB} PRIVATE ${arg_LIBS})
     strata_add_to_test_executable(strata_${name}_tests "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp" GTest::gtest_main)
     string(TOUPPER "${arg_JOB}" job)
     target_compile_definitions(strata_${name}_tests PRIVATE
@@ -167,7 +172,8 @@ function(strata_program_test name)
     target_compile_features(strata_program_tests PRIVATE cxx_std_20)
     target_compile_definitions(strata_program_tests PRIVATE ${STRATA_TEST_DEFINES}
         STRATA_TRAIN_YOUR_MODEL="$<TARGET_FILE:01_train_your_model>"
-        STRATA_TRAIN_PICTURES="$<TARGET_FILE:02_train_pictures>")
+        STRATA_TRAIN_PICTURES="$<TARGET_FILE:02_train_pictures>"
+        STRATA_SHARD_EVERYTHING="$<TARGET_FILE:03_shard_everything>")
     target_link_libraries(strata_program_tests PRIVATE ZLIB::ZLIB GTest::gtest_main)
     file(STRINGS "${source}" tests REGEX "^TEST_F\\(")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")

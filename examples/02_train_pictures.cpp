@@ -5,6 +5,7 @@
 //
 //   tools/launch.sh 2 ./02_train_pictures --config config.json --output out
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,7 @@ train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
     options.sampler = {.steps = static_cast<int>(config.validation_num_inference_steps),
                        .guidance = config.validation_guidance,
                        .seed = static_cast<std::uint64_t>(config.validation_seed)};
+    options.average = config.ema_validation;
     return options;
 }
 
@@ -42,6 +44,7 @@ int main(int argc, char** argv) {
     return strata::run(argc, argv, [](Session& session) {
         const auto config = config::load_trainer_config(session.config_file().value_or("config.json"));
         const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
+        session.set_collective_timeout(std::chrono::seconds{config.collective_timeout});
         session.output(config.output_dir);
 
         const auto codec = std::make_shared<const models::LinearCodec>();
@@ -56,11 +59,11 @@ int main(int argc, char** argv) {
         Pictures pictures{session.comm(), datasets, codec, text, data_options};
         for (const std::string& line : pictures.report().lines()) session.progress().note(line);
 
-        const auto options = train::options_from<AdamW>(config, pictures.micro_batches_per_epoch());
+        const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());
         train::seed_generators(options.seed);  // of the first weights
         PictureTrainer trainer{session, models::SmallFlux{}, options};
         trainer.every(config.validation_step_interval,
-                      [&](const train::StepMetrics& now) { gallery.draw(trainer.model(), now.step); });
+                      [&](const train::StepMetrics& now) { gallery.draw_from(trainer, now.step); });
         trainer.report().title = "SmallFlux on " + config.data_backend_config.string();
         trainer.report().prompts = config.validation_prompts;
         trainer.report().facts = {{"ranks", std::to_string(session.world())},

@@ -1,34 +1,16 @@
 // Jobs in which a rank sleeps, stops, throws or does something else: they end, with a line that names the rank.
 
-#include <array>
-#include <cstdio>
 #include <string>
-
-#include <sys/wait.h>
 
 #include <gtest/gtest.h>
 
+#include "run_job.hpp"
+
 namespace {
 
-struct Outcome {
-    int status = 0;
-    std::string text;
-};
+using strata_test::Outcome;
 
-/// Runs failing_job. mpirun itself ends a job that hangs, with status 124: far later than any of them takes.
-Outcome run_job(int ranks, const std::string& what) {
-    const std::string command =
-        STRATA_MPIEXEC " -n " + std::to_string(ranks) +
-        " --oversubscribe --bind-to none --timeout 100 --mca mpi_yield_when_idle 1 " STRATA_FAILING_JOB " " + what +
-        " 2>&1";
-    Outcome outcome;
-    std::FILE* const pipe = ::popen(command.c_str(), "r");
-    std::array<char, 4096> piece{};
-    while (const std::size_t n = std::fread(piece.data(), 1, piece.size(), pipe)) outcome.text.append(piece.data(), n);
-    const int status = ::pclose(pipe);
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return outcome;
-}
+Outcome run_job(int ranks, const std::string& what) { return strata_test::run_job(STRATA_FAILING_JOB, ranks, what); }
 
 void expect_line(const std::string& job, int ranks, const std::string& line) {
     const Outcome outcome = run_job(ranks, job);

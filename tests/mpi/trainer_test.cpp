@@ -29,6 +29,7 @@ struct Net : torch::nn::Module {
         explicit Block(int width) : linear{width, width} { register_module("linear", linear); }
         torch::Tensor forward(const torch::Tensor& x) { return torch::tanh(linear(x)); }
     };
+    using Units = UnitList<Block>;
     torch::nn::Linear in{3, 21}, out{21, 1};
     std::shared_ptr<Unit<Block>> first = std::make_shared<Unit<Block>>(21), second = std::make_shared<Unit<Block>>(21);
     torch::Tensor calls = torch::zeros({1}, torch::kLong);
@@ -140,13 +141,14 @@ TEST_F(Trainer, ARepeatedRunGivesTheSameLossesBitByBit) {
     EXPECT_NE(once.front(), once.back());
 }
 
-TEST_F(Trainer, StagesZeroOneAndTwoGiveTheSameLossesBitByBit) {
+TEST_F(Trainer, AllStagesGiveTheSameLossesBitByBit) {
     for (const int accumulation : {1, 2}) {
         const std::string tag = std::to_string(accumulation);
         const auto stage0 = losses<ZeroStage<0>>("s0_" + tag, 12, accumulation);
         ASSERT_EQ(stage0.size(), 12U);
         EXPECT_EQ(stage0, losses<ZeroStage<1>>("s1_" + tag, 12, accumulation));
         EXPECT_EQ(stage0, (losses<ZeroStage<2>, OffloadTarget<Cpu>>("s2_" + tag, 12, accumulation)));
+        EXPECT_EQ(stage0, losses<ZeroStage<3>>("s3_" + tag, 12, accumulation));
         EXPECT_EQ((losses<ZeroStage<0>, Optimizer<Lion>>("l0_" + tag, 12, accumulation)),
                   (losses<ZeroStage<2>, Optimizer<Lion>>("l2_" + tag, 12, accumulation)));
     }
@@ -175,6 +177,35 @@ TEST_F(Trainer, StateOnDiskResumesAndChangesNoLoss) {
     disk = root;
     losses<ZeroStage<2>, OffloadTarget<Nvme>, Precision<Bf16>>("disk", 4);
     EXPECT_EQ(memory, (losses<ZeroStage<1>, OffloadTarget<Nvme>, Precision<Bf16>>("disk", 10)));
+}
+
+TEST_F(Trainer, StageThreeWithEverythingOnDiskSavesAndResumes) {
+    const auto memory = losses<ZeroStage<2>, Precision<Bf16>>("memory", 10);
+    disk = root;
+    using OnDisk = OffloadTarget<Nvme, OptimizerState, Parameters>;
+    losses<ZeroStage<3>, OnDisk, Precision<Bf16>>("disk", 4);
+    EXPECT_EQ(memory, (losses<ZeroStage<3>, OnDisk, Precision<Bf16>>("disk", 10)));
+    // Each rank's slices differ by stage, the model does not.
+    const auto model = [&](const char* name) {
+        return storage::read_file(root / name / "checkpoints" / "step_00000010" / "model.safetensors");
+    };
+    EXPECT_EQ(model("memory"), model("disk"));
+}
+
+TEST_F(Trainer, TheAverageOfTheWeightsComesBackWithTheCheckpoint) {
+    const auto average = [&](const char* name) {
+        return storage::read_file(root / name / "checkpoints" / "step_00000010" / "model_ema.safetensors");
+    };
+    losses<ZeroStage<1>, Ema<>>("whole", 10);
+    losses<ZeroStage<3>, Ema<>>("parts", 4);
+    const auto parts = losses<ZeroStage<2>, Ema<>>("parts", 10);
+    EXPECT_EQ(parts, losses<ZeroStage<0>>("without", 10)) << "the average changed the run";
+    EXPECT_EQ(average("whole"), average("parts"));
+    EXPECT_NE(average("whole"), storage::read_file(root / "whole" / "checkpoints" / "step_00000010" / "model.safetensors"));
+    run<ZeroStage<0>, Ema<>>("without", 12);
+    if (comm.rank() == 0) {
+        EXPECT_NE(said.find("has no moving average"), std::string::npos) << said;
+    }
 }
 
 TEST_F(Trainer, StepsWhoseFp16GradientsOverflowAreSkippedAndNotLogged) {
@@ -207,7 +238,8 @@ TEST_F(Trainer, StepsWhoseFp16GradientsOverflowAreSkippedAndNotLogged) {
 TEST_F(Trainer, ACheckpointOfOneStageResumesAtAnother) {
     const auto whole = losses<ZeroStage<1>>("whole", 10);
     losses<ZeroStage<2>>("mixed", 4);
-    losses<ZeroStage<0>>("mixed", 7);
+    losses<ZeroStage<0>>("mixed", 5);
+    losses<ZeroStage<3>>("mixed", 8);
     EXPECT_EQ(whole, losses<ZeroStage<1>>("mixed", 10));
 }
 

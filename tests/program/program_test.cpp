@@ -361,4 +361,21 @@ TEST_F(Program, ACheckpointOfTwoRanksResumesOnOneAndOnThree) {
     }
 }
 
+TEST_F(Program, StageThreeWithEverythingOnDiskLearnsAndResumesOnAnotherNumberOfRanks) {
+    const std::string program = STRATA_SHARD_EVERYTHING;
+    const fs::path output = folder / "spirals3";
+    const Outcome once = finish(start(on_ranks(2, program, output)));
+    ASSERT_EQ(once.status, 0) << once.err;
+    const auto at = once.out.find(" % of new points");
+    ASSERT_NE(at, std::string::npos) << once.out;
+    EXPECT_GT(std::stod(once.out.substr(once.out.rfind('\n', at) + 1)), 97.0) << once.out;
+    EXPECT_TRUE(fs::exists(output / "checkpoints" / "step_00000300" / "model_ema.safetensors"));
+    for (const auto& entry : fs::directory_iterator{output}) {
+        EXPECT_FALSE(entry.path().filename().string().starts_with("strata-swap-")) << "a swap folder is left";
+    }
+    const Outcome alone = finish(start(on_ranks(1, program, output)));
+    EXPECT_EQ(alone.status, 0) << alone.err;
+    EXPECT_NE(alone.out.find("resuming from"), std::string::npos) << alone.out;
+}
+
 }  // namespace

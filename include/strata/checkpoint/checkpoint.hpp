@@ -4,16 +4,22 @@
 // A checkpoint is a folder step_NNNNNNNN with
 //   state_RRRRR_of_WWWWW.safetensors   one file a rank: its slices of the fp32 weights and of the rule's state
 //   model.safetensors                  the model's parameters and buffers under their own names, for other programs
+//   model_ema.safetensors              the same with the moving average of the weights, where there is one
 //   manifest.json                      what lies where, with check sums; written last
 // It is built in a hidden folder and renamed when every rank's bytes are on disk, so a folder with that name
 // is complete.
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +27,8 @@
 #include <strata/checkpoint/manifest.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
-#include <strata/zero/state_piece.hpp>
+#include <strata/storage/safetensors.hpp>
+#include <strata/zero/state.hpp>
 
 namespace strata::checkpoint {
 
@@ -43,27 +50,84 @@ namespace detail {
 
 [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step);
-[[nodiscard]] FileRecord write_state(const std::filesystem::path& folder, int rank, int world,
-                                     std::span<const zero::StatePiece> pieces);
-[[nodiscard]] FileRecord write_model(const std::filesystem::path& folder, std::span<const NamedTensor> tensors);
+[[nodiscard]] FileRecord record_of(const std::filesystem::path& file);
+/// A rank's file of state, written run by run.
+class StateWriter {
+public:
+    StateWriter(const std::filesystem::path& folder, int rank, int world, std::span<const zero::StateOutline> outline);
+    /// A part of one of the outline's runs.
+    void write(std::string_view kind, std::int64_t begin, std::span<const float> values);
+    [[nodiscard]] FileRecord finish();
+
+private:
+    std::filesystem::path path_;
+    std::vector<PieceRecord> pieces_;
+    std::map<std::pair<std::string_view, std::int64_t>, std::size_t> index_;  // by kind and first element
+    storage::SafetensorsWriter file_;
+};
+/// The file model_file, written tensor by tensor.
+class ModelWriter {
+public:
+    ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors);
+    void write(std::size_t index, const at::Tensor& tensor);
+    [[nodiscard]] FileRecord finish();
+
+private:
+    std::filesystem::path path_;
+    storage::SafetensorsWriter file_;
+};
 void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder);
 /// Throws corrupt_checkpoint unless the folder's name says the manifest's step.
 void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest);
 void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world);
-void read_pieces(const std::filesystem::path& checkpoint, const Manifest& manifest, std::span<const zero::StatePiece> pieces);
 void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers);
 
 }  // namespace detail
 
+inline constexpr std::string_view model_file = "model.safetensors";
+inline constexpr std::string_view average_file = "model_ema.safetensors";
+
+/// Writes a model's parameters and buffers into `file`, one by one.
+///
+///   tensors  read on rank 0 only
+///   hold     called on all ranks with each tensor in turn; when it returns, rank 0 can read it. May be collective
+/// Collective. Throws Error on all ranks if rank 0 could not write (io_failed, no_space). The result counts on rank 0.
+template <comm::Communicator Comm, class Hold>
+FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<const NamedTensor> tensors, Hold&& hold) {
+    std::optional<detail::ModelWriter> writer;
+    std::exception_ptr failure;
+    const auto on_first_rank = [&](auto&& work) {  // the others are in hold() already when this fails
+        if (comm.rank() != 0 || failure) return;
+        try {
+            work();
+        } catch (...) {
+            failure = std::current_exception();
+        }
+    };
+    on_first_rank([&] { writer.emplace(file, tensors); });
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        hold(tensors[i].tensor);
+        on_first_rank([&] { writer->write(i, tensors[i].tensor); });
+    }
+    FileRecord record;
+    on_first_rank([&] { record = writer->finish(); });
+    comm::agree(comm, [&] {
+        if (failure) std::rethrow_exception(failure);
+    });
+    return record;
+}
+
 /// Saves a checkpoint below `folder` and returns its path. A checkpoint of the same step is left as it is.
 ///
-///   manifest  `files` and `world` are filled in here
-///   pieces    this rank's slices
-///   model     parameters and buffers; read on rank 0 only
+///   manifest      `files` and `world` are filled in here
+///   outline       this rank's runs of state
+///   read          read(sink) calls sink(kind, begin, values) with all parts of these runs, in any order. Local
+///   write_models  called with the folder to write model files into; returns their records, of which rank 0's count.
+///                 Collective, as write_model() is
 /// Collective. Throws Error on all ranks if any rank failed (io_failed, no_space); nothing is left behind then.
-template <comm::Communicator Comm>
+template <comm::Communicator Comm, class Read, class WriteModels>
 std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
-                           std::span<const zero::StatePiece> pieces, std::span<const NamedTensor> model) {
+                           std::span<const zero::StateOutline> outline, Read&& read, WriteModels&& write_models) {
     const auto final_folder = detail::final_name(folder, manifest.step);
     const auto partial = detail::partial_name(folder, manifest.step);
     bool exists = false;
@@ -79,12 +143,18 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
             std::filesystem::create_directories(partial);
         });
         FileRecord mine;
-        comm::agree(comm, [&] { mine = detail::write_state(partial, comm.rank(), comm.world(), pieces); });
+        comm::agree(comm, [&] {
+            detail::StateWriter writer{partial, comm.rank(), comm.world(), outline};
+            read([&](std::string_view kind, std::int64_t begin, std::span<const float> values) {
+                writer.write(kind, begin, values);
+            });
+            mine = writer.finish();
+        });
         for (const std::string& record : comm.all_gather_varied(to_text(mine)))
             manifest.files.push_back(file_record_from(record));
+        for (FileRecord& record : write_models(partial)) manifest.files.push_back(std::move(record));
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
-            manifest.files.push_back(detail::write_model(partial, model));
             write_manifest(partial / "manifest.json", manifest);
             detail::publish(partial, final_folder);
         });
@@ -96,15 +166,15 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
     return final_folder;
 }
 
-/// Fills `pieces` and `buffers` from a checkpoint that any number of ranks at any stage has written, after
-/// verifying every file's check sum (each rank verifies its share).
+/// Opens a checkpoint that any number of ranks at any stage has written, after verifying every file's check sum (each
+/// rank verifies its share), and fills `buffers` from it; a StateReader reads the rest.
 ///
 ///   expected  parameters and update_rule of this trainer
 ///   buffers   tensors to overwrite in place, found by name in model.safetensors
 /// Collective. Throws Error on all ranks: corrupt_checkpoint, checkpoint_mismatch, not_found, io_failed.
 template <comm::Communicator Comm>
-Manifest load(Comm& comm, const std::filesystem::path& checkpoint, const Manifest& expected,
-              std::span<const zero::StatePiece> pieces, std::span<const NamedTensor> buffers) {
+Manifest open(Comm& comm, const std::filesystem::path& checkpoint, const Manifest& expected,
+              std::span<const NamedTensor> buffers) {
     Manifest manifest;
     comm::agree(comm, [&] {
         manifest = read_manifest(checkpoint / "manifest.json");
@@ -112,12 +182,32 @@ Manifest load(Comm& comm, const std::filesystem::path& checkpoint, const Manifes
         check_matches(checkpoint, manifest, expected);
         detail::verify_files(checkpoint, manifest, comm.rank(), comm.world());
     });
-    comm::agree(comm, [&] {
-        detail::read_pieces(checkpoint, manifest, pieces);
-        detail::read_model(checkpoint, buffers);
-    });
+    comm::agree(comm, [&] { detail::read_model(checkpoint, buffers); });
     return manifest;
 }
+
+/// The state in a checkpoint, read by element, wherever it lies.
+class StateReader {
+public:
+    /// Local.
+    StateReader(std::filesystem::path checkpoint, const Manifest& manifest);
+
+    /// Whether there is state of this kind (zero::StateOutline::kind).
+    [[nodiscard]] bool has(std::string_view kind) const { return sources_.contains(std::string{kind}); }
+
+    /// Fills `values` with elements begin, begin + 1, ... of that kind. Local. Throws corrupt_checkpoint when one is in
+    /// no file, io_failed.
+    void read(std::string_view kind, std::int64_t begin, std::span<float> values);
+
+private:
+    struct Source {
+        std::int64_t begin, end;
+        std::string tensor, file;
+    };
+    std::filesystem::path checkpoint_;
+    std::map<std::string, std::vector<Source>> sources_;  // by kind; sorted
+    std::map<std::string, storage::SafetensorsFile> open_files_;
+};
 
 }  // namespace strata::checkpoint
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <strata/core/inline.hpp>
-#include <strata/zero/state_piece.hpp>
+#include <strata/zero/state.hpp>
 
 namespace strata::checkpoint {
 

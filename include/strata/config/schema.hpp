@@ -173,15 +173,20 @@ public:
                        settings.*member = number;
                    });
     }
-    Schema& flag(std::string key, bool Settings::*member, std::string meaning) {
-        return add({std::move(key), "true or false", Settings{}.*member ? "true" : "false", std::move(meaning), {}},
+    /// A truth value, or an optional one.
+    template <class Flag>
+    Schema& flag(std::string key, Flag Settings::*member, std::string meaning) {
+        std::string fallback = "null";
+        if constexpr (std::is_same_v<Flag, bool>) fallback = Settings{}.*member ? "true" : "false";
+        return add({std::move(key), "true or false", std::move(fallback), std::move(meaning), {}},
                    [member](Settings& settings, const Value& value) { settings.*member = value.flag(); });
     }
-    /// One of several words. Words with `why_not` throw Errc::unsupported_key.
-    template <class Enum>
-    Schema& choice(std::string key, Enum Settings::*member, std::vector<Choice<Enum>> choices, std::string meaning) {
+    /// One of several words, kept as an Enum or an optional one. Words with `why_not` throw Errc::unsupported_key.
+    template <class Enum, class Member>
+    Schema& choice(std::string key, Member Settings::*member, std::vector<Choice<Enum>> choices, std::string meaning) {
         std::string type;
         std::string fallback;
+        if constexpr (!std::is_same_v<Enum, Member>) fallback = "null";
         for (const Choice<Enum>& choice : choices) {
             if (!choice.why_not.empty()) continue;
             type += (type.empty() ? "`" : ", `") + std::string{choice.name} + "`";

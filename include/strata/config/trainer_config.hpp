@@ -9,12 +9,27 @@
 
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/schema.hpp>
+#include <strata/core/schedule_shape.hpp>
 
 namespace strata::config {
 
-/// How the learning rate goes from step to step; formulas in docs/training.md and optim::Schedule.
-enum class LrScheduler : std::uint8_t {
-    constant, constant_with_warmup, linear, cosine, cosine_with_restarts, polynomial, sine
+/// What `max_grad_norm` limits.
+enum class GradClipMethod : std::uint8_t {
+    norm,   ///< the norm of all gradients together
+    value,  ///< every element of a gradient, to -max_grad_norm .. max_grad_norm
+};
+
+/// Where the moving average of the weights is kept.
+enum class EmaDevice : std::uint8_t {
+    cpu,          ///< Ema<Cpu>
+    accelerator,  ///< Ema<Device>
+};
+
+/// Which weights draw the samples of a trainer that keeps a moving average of them.
+enum class EmaValidation : std::uint8_t {
+    none,        ///< the trained ones
+    ema_only,    ///< the average
+    comparison,  ///< both
 };
 
 /// How the training sizes of data sets are chosen; formulas in docs/data.md.
@@ -38,7 +53,7 @@ struct TrainerConfig {
     std::int64_t gradient_accumulation_steps = 1;
 
     double learning_rate = 1e-4;
-    LrScheduler lr_scheduler = LrScheduler::constant_with_warmup;
+    ScheduleShape lr_scheduler = ScheduleShape::constant_with_warmup;
     std::int64_t lr_warmup_steps = 0;
     double lr_end = 0;
     std::int64_t lr_num_cycles = 1;  ///< of cosine_with_restarts
@@ -47,7 +62,20 @@ struct TrainerConfig {
     std::optional<double> optimizer_beta2;
     std::optional<double> optimizer_epsilon;
     std::optional<double> optimizer_weight_decay;
+    std::optional<double> optimizer_momentum;
     double max_grad_norm = 2;  ///< 0: no clipping
+    GradClipMethod grad_clip_method = GradClipMethod::norm;
+
+    std::optional<bool> use_ema;  ///< nullopt: as the program composes it
+    double ema_decay = 0.995;
+    std::int64_t ema_warmup_steps = 0;     ///< before this step the average is the weights; 0: the decay grows slowly
+    std::int64_t ema_update_interval = 1;  ///< optimizer steps
+    std::optional<EmaDevice> ema_device;   ///< nullopt: as the program composes it
+    EmaValidation ema_validation = EmaValidation::comparison;
+
+    std::int64_t prefetch_bucket_bytes = -1;  ///< -1: of the largest unit
+    std::int64_t max_live_parameters = 0;     ///< 0: no bound
+    std::int64_t collective_timeout = 600;    ///< seconds
 
     std::int64_t checkpoint_step_interval = 500;
     std::int64_t checkpoints_total_limit = 5;

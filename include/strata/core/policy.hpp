@@ -12,11 +12,13 @@ namespace strata {
 
 /// The kinds of policy there are. A composition holds at most one policy of each.
 namespace slot {
-struct Sharding {};   ///< which state is split over the ranks: ZeroStage<N>
-struct Offload {};    ///< where sharded state lives: OffloadTarget<...>
-struct Storage {};    ///< where data sets and caches live: Backend<...>
-struct Update {};     ///< how a gradient changes a parameter: Optimizer<...>
-struct Numerics {};   ///< which number formats compute and keep state: Precision<...>
+struct Sharding {};     ///< which state is split over the ranks: ZeroStage<N>
+struct Offload {};      ///< where sharded state lives: OffloadTarget<...>
+struct Storage {};      ///< where data sets and caches live: Backend<...>
+struct Update {};       ///< how a gradient changes a parameter: Optimizer<...>
+struct Numerics {};     ///< which number formats compute and keep state: Precision<...>
+struct Activations {};  ///< which activations are kept for backward: Recompute<...>
+struct Averaging {};    ///< whether and where a moving average of the weights is kept: Ema<...>
 }  // namespace slot
 
 /// Nominal: a type is a policy because it says so, not because it happens to have the right members.
@@ -27,7 +29,8 @@ concept Policy = std::is_object_v<P> && requires { typename P::slot; };
 template <class Slot>
 inline constexpr bool is_known_slot_v =
     std::same_as<Slot, slot::Sharding> || std::same_as<Slot, slot::Offload> || std::same_as<Slot, slot::Storage> ||
-    std::same_as<Slot, slot::Update> || std::same_as<Slot, slot::Numerics>;
+    std::same_as<Slot, slot::Update> || std::same_as<Slot, slot::Numerics> || std::same_as<Slot, slot::Activations> ||
+    std::same_as<Slot, slot::Averaging>;
 
 template <class P, class Slot>
 concept PolicyFor = Policy<P> && std::same_as<typename P::slot, Slot>;

@@ -2,7 +2,9 @@
 // strata/models/rotary.hpp - rotary positions of text and image tokens, as Flux defines them.
 
 #include <array>
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include <torch/torch.h>
 
@@ -18,6 +20,14 @@ struct RotaryTable {
     at::Tensor cosine_LK;  ///< (L, K) fp32, both entries of a pair hold cos a
     at::Tensor sine_LK;    ///< (L, K) fp32, the entries of a pair hold -sin a and sin a
 };
+
+/// For zero::for_each_tensor(): a recomputed block looks for tensors in its arguments.
+template <class Table, class Call>
+    requires std::same_as<std::remove_const_t<Table>, RotaryTable>
+void visit_tensors(Table& table, Call&& call) {
+    call(table.cosine_LK);
+    call(table.sine_LK);
+}
 
 /// Rotary position embedding (Su et al. 2021, arXiv:2104.09864) for `text_tokens` tokens with ids (0, 0, 0) followed
 /// by a grid of rows x columns image tokens with ids (0, row, column). Pair i of an axis of width w turns by

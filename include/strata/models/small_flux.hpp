@@ -51,6 +51,7 @@ at::Tensor timestep_features(const at::Tensor& sigma_B);
 class SmallFlux : public torch::nn::Module {
 public:
     using Batch = data::ImageTextBatch;
+    using Units = UnitList<JointBlock, SingleBlock>;
 
     /// A token is a square of this many latents an edge, and so H and W of the latents are its multiples.
     static constexpr std::int64_t patch = 2;

@@ -2,39 +2,18 @@
 // strata/optim/schedule.hpp - Schedule: the learning rate as a pure function of the optimizer step.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <numbers>
-#include <optional>
-#include <string_view>
 #include <utility>
+
+#include <strata/core/schedule_shape.hpp>
 
 namespace strata::optim {
 
-/// Shapes of a schedule, by the names that diffusers' get_scheduler gives them; "sine" is SimpleTuner's.
-enum class ScheduleShape : std::uint8_t {
-    constant,              ///< ignores the warm-up
-    constant_with_warmup,
-    linear,                ///< down to end_lr in a straight line
-    cosine,                ///< down to end_lr in half a cosine
-    cosine_with_restarts,  ///< cycles times, each from lr down to end_lr
-    polynomial,            ///< down to end_lr like (1 - progress)^power
-    sine,                  ///< from the middle of end_lr and lr up to lr and back, in half a sine
-};
-
-inline constexpr std::array<std::string_view, 7> schedule_names{
-    "constant", "constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial", "sine"};
-
-/// The shape called `name`, or nothing.
-constexpr std::optional<ScheduleShape> find_schedule_shape(std::string_view name) noexcept {
-    for (std::size_t i = 0; i < schedule_names.size(); ++i) {
-        if (schedule_names[i] == name) return static_cast<ScheduleShape>(i);
-    }
-    return std::nullopt;
-}
+using strata::ScheduleShape;
 
 /// A learning rate for every optimizer step; nothing is remembered, so a run resumes at any step.
 ///

@@ -23,9 +23,9 @@ struct OnlyPolicies {
     struct Report {
         static_assert(holds,
                       "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "
-                      "Backend<Local>, Optimizer<AdamW> or Precision<Bf16>; a model goes first, and a policy of your "
-                      "own says `using slot = strata::slot::X;` with X one of Sharding, Offload, Storage, Update "
-                      "and Numerics.");
+                      "Backend<Local>, Optimizer<AdamW>, Precision<Bf16>, Recompute<Blocks> or Ema<>; a model goes "
+                      "first, and a policy of your own says `using slot = strata::slot::X;` with X one of Sharding, "
+                      "Offload, Storage, Update, Numerics, Activations and Averaging.");
     };
 };
 
@@ -35,12 +35,13 @@ struct OneOfEachKind {
                                   count_of_offloads_v<OptimizerState, Ps...> <= 1 &&
                                   count_of_offloads_v<Parameters, Ps...> <= 1 &&
                                   count_of_v<slot::Storage, Ps...> <= 1 && count_of_v<slot::Update, Ps...> <= 1 &&
-                                  count_of_v<slot::Numerics, Ps...> <= 1;
+                                  count_of_v<slot::Numerics, Ps...> <= 1 &&
+                                  count_of_v<slot::Activations, Ps...> <= 1 && count_of_v<slot::Averaging, Ps...> <= 1;
     struct Report {
         static_assert(holds,
                       "[ST0002] Two policies of the same kind are given, and only one of each kind can act. "
-                      "Fix: keep one ZeroStage, one Backend, one Optimizer and one Precision, and one OffloadTarget for "
-                      "each of OptimizerState and Parameters.");
+                      "Fix: keep one ZeroStage, one Backend, one Optimizer, one Precision, one Recompute and one Ema, and "
+                      "one OffloadTarget for each of OptimizerState and Parameters.");
     };
 };
 
@@ -50,7 +51,7 @@ struct OffloadNeedsShardedState {
     struct Report {
         static_assert(holds,
                       "[ST0003] OffloadTarget<...> moves sharded optimizer state, but ZeroStage<0> replicates it. "
-                      "Fix: use ZeroStage<1> or ZeroStage<2>, or drop OffloadTarget.");
+                      "Fix: use ZeroStage<1> or higher, or drop OffloadTarget.");
     };
 };
 
@@ -61,27 +62,6 @@ struct ParameterOffloadNeedsShardedParameters {
         static_assert(holds,
                       "[ST0008] OffloadTarget<..., Parameters> moves parameter shards, but only ZeroStage<3> shards "
                       "parameters. Fix: use ZeroStage<3>, or drop Parameters from OffloadTarget.");
-    };
-};
-
-template <class Sharding>
-struct StageThreeIsNotBuiltYet {
-    static constexpr bool holds = Sharding::stage != 3;
-    struct Report {
-        static_assert(holds,
-                      "[ST0004] ZeroStage<3> shards parameters, and this version of strata has no engine for it yet. "
-                      "Fix: use ZeroStage<2>.");
-    };
-};
-
-template <class ParameterOffload>
-struct ParametersOnNvmeAreNotBuiltYet {
-    static constexpr bool holds = !std::same_as<typename ParameterOffload::tier, Nvme>;
-    struct Report {
-        static_assert(holds,
-                      "[ST0005] OffloadTarget<Nvme, Parameters> keeps parameter shards on disk, and this version of "
-                      "strata has no engine for it yet. Fix: use ZeroStage<2> with OffloadTarget<Nvme>, which keeps "
-                      "optimizer state on disk.");
     };
 };
 

@@ -4,9 +4,11 @@
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
 #include <strata/policy/backend.hpp>
+#include <strata/policy/ema.hpp>
 #include <strata/policy/offload_target.hpp>
 #include <strata/policy/optimizer.hpp>
 #include <strata/policy/precision.hpp>
+#include <strata/policy/recompute.hpp>
 #include <strata/policy/rules.hpp>
 #include <strata/policy/zero_stage.hpp>
 
@@ -23,6 +25,8 @@ struct SetupMembers {
     using backend = select_t<slot::Storage, Backend<Local>, Ps...>;
     using optimizer = select_t<slot::Update, Optimizer<AdamW>, Ps...>;
     using precision = select_t<slot::Numerics, Precision<Fp32>, Ps...>;
+    using recompute = select_t<slot::Activations, Recompute<Nothing>, Ps...>;
+    using averaging = select_t<slot::Averaging, NoEma, Ps...>;
 };
 
 /// Pairwise rules read members of the policies, so they are formed only when every argument is a
@@ -30,9 +34,7 @@ struct SetupMembers {
 template <class M>
 using broken_pair_t = rule::first_broken_t<
     rule::OffloadNeedsShardedState<typename M::sharding, typename M::offload>,
-    rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>,
-    rule::ParametersOnNvmeAreNotBuiltYet<typename M::parameter_offload>,
-    rule::StageThreeIsNotBuiltYet<typename M::sharding>>;
+    rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>>;
 
 template <class BrokenArgument, class... Ps>
 struct BrokenRule {
@@ -62,7 +64,8 @@ struct CheckedSetup<rule::None, Ps...> : SetupMembers<Ps...> {};
 /// A training composition: policies in any order, at most one of each kind, defaults for the rest. OffloadTarget counts
 /// once for each kind of state: `offload` is the policy for OptimizerState, `parameter_offload` the one for Parameters.
 ///
-/// Defaults: ZeroStage<0>, OffloadTarget<Device> for both, Backend<Local>, Optimizer<AdamW>, Precision<Fp32>.
+/// Defaults: ZeroStage<0>, OffloadTarget<Device> for both, Backend<Local>, Optimizer<AdamW>, Precision<Fp32>,
+/// Recompute<Nothing>, NoEma.
 /// A composition that cannot work is one compile error with a number and a fix; its members are then
 /// those of Setup<>, so that no second error follows. Needs no libtorch.
 template <class... Ps>

@@ -36,6 +36,8 @@ public:
     ~AtomicFile();
 
     void write(std::span<const std::byte> bytes);
+    /// Bytes for another place than behind those written before; what lies in front of them must come as well.
+    void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
     void publish();  ///< once; the file is visible under its name when this returns
 
 private:

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include <strata/storage/atomic_file.hpp>
+
 namespace strata::storage {
 
 /// Element types of safetensors files that strata reads and writes.
@@ -43,6 +45,13 @@ constexpr std::string_view name_of(Dtype dtype) noexcept {
     return names[static_cast<std::size_t>(dtype)];
 }
 static_assert(name_of(Dtype::boolean) == "BOOL");
+
+/// A tensor to be written, without its bytes.
+struct TensorOutline {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    std::vector<std::int64_t> shape;  ///< empty for a scalar
+};
 
 /// A tensor to be written: row-major, contiguous, little-endian; `bytes` is not owned.
 struct TensorBytes {
@@ -94,6 +103,32 @@ struct SafetensorsHeader {
 /// (AtomicFile). Throws as both do.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors,
                        const SafetensorsMetadata& metadata = {});
+
+/// write_safetensors() for tensors that are not in memory at the same time: their bytes come in any order.
+class SafetensorsWriter {
+public:
+    /// Throws as write_safetensors() does.
+    SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorOutline> tensors,
+                      const SafetensorsMetadata& metadata = {});
+
+    /// Bytes of one tensor. Throws corrupt_safetensors when they go beyond its end.
+    ///
+    ///   tensor  its index in what the constructor got
+    ///   offset  of the first of these bytes in the tensor
+    void write(std::size_t tensor, std::span<const std::byte> bytes, std::uint64_t offset = 0);
+
+    /// Once, after all bytes of all tensors; the file is visible when this returns. Throws corrupt_safetensors before.
+    void publish();
+
+private:
+    struct Extent {
+        std::uint64_t begin = 0;  // in the file
+        std::uint64_t bytes = 0;
+    };
+    AtomicFile file_;
+    std::vector<Extent> extents_;  // by tensor
+    std::uint64_t missing_ = 0;    // bytes that have not come yet
+};
 
 /// A file on disk, read tensor by tensor. read() may be called from several threads.
 class SafetensorsFile {

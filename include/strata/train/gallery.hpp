@@ -15,6 +15,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/comm/agree.hpp>
+#include <strata/config/trainer_config.hpp>
 #include <strata/core/error.hpp>
 #include <strata/models/flow_sampler.hpp>
 #include <strata/storage/atomic_file.hpp>
@@ -30,9 +31,11 @@ struct GalleryOptions {
     std::int64_t height = 128;
     std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch
     models::SamplerOptions sampler{};
+    /// Of a trainer with Ema<>: whose pictures; `comparison` draws those of the average into "samples_ema".
+    config::EmaValidation average = config::EmaValidation::comparison;
 };
 
-/// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png.
+/// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png, or another folder of the output directory.
 ///
 ///   Autoencoder, TextEncoder  those the model is trained with; copied
 template <class Autoencoder, class TextEncoder>
@@ -51,10 +54,11 @@ public:
 
     /// Every rank draws its share of the prompts; the pictures do not depend on how many ranks there are.
     ///
-    ///   model  as models::sample_euler takes it; switched to evaluation while it draws
+    ///   model   as models::sample_euler takes it; switched to evaluation while it draws
+    ///   folder  below the output directory; the run's report shows those in "samples"
     /// Collective. Throws Error on all ranks: io_failed, no_space.
     template <class Model>
-    void draw(Model& model, std::int64_t step) {
+    void draw(Model& model, std::int64_t step, const std::string& folder = "samples") {
         if (embedded_.empty()) return;
         auto& comm = session_.comm();
         const auto count = static_cast<std::int64_t>(embedded_.size());
@@ -63,8 +67,12 @@ public:
 
         std::vector<at::Tensor> mine;
         model.eval();
-        if (begin < end) {
-            const std::vector<data::TextEmbedding> prompts(embedded_.begin() + begin, embedded_.begin() + end);
+        {
+            // A rank without a prompt of its own draws one all the same, and drops it: under ZeroStage<3> the model's
+            // forward pass is collective.
+            const std::int64_t first = std::min(begin, count - 1);
+            const std::vector<data::TextEmbedding> prompts(embedded_.begin() + first,
+                                                           embedded_.begin() + std::max(end, first + 1));
             const std::int64_t block = autoencoder_.pixels_per_latent();
             const at::Tensor latents_BCHW =
                 models::sample_euler(model, prompts, empty_, autoencoder_.latent_channels(), options_.height / block,
@@ -78,10 +86,22 @@ public:
             if (comm.rank() != 0) return;
             char name[32];
             std::snprintf(name, sizeof name, "step_%08lld.png", static_cast<long long>(step));
-            const auto folder = session_.output() / "samples";
-            storage::write_file(folder / name, encode_picture_grid(pictures, options_.columns));
-            session_.progress().note("drew " + (folder / name).string());
+            const auto path = session_.output() / folder / name;
+            storage::write_file(path, encode_picture_grid(pictures, options_.columns));
+            session_.progress().note("drew " + path.string());
         });
+    }
+
+    /// draw() for the model of a trainer, with its moving average where the options say so. Collective.
+    template <class AnyTrainer>
+    void draw_from(AnyTrainer& trainer, std::int64_t step) {
+        if constexpr (AnyTrainer::setup::averaging::enabled) {
+            const bool only = options_.average == config::EmaValidation::ema_only;
+            if (options_.average != config::EmaValidation::none)
+                trainer.with_average([&] { draw(trainer.model(), step, only ? "samples" : "samples_ema"); });
+            if (only) return;
+        }
+        draw(trainer.model(), step);
     }
 
 private:

@@ -1,29 +1,30 @@
 #pragma once
 // strata/train/options_from_config.hpp - the numbers of a configuration file as a trainer's options.
 
+#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <string>
 
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/error.hpp>
+#include <strata/policy/setup.hpp>
 #include <strata/train/options.hpp>
 
 namespace strata::train {
 
 namespace detail {
 
-constexpr optim::ScheduleShape shape_of(config::LrScheduler scheduler) noexcept {
-    switch (scheduler) {
-        case config::LrScheduler::constant: return optim::ScheduleShape::constant;
-        case config::LrScheduler::constant_with_warmup: return optim::ScheduleShape::constant_with_warmup;
-        case config::LrScheduler::linear: return optim::ScheduleShape::linear;
-        case config::LrScheduler::cosine: return optim::ScheduleShape::cosine;
-        case config::LrScheduler::cosine_with_restarts: return optim::ScheduleShape::cosine_with_restarts;
-        case config::LrScheduler::polynomial: return optim::ScheduleShape::polynomial;
-        case config::LrScheduler::sine: return optim::ScheduleShape::sine;
-    }
-    return optim::ScheduleShape::constant;
-}
+/// The Setup of a trainer; a Setup's is itself.
+template <class Composition>
+struct SetupOf {
+    using type = Composition;
+};
+template <class Composition>
+    requires requires { typename Composition::setup; }
+struct SetupOf<Composition> {
+    using type = typename Composition::setup;
+};
 
 /// Optimizer steps of the whole run. Throws Errc::bad_value when epochs make more of them than can be counted, and for
 /// a warm-up that is longer.
@@ -43,24 +44,61 @@ inline std::int64_t steps_of(const config::TrainerConfig& config, std::int64_t m
         given = "the " + std::to_string(steps) + " steps of 'num_train_epochs'";
     }
     if (config.lr_warmup_steps > steps)
-        throw Error{Errc::bad_value, "'lr_warmup_steps' is " + std::to_string(config.lr_warmup_steps) + ", above " + given,
+        throw Error{Errc::bad_value,
+                    "'lr_warmup_steps' is " + std::to_string(config.lr_warmup_steps) + ", above " + given,
                     "use a shorter warm-up, or train longer"};
     return steps;
 }
 
+/// Throws Errc::bad_value when the file expects another moving average than the program composes.
+template <class Averaging>
+void check_averaging(const config::TrainerConfig& config) {
+    const auto refuse = [](const std::string& what, const std::string& fix) {
+        throw Error{Errc::bad_value, what, fix + ", and build it again; or remove the key"};
+    };
+    if constexpr (!Averaging::enabled) {
+        if (config.use_ema.value_or(false))
+            refuse("'use_ema' is true, and this program's trainer keeps no moving average of the weights",
+                   "add Ema<> to the policies of its Trainer");
+    } else {
+        if (!config.use_ema.value_or(true))
+            refuse("'use_ema' is false, and this program's trainer keeps a moving average of the weights",
+                   "remove Ema<> from the policies of its Trainer");
+        if constexpr (requires { typename Averaging::tier; }) {
+            constexpr bool on_cpu = std::same_as<typename Averaging::tier, Cpu>;
+            if (config.ema_device && (*config.ema_device == config::EmaDevice::cpu) != on_cpu)
+                refuse(std::string{"'ema_device' is '"} + (on_cpu ? "accelerator" : "cpu") +
+                           "', and this program's trainer keeps the moving average with " +
+                           (on_cpu ? "Ema<Cpu>" : "Ema<Device>"),
+                       std::string{"compose its Trainer with "} + (on_cpu ? "Ema<Device>" : "Ema<Cpu>"));
+        }
+    }
+}
+
+/// As SimpleTuner has it: with a warm-up the average is the weights before that step, and has the whole decay from it
+/// on.
+inline optim::EmaSchedule ema_of(const config::TrainerConfig& config) noexcept {
+    if (config.ema_warmup_steps == 0) return {.decay = config.ema_decay};
+    return {.decay = config.ema_decay, .min_decay = config.ema_decay, .update_after_step = config.ema_warmup_steps - 2};
+}
+
 }  // namespace detail
 
-/// Options for Trainer<..., Optimizer<Rule>>. Numbers of the rule that the file leaves out keep Rule's defaults; one that
-/// Rule does not have (Lion's epsilon, Sgd's betas) is not used.
+/// Options for a trainer. Numbers of its update rule that the file leaves out keep the rule's defaults; one that the
+/// rule does not have (Lion's epsilon, Sgd's betas, AdamW's momentum) is not used.
 ///
+///   Composition              Trainer<...>, or its Setup<...>
 ///   micro_batches_per_epoch  of the data source; turns num_train_epochs into steps, rounded up
-/// Local. Throws Errc::bad_value when epochs make more steps than can be counted or fewer than the warm-up takes.
-template <class Rule>
-[[nodiscard]] TrainOptions<Rule> options_from(const config::TrainerConfig& config, std::int64_t micro_batches_per_epoch) {
-    TrainOptions<Rule> options;
+/// Local. Throws Errc::bad_value when epochs make more steps than can be counted or fewer than the warm-up takes, and
+/// when `use_ema` or `ema_device` say something else than the composition.
+template <class Composition, class Setup = typename detail::SetupOf<Composition>::type>
+[[nodiscard]] TrainOptions<typename Setup::optimizer::rule> options_from(const config::TrainerConfig& config,
+                                                                         std::int64_t micro_batches_per_epoch) {
+    detail::check_averaging<typename Setup::averaging>(config);
+    TrainOptions<typename Setup::optimizer::rule> options;
     options.max_steps = detail::steps_of(config, micro_batches_per_epoch);
     options.seed = static_cast<std::uint64_t>(config.seed);
-    options.schedule = {.shape = detail::shape_of(config.lr_scheduler),
+    options.schedule = {.shape = config.lr_scheduler,
                         .lr = config.learning_rate,
                         .end_lr = config.lr_end,
                         .warmup_steps = config.lr_warmup_steps,
@@ -74,8 +112,16 @@ template <class Rule>
     if constexpr (requires { options.update.epsilon; })
         options.update.epsilon = config.optimizer_epsilon.value_or(options.update.epsilon);
     options.update.weight_decay = config.optimizer_weight_decay.value_or(options.update.weight_decay);
+    if constexpr (requires { options.update.momentum; })
+        options.update.momentum = config.optimizer_momentum.value_or(options.update.momentum);
     options.gradient_accumulation_steps = static_cast<int>(config.gradient_accumulation_steps);
-    options.max_grad_norm = config.max_grad_norm;
+    (config.grad_clip_method == config::GradClipMethod::norm ? options.max_grad_norm : options.max_grad_value) =
+        config.max_grad_norm;
+    options.ema = detail::ema_of(config);
+    options.ema_interval = config.ema_update_interval;
+    options.prefetch_bucket_bytes = config.prefetch_bucket_bytes;
+    options.max_live_parameters = config.max_live_parameters;
+    options.collective_timeout = std::chrono::seconds{config.collective_timeout};
     options.checkpoint_every = config.checkpoint_step_interval;
     options.checkpoints_kept = config.checkpoints_total_limit;
     return options;

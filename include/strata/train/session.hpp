@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/session.hpp - one run of one program: ranks, command line, output directory; and its main.
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <exception>
@@ -35,6 +36,11 @@ public:
     [[nodiscard]] int world() const noexcept { return comm_.world(); }
     [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
 
+    /// How long a rank waits for the others in one collective before its watchdog ends the job and says who is missing;
+    /// 10 minutes until it is called. A Trainer calls it with TrainOptions::collective_timeout when it is made. Counts for
+    /// the collective that runs, too. Local, from any thread.
+    void set_collective_timeout(std::chrono::seconds timeout) noexcept { comm_.set_collective_timeout(timeout); }
+
     /// --config FILE, if it was given. A program that never asks has no use for one: output() then refuses the flag.
     [[nodiscard]] const std::optional<std::filesystem::path>& config_file() noexcept {
         config_asked_for_ = true;
@@ -47,8 +53,8 @@ public:
     /// --fresh: what an earlier run left in the output directory is to be started over.
     [[nodiscard]] bool fresh() const noexcept { return fresh_; }
 
-    /// The output directory: --output DIR, else `otherwise`. The first call makes it and locks it against
-    /// other runs; later calls return the same one.
+    /// The output directory: --output DIR, else `otherwise`. The first call makes it, locks it against
+    /// other runs, and says on rank 0 how several ranks exchange their bytes; later calls return the same one.
     ///
     /// Collective. Throws Error on all ranks: output_not_writable, output_in_use, bad_argument.
     const std::filesystem::path& output(const std::filesystem::path& otherwise = "output");

@@ -31,6 +31,7 @@
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainable.hpp>
+#include <strata/train/unit_rules.hpp>
 #include <strata/zero/engine.hpp>
 
 namespace strata {
@@ -55,7 +56,7 @@ public:
     /// Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with
     /// OffloadTarget<Nvme> also not_found, no_space, not_enough_memory, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
-        : session_{session},
+        : session_{with_timeout(session, options)},
           model_{std::move(model)},
           options_{std::move(options)},
           engine_{session.comm(), zero::parameters_of(*model_), engine_options(options_)} {
@@ -118,6 +119,26 @@ public:
 
     [[nodiscard]] Model& model() noexcept { return *model_; }
 
+    /// Calls `body` while the model has the moving average of its weights: for validation and export. Collective.
+    template <class Body>
+    void with_average(Body&& body)
+        requires(Setup::averaging::enabled)
+    {
+        engine_.swap_average();
+        body();
+        engine_.swap_average();
+    }
+
+    /// Calls `body` while all parameters are whole on every rank, which ZeroStage<3> needs before one rank can use the
+    /// model on its own, and before parameters are read outside of their units. Collective, though `body` need not be.
+    template <class Body>
+    void with_whole_model(Body&& body) {
+        engine_.with_whole_model(std::forward<Body>(body));
+    }
+
+    /// Bytes of training state on this rank, by what they hold and where.
+    [[nodiscard]] const zero::MemoryMeter& memory() const noexcept { return engine_.memory(); }
+
     /// Title, facts and prompts of report.html; the rest is filled in by fit().
     [[nodiscard]] train::ReportContent& report() noexcept { return report_; }
 
@@ -135,6 +156,10 @@ private:
         double seconds;  // since this run began, by rank 0's clock
     };
 
+    static Session& with_timeout(Session& session, const Options& options) {
+        session.set_collective_timeout(options.collective_timeout);
+        return session;
+    }
     static zero::EngineOptions<Rule> engine_options(const Options& options) {
         zero::EngineOptions<Rule> engine;
         if (options.bucket_numel > 0) engine.bucket_numel = options.bucket_numel;
@@ -142,6 +167,11 @@ private:
         engine.max_grad_norm = options.max_grad_norm;
         engine.max_grad_value = options.max_grad_value;
         engine.update = options.update;
+        engine.groups = options.groups;
+        engine.prefetch_bucket_bytes = options.prefetch_bucket_bytes;
+        engine.max_live_parameters = options.max_live_parameters;
+        engine.ema = options.ema;
+        engine.ema_interval = options.ema_interval;
         engine.loss_scale = options.loss_scale;
         engine.rounding_seed = options.seed;
         engine.nvme_path = options.nvme_path;
@@ -179,7 +209,7 @@ private:
             if (comm.rank() != 0) return;
             if (session_.fresh()) {
                 std::filesystem::remove_all(checkpoints());
-                std::filesystem::remove_all(output / "samples");
+                for (const char* folder : {"samples", "samples_ema"}) std::filesystem::remove_all(output / folder);
                 std::filesystem::remove(output / "metrics.jsonl");
                 std::filesystem::remove(output / "report.html");
             }
@@ -187,12 +217,20 @@ private:
         });
         newest = comm.all_gather_varied(newest).front();
         if (!newest.empty()) {
-            std::vector<zero::StatePiece> pieces;
-            comm::agree(comm, [&] { pieces = engine_.state(); });
-            const auto found = checkpoint::load(comm, newest, manifest(), pieces, named_buffers());
+            const auto found = checkpoint::open(comm, newest, manifest(), named_buffers());
+            checkpoint::StateReader state{newest, found};
+            const bool averaged = state.has(zero::average_kind);
             engine_.set_step_count(found.step);
             engine_.restore_scalars(found.scalars);
-            engine_.state_restored();
+            engine_.write_state([&](std::string_view kind, std::int64_t begin,
+                                    std::span<float> values) { state.read(kind, begin, values); },
+                                averaged);
+            if constexpr (Setup::averaging::enabled) {
+                if (!averaged) {
+                    engine_.restart_average();
+                    session_.progress().note("the checkpoint has no moving average: it starts anew from the weights");
+                }
+            }
             samples_ = found.samples;
             session_.progress().note("resuming from " + newest + " (step " + std::to_string(found.step) + ", " +
                                      std::to_string(samples_) + " samples)");
@@ -203,8 +241,9 @@ private:
             if (comm.rank() != 0) return;
             log_.emplace(output / "metrics.jsonl", engine_.step_count());
             if (!log_->history().empty()) last_ = log_->history().back();
-            for (const train::SampleGrid& grid : train::find_sample_grids(output / "samples"))
-                if (grid.step > engine_.step_count()) std::filesystem::remove(grid.png);
+            for (const char* folder : {"samples", "samples_ema"})
+                for (const train::SampleGrid& grid : train::find_sample_grids(output / folder))
+                    if (grid.step > engine_.step_count()) std::filesystem::remove(grid.png);
         });
         comm.broadcast(std::as_writable_bytes(std::span{&last_, 1}), 0);
         seconds_before_ = last_.seconds;
@@ -220,7 +259,7 @@ private:
             const std::int64_t micro_batch = engine_.step_count() * options_.gradient_accumulation_steps + i;
             train::seed_generators(train::mixed_seed(options_.seed, micro_batch, comm.rank()));
             const Batch batch = source.next();
-            const at::Tensor loss = model_->loss(batch);
+            const at::Tensor loss = loss_of(batch);
             sum += loss.template item<double>();
             engine_.backward(loss);
         }
@@ -232,6 +271,15 @@ private:
             throw Error{Errc::non_finite, "the loss of step " + std::to_string(engine_.step_count() + 1) + " is not finite",
                         "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"};
         return {mean, shared[1] > 0, shared[2]};
+    }
+
+    at::Tensor loss_of(const Batch& batch) {
+        try {
+            return model_->loss(batch);
+        } catch (const c10::Error& error) {
+            zero::detail::explain_missing_memory(error);
+            throw;
+        }
     }
 
     /// A step whose fp16 gradients overflowed: its samples are used up, and nothing is logged under its number.
@@ -261,9 +309,20 @@ private:
         auto& comm = session_.comm();
         auto model = named_buffers();
         for (const auto& item : model_->named_parameters()) model.push_back({item.key(), item.value()});
-        std::vector<zero::StatePiece> pieces;
-        comm::agree(comm, [&] { pieces = engine_.state(); });
-        const auto saved = checkpoint::save(comm, checkpoints(), manifest(), pieces, model);
+        const auto read_state = [&](auto&& sink) { engine_.read_state(sink); };
+        const auto write_models = [&](const std::filesystem::path& folder) {
+            const auto write = [&](std::string_view file) {
+                auto record = checkpoint::write_model(comm, folder / file, model,
+                                                      [&](const at::Tensor& tensor) { engine_.hold_unit_of(tensor); });
+                engine_.drop_units();
+                return record;
+            };
+            std::vector<checkpoint::FileRecord> records{write(checkpoint::model_file)};
+            if constexpr (Setup::averaging::enabled) with_average([&] { records.push_back(write(checkpoint::average_file)); });
+            return records;
+        };
+        const auto saved =
+            checkpoint::save(comm, checkpoints(), manifest(), engine_.state_outline(), read_state, write_models);
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
             checkpoint::keep_newest(checkpoints(), options_.checkpoints_kept);
@@ -304,6 +363,10 @@ public:
     void every(A&&...) {}
     Model& model();
     train::ReportContent& report();
+    template <class Body>
+    void with_average(Body&&) {}
+    template <class Body>
+    void with_whole_model(Body&&) {}
 };
 
 template <class Broken, class Model, class... Policies>
@@ -316,21 +379,23 @@ struct TrainerOrRejected<rule::None, Model, Policies...> {
 };
 
 /// What policies name is looked at only when the composition itself holds.
-template <class BrokenSetup, class... Policies>
+template <class Model, class BrokenSetup, class... Policies>
 struct BrokenArgument {
     using type = BrokenSetup;
 };
-template <class... Policies>
-struct BrokenArgument<rule::None, Policies...> {
+template <class Model, class... Policies>
+struct BrokenArgument<Model, rule::None, Policies...> {
     using setup = Setup<Policies...>;
     using type = rule::first_broken_t<rule::OptimizerHasUpdateRule<typename setup::optimizer::rule>,
-                                      rule::BackendHasObjectStore<typename setup::backend::store>>;
+                                      rule::BackendHasObjectStore<typename setup::backend::store>,
+                                      rule::ModelHasUnits<typename setup::sharding, Model>,
+                                      rule::RecomputedModelHasUnits<typename setup::recompute, Model>>;
 };
 
 template <class Model, class... Policies>
 using broken_trainer_rule_t =
     std::conditional_t<rule::Broken<rule::ModelIsTrainable<Model>>, rule::ModelIsTrainable<Model>,
-                       typename BrokenArgument<broken_rule_t<Policies...>, Policies...>::type>;
+                       typename BrokenArgument<Model, broken_rule_t<Policies...>, Policies...>::type>;
 
 }  // namespace detail
 

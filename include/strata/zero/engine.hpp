@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,9 +24,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
 
 #include <strata/comm/agree.hpp>
 #include <strata/comm/channel.hpp>
@@ -35,21 +33,26 @@
 #include <strata/core/fp16.hpp>
 #include <strata/offload/swap_folder.hpp>
 #include <strata/optim/clip.hpp>
+#include <strata/optim/ema.hpp>
 #include <strata/optim/loss_scale.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/offload_target.hpp>
+#include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/gradient_hooks.hpp>
 #include <strata/zero/detail/kept_state.hpp>
+#include <strata/zero/detail/parameter_shards.hpp>
 #include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/detail/unit_gathering.hpp>
 #include <strata/zero/detail/update_run.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/layout.hpp>
+#include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
-#include <strata/zero/state_piece.hpp>
+#include <strata/zero/state.hpp>
 
 namespace strata::zero {
 
-/// Data-parallel training with sharded state: stages 0, 1 and 2 of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054).
+/// Data-parallel training with sharded state: ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054).
 ///
 ///   Engine<Setup<ZeroStage<2>>, comm::SelfComm> engine{comm, parameters_of(*model), {}};
 ///   engine.backward(model->loss(batch));     // gradient_accumulation_steps times
@@ -59,24 +62,34 @@ namespace strata::zero {
 /// norms from the same partial sums; they therefore give the same bits. What differs is what a
 /// rank keeps, in elements for P parameters:
 ///
-///   stage   gradients                      master and state
-///   0       P                              P each
-///   1       P                              P/W each
-///   2       P/W and the buckets in flight  P/W each
+///   stage   parameters                 gradients                      master and state
+///   0       P                          P                              P each
+///   1       P                          P                              P/W each
+///   2       P                          P/W and the buckets in flight  P/W each
+///   3       P/W and the units in use   P/W and the buckets in flight  P/W each
 ///
-/// Gradients have the parameters' type, but fp16 ones are collected in fp32, because ranks add up in fp32; with several
-/// micro-batches a step they add up in fp32, P/W more. The model keeps its tensors: they become views of the engine's
-/// buckets and stay valid after it. While an engine lives, do not convert or move the model.
+/// memory() counts them. Gradients have the parameters' type, but fp16 ones are collected in fp32, because ranks add up
+/// in fp32; with several micro-batches a step they add up in fp32, P/W more. The model keeps its tensors: they become
+/// views of the engine's buckets. While an engine lives, do not convert or move the model. After it they stay valid, but
+/// for the units of stage 3, whose parameters go with it.
 ///
 /// Buckets are reduced on a thread of the engine's own while backward goes on, and updated weights are gathered while
-/// the next bucket is updated. When backward(), step() or state_restored() returns, nothing is under way: between them
-/// the communicator is the caller's.
+/// the next bucket is updated. When backward(), step() or write_state() returns, nothing is under way: between them
+/// the communicator is the caller's, but for forward passes at stage 3, which are collective: every rank calls the same
+/// units in the same order, with or without gradients. Parameters outside of units are whole on every rank at stage 3
+/// too; frozen ones inside of units are sharded like the others. In a world of one nothing needs to be gathered, and
+/// stage 3 leaves units whole, unless OffloadTarget<Nvme, Parameters> keeps them on disk.
 ///
-/// OffloadTarget<Nvme> keeps master and state in a file of windows below EngineOptions::nvme_path (docs/offload.md). It
-/// changes no bit, except under rules with norms of whole parameters (Lamb), whose sums are formed window by window.
-/// A disk that fails is reported by step() on all ranks; weights then differ between ranks, and the run is over.
+/// OffloadTarget<Nvme> keeps master and state in a file of windows below EngineOptions::nvme_path, and
+/// OffloadTarget<Nvme, Parameters> the shards of units (docs/offload.md). Neither changes a bit, except under rules with
+/// norms of whole parameters (Lamb), whose sums are formed window by window.
+/// A disk that fails is reported on all ranks by the pass that meets it; weights then differ between ranks, and the
+/// run is over.
 ///
-///   Setup  strata::Setup<...>; sharding, optimizer, precision and offload are read. On the CPU OffloadTarget<Cpu> and
+/// Recompute<Blocks> keeps no activations inside of units (zero/unit.hpp). Ema<...> keeps an average of the weights in
+/// fp32, sharded like the state at every stage: 4 bytes a parameter over all ranks together.
+///
+///   Setup  strata::Setup<...>; all policies but the backend are read. On the CPU OffloadTarget<Cpu> and
 ///          OffloadTarget<Device> are the same memory.
 ///   Comm   outlives the engine
 template <class Setup, comm::Communicator Comm>
@@ -87,13 +100,14 @@ public:
     static constexpr int stage = Setup::sharding::stage;
 
     /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision.
-    /// Frozen ones get both too, and are otherwise left alone. Collective.
+    /// Frozen ones get both too, and are otherwise left alone outside of units. Collective.
     ///
-    /// Throws no_parameters, bad_parameter, bad_value, and rank_mismatch when ranks have different models or options;
-    /// with OffloadTarget<Nvme> also not_found, no_space, not_enough_memory, swap_in_use and io_failed.
+    /// Throws no_parameters, bad_parameter, bad_value, not_enough_memory, and rank_mismatch when ranks have different
+    /// models or options; with OffloadTarget<Nvme> also not_found, no_space, swap_in_use and io_failed.
     Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {});
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
+    ~Engine() = default;
 
     /// Backpropagates the loss of one micro-batch and adds its gradients to this rank's share of their sum. Collective.
     ///
@@ -108,18 +122,46 @@ public:
     /// wrong_call_order, and what the disk of OffloadTarget<Nvme> meets.
     StepResult step(double lr);
 
-    /// This rank's share of the weights and of the update rule's states in fp32, between two steps. Stage 0, which has
-    /// all of it, shows the same share as the other stages. Local.
+    /// Gathers the unit that a parameter, frozen or not, belongs to, and drops the one of the call before; nothing for
+    /// parameters that are whole anyway. For reading all parameters one after the other without having them all. Between
+    /// passes. Collective.
+    void hold_unit_of(const at::Tensor& parameter);
+    /// Drops what hold_unit_of() has gathered.
+    void drop_units();
+
+    /// Calls `body` while all parameters are whole, so that a rank may use the model on its own in it. Memory for all
+    /// of them is needed. Between passes. Collective, though `body` need not be.
+    template <class Body>
+    void with_whole_model(Body&& body);
+
+    /// Puts the average of the weights in their place, and back: for validation and export. In between backward(),
+    /// step(), read_state() and write_state() throw wrong_call_order. Collective. Only with Ema<...>.
+    void swap_average()
+        requires(Setup::averaging::enabled);
+    [[nodiscard]] bool average_is_in() const noexcept { return average_in_; }
+    /// Makes the average that of the weights as they are, for a checkpoint without one. Collective.
+    void restart_average()
+        requires(Setup::averaging::enabled);
+
+    /// The runs of this rank's state, between two steps: the weights, the update rule's states, and with Ema<...> the
+    /// average. Stage 0, which has all of it, shows the same share as the other stages. Local.
+    [[nodiscard]] std::vector<StateOutline> state_outline() const;
+
+    /// Calls sink(std::string_view kind, std::int64_t begin, std::span<const float> values) with all parts of these runs,
+    /// kind by kind in each part of the model; a part is in memory during the call only. Local. Throws wrong_call_order,
+    /// and what the disk meets.
+    template <class Sink>
+    void read_state(Sink&& sink);
+
+    /// Calls source(std::string_view kind, std::int64_t begin, std::span<float> values) to fill the same parts anew, and
+    /// makes that take effect on all ranks. Collective, though `source` is not. Throws on all ranks what `source` threw on
+    /// one, after which the run is over.
     ///
-    /// State in fp32 and in host memory is shown in place, valid while the engine lives. State in bf16 or on disk is
-    /// copied into host memory (4 bytes a value), which lasts until the next backward() or state_restored(); reading it
-    /// from disk throws what the disk meets.
-    [[nodiscard]] std::vector<StatePiece> state();
+    ///   average  false: the average is not asked for
+    template <class Source>
+    void write_state(Source&& source, bool average = true);
 
-    /// Makes what was written into the pieces of state() take effect on all ranks. Collective.
-    void state_restored();
-
-    /// What a checkpoint keeps beside step_count() and state(), by name: with fp16 the state of the loss scale, else
+    /// What a checkpoint keeps beside step_count() and the state, by name: with fp16 the state of the loss scale, else
     /// nothing. The same on every rank. Names that are missing leave their value as it is.
     [[nodiscard]] std::map<std::string, double> scalars() const;
     void restore_scalars(const std::map<std::string, double>& values);
@@ -132,6 +174,10 @@ public:
     [[nodiscard]] const std::vector<ParameterInfo>& layout() const noexcept { return layout_; }
     [[nodiscard]] std::int64_t numel() const noexcept { return numel_; }
 
+    /// What this rank holds, by what it is and where. Local, from any thread.
+    [[nodiscard]] const MemoryMeter& memory() const noexcept { return pool_->meter(); }
+    [[nodiscard]] MemoryMeter& memory() noexcept { return pool_->meter(); }
+
 private:
     using Element = typename Setup::precision::element;  // of parameters
     using Kept = typename Setup::precision::kept;        // of states, and of weights where they are updated
@@ -140,70 +186,130 @@ private:
     static constexpr bool replicated = stage == 0;
     static constexpr bool has_master = Setup::precision::has_master;
     static constexpr bool scales_loss = Setup::precision::scales_loss;
+    static constexpr bool averages = Setup::averaging::enabled;
+    static constexpr bool recomputes = Setup::recompute::blocks;
     static constexpr std::size_t states = optim::state_count_v<Rule>;
     static constexpr bool on_disk = std::same_as<typename Setup::offload::tier, Nvme> && (has_master || states > 0);
-    static constexpr bool shown_in_place = std::same_as<Kept, float> && !on_disk;
+    static constexpr bool units_on_disk = stage == 3 && std::same_as<typename Setup::parameter_offload::tier, Nvme>;
+    static constexpr bool any_disk = on_disk || units_on_disk;
+    static constexpr bool has_keeper = stage == 3 || recomputes;
     static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
+    static constexpr Place state_place = detail::place_v<typename Setup::offload::tier>;
+    static constexpr Place unit_place = detail::place_v<typename Setup::parameter_offload::tier>;
     using Store = std::conditional_t<on_disk, detail::StateOnDisk<Kept, states, has_master>,
-                                     detail::StateInMemory<Kept, states>>;
+                                     detail::StateInMemory<Kept, states, has_master>>;
+    using Shards = std::conditional_t<units_on_disk, detail::ShardsOnDisk<Element>, detail::ShardsInMemory<Element>>;
+    using Gathering = detail::UnitGathering<Shards, Comm>;
     using Run = detail::StateRun<Kept, states>;
+    using Scalars = typename Rule::Scalars;
 
     struct TrainedParameter {
         at::Tensor tensor;
         std::size_t bucket;
         std::int64_t offset;   // in the bucket
+        std::size_t group;     // in groups_
         bool arrived = false;  // its gradient, in the running backward pass
     };
     struct BucketState {
         Bucket bucket;
+        bool sharded = false;               // parameters of a unit that is whole only while it computes
+        std::size_t shard = 0;              // its number in shards_
+        std::int32_t kept_unit = -1;        // its unit's number in gathering_
+        bool offered = false;               // its gradients are complete in the running backward pass; stage 3
         std::vector<std::int64_t> offsets;  // of its parameters, and its end
         at::Tensor weight_B;    // what the parameters are views of
-        at::Tensor gradient_B;  // at stage 2 only from a bucket's first gradient to the end of its reduction
+        at::Tensor gradient_B;  // from stage 2 on only from a bucket's first gradient to the end of its reduction
         at::Tensor gradient_S;  // sum over ranks and micro-batches; a view of gradient_B where that lasts
         at::Tensor micro_S;     // sum over ranks of one micro-batch, while it is reduced
         at::Tensor gathered_B;  // at stage 0 the sums of all ranks, during an update
+        at::Tensor average_S;   // Ema<...>
+        at::Tensor set_aside_S; // weights without a master, while the average is in their place
         Ticket ticket;          // of its reduction or gathering
         std::size_t arrived = 0;
     };
+    struct Group {
+        double lr_factor;
+        typename Rule::Options update;
+    };
+    /// The parameters that a pass over the state reads or writes with it.
+    enum class Touch : std::uint8_t { none, read, write, update };
 
-    void take_bucket(const Bucket& bucket, const std::vector<Parameter>& trained);
-    void start_state();
+    /// Frozen parameters of a unit, which are sharded with it.
+    struct FrozenUnit {
+        std::int32_t unit = -1;
+        std::vector<at::Tensor> tensors;
+        std::int64_t numel = 0;
+    };
+
+    void plan_buckets(const std::vector<Parameter>& trained);
+    void require_memory(const std::vector<Parameter>& frozen) const;
+    void start(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen);
+    at::Tensor take_bucket(std::size_t index, const std::vector<Parameter>& trained);
+    std::vector<FrozenUnit> take_frozen(const std::vector<Parameter>& frozen);
+    at::Tensor take_frozen_unit(const FrozenUnit& unit, std::size_t shard);
+    void keep_units(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen,
+                    const std::vector<FrozenUnit>& frozen_units,
+                    const std::vector<typename Gathering::Flat>& frozen_flats);
     void check_parameters_stayed() const;
+    void begin_call(std::string_view call);
     void gradient_arrived(std::size_t index);
+    void prepare_gradient(BucketState& bucket);
+    void reduce(BucketState& bucket, bool adds);
     void reduce_next_bucket();
     void finish_reductions(std::size_t left);
+    void backpropagate(const at::Tensor& loss);
     double gradient_norm();
     template <class Gradient>
-    void update_all(const typename Rule::Scalars& scalars, const optim::GradientTransform& transform);
+    void update_all(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
+    template <class Gradient>
+    void update_layerwise(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
     template <class Call>
-    void for_runs(offload::Access access, Call&& call);
+    void for_runs(offload::Access access, Touch touch, Call&& call);
+    template <class Call>
+    void for_groups(const Run& run, Call&& call);
     template <class Gradient>
     std::span<const Gradient> gradient_of(const Run& run);
     void gather_gradient(std::size_t index);
     void gather_weights(BucketState& bucket);
     void end_pass();
+    void update_average(const Run& run);
+    [[nodiscard]] ElementRun own_elements(const Run& run) const;
+    [[nodiscard]] static std::string_view kind_name(std::size_t kind) {
+        return kind == 0 ? weight_kind : Rule::state_names[kind - 1];
+    }
     void weights_changed();
 
-    /// Elements of weight_B that a run is about.
+    /// Elements of the parameters that a run is about; at stage 3 between the opening and the closing of their shard.
     [[nodiscard]] std::span<Element> parameters_of_run(const Run& run) const {
-        return detail::elements<Element>(buckets_[run.bucket].weight_B)
-            .subspan(static_cast<std::size_t>(place_in_bucket(run)), static_cast<std::size_t>(run.numel));
+        const BucketState& b = buckets_[run.bucket];
+        const auto all = b.sharded ? open_shard_ : detail::elements<Element>(b.weight_B);
+        return all.subspan(static_cast<std::size_t>(b.sharded ? run.begin : place_in_bucket(run)),
+                           static_cast<std::size_t>(run.numel));
     }
     [[nodiscard]] std::int64_t place_in_bucket(const Run& run) const {
         return replicated ? run.begin : share_of(run.bucket) * comm_.rank() + run.begin;
     }
     [[nodiscard]] std::int64_t share_of(std::size_t bucket) const {
-        return buckets_[bucket].weight_B.numel() / comm_.world();
+        return share_numel(buckets_[bucket].bucket.numel, comm_.world());
     }
+    [[nodiscard]] std::int64_t padded_of(std::size_t bucket) const { return share_of(bucket) * comm_.world(); }
     [[nodiscard]] optim::StochasticRounding rounding_of(const Run& run) const {
         return {.seed = options_.rounding_seed,
                 .step = step_count_ + 1,
                 .first_element = buckets_[run.bucket].bucket.begin + place_in_bucket(run)};
     }
     [[nodiscard]] bool accumulates() const noexcept { return options_.gradient_accumulation_steps > 1; }
+    [[nodiscard]] bool gathers() const noexcept { return sharded_; }
     [[nodiscard]] at::Tensor own_share(const at::Tensor& all_B) const {
         const std::int64_t share = all_B.numel() / comm_.world();
         return all_B.narrow(0, share * comm_.rank(), share);  // (S)
+    }
+    /// The part of a run that is in this rank's share; all of it from stage 1 on. Elements of the share.
+    template <class Value>
+    [[nodiscard]] std::span<Value> own_part(const Run& run, std::span<Value> values) const {
+        if constexpr (!replicated) return values;
+        const auto share = static_cast<std::size_t>(share_of(run.bucket));
+        return values.subspan(share * static_cast<std::size_t>(comm_.rank()), share);
     }
     /// Calls `call` with a value of the type that gradient_S has.
     template <class Call>
@@ -217,119 +323,35 @@ private:
 
     Comm& comm_;
     Options options_;
+    std::shared_ptr<detail::BufferPool> pool_ = std::make_shared<detail::BufferPool>();
+    std::vector<Group> groups_;  // the last one is that of the options
     std::vector<ParameterInfo> layout_;
     std::vector<TrainedParameter> parameters_;
     std::vector<BucketState> buckets_;
+    std::map<const void*, std::int32_t> unit_of_;  // by tensor: units that are gathered
     std::int64_t numel_ = 0;
     std::int64_t step_count_ = 0;
     int micro_batch_ = 0;          // backward passes since the last step
     std::size_t unreduced_ = 0;    // buckets 0 .. unreduced_ - 1 still wait in this backward pass
     std::size_t unfinished_ = 0;   // buckets unreduced_ .. unfinished_ - 1 are being reduced
     std::size_t gathered_ = 0;     // buckets 0 .. gathered_ - 1 are being gathered
+    bool sharded_ = false;         // units are whole only while they compute
+    bool average_in_ = false;
     optim::LossScale loss_scale_;
-    Store store_;
-    std::vector<std::vector<float>> shown_;  // what state() copied: weights of all buckets, then each state's
+    std::unique_ptr<offload::SwapFolder> folder_;
+    Store store_{*pool_, state_place};
+    Shards shards_{*pool_, unit_place};
+    std::span<Element> open_shard_;
     std::exception_ptr disk_failure_;
+    std::unique_ptr<Gathering> gathering_;
     comm::Channel<Comm> channel_;  // after what its operations read and write
     std::unique_ptr<detail::GradientHooks> hooks_;
 };
 
-template <class Setup, comm::Communicator Comm>
-Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Options options)
-    : comm_{comm}, options_{std::move(options)}, loss_scale_{options_.loss_scale}, channel_{comm} {
-    const at::NoGradGuard no_grad;
-    detail::check_options(options_.bucket_numel, options_.gradient_accumulation_steps, options_.buckets_in_flight);
-    detail::check_same_model(comm_.all_gather_varied(
-        detail::describe(parameters, options_.bucket_numel, options_.gradient_accumulation_steps)));
-    const std::vector<Parameter> trained = detail::split_off_frozen(parameters);
-    for (const Parameter& frozen : parameters) {
-        const at::Tensor values = detail::converted_frozen(frozen.tensor, dtype);
-        comm_.broadcast(detail::bytes_of(values), 0);
-        at::Tensor{frozen.tensor}.set_data(values);
-    }
-
-    std::vector<ParameterExtent> extents;
-    for (const Parameter& parameter : trained) {
-        layout_.push_back({parameter.name, parameter.tensor.sizes().vec(), numel_});
-        extents.push_back({parameter.tensor.numel(), parameter.unit});
-        numel_ += parameter.tensor.numel();
-    }
-    for (const Bucket& bucket : make_buckets(extents, options_.bucket_numel)) take_bucket(bucket, trained);
-    start_state();
-
-    // Last: set_data() to another dtype gives a tensor a new accumulator.
-    std::vector<at::Tensor> tensors;
-    for (const TrainedParameter& parameter : parameters_) tensors.push_back(parameter.tensor);
-    hooks_ = std::make_unique<detail::GradientHooks>(tensors, [this](std::size_t index) { gradient_arrived(index); });
-}
-
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::take_bucket(const Bucket& bucket, const std::vector<Parameter>& trained) {
-    BucketState b;
-    b.bucket = bucket;
-    const std::int64_t padded = share_numel(bucket.numel, comm_.world()) * comm_.world();
-    const at::Tensor values_B = at::zeros({padded}, at::kFloat);
-    const std::size_t first = bucket.first_parameter;
-    for (std::size_t i = first; i < first + bucket.parameter_count; ++i) {
-        const at::Tensor& tensor = trained[i].tensor;
-        values_B.narrow(0, layout_[i].begin - bucket.begin, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
-    }
-    comm_.broadcast(detail::bytes_of(values_B), 0);
-
-    b.weight_B = values_B.to(dtype);  // the same tensor for fp32
-    const at::Tensor& weights_B = has_master ? values_B : b.weight_B;
-    const at::Tensor weights = replicated ? weights_B : own_share(weights_B);
-    store_.add(has_master && !replicated ? weights.clone() : weights);  // a clone lets values_B go
-
-    const at::ScalarType gradient_type = accumulates() ? at::kFloat : detail::dtype_v<Collected>;
-    if constexpr (stage < 2) b.gradient_B = at::zeros({padded}, detail::dtype_v<Collected>);
-    b.gradient_S =
-        stage < 2 && !accumulates() ? own_share(b.gradient_B) : at::zeros({padded / comm_.world()}, gradient_type);
-
-    for (std::size_t i = first; i < first + bucket.parameter_count; ++i) {
-        at::Tensor tensor = trained[i].tensor;
-        const std::int64_t offset = layout_[i].begin - bucket.begin;
-        tensor.mutable_grad().reset();
-        tensor.set_data(b.weight_B.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
-        parameters_.push_back({tensor, buckets_.size(), offset});
-        b.offsets.push_back(offset);
-    }
-    b.offsets.push_back(bucket.numel);
-    buckets_.push_back(std::move(b));
-}
-
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::start_state() {
-    std::array<float, states> initial{};
-    for (std::size_t k = 0; k < states; ++k) initial[k] = optim::initial_state<Rule>(options_.update, k);
-    if constexpr (on_disk) {
-        const std::string run_id = comm_.all_gather_varied(offload::new_run_id()).front();
-        comm::agree(comm_, [&] {
-            if (options_.nvme_path.empty()) {
-                throw Error{Errc::bad_value, "OffloadTarget<Nvme> keeps state on disk, and nvme_path is empty",
-                            "set nvme_path to a folder on a local disk"};
-            }
-            store_.start(initial, {options_.nvme_path, run_id, comm_.rank(), options_.nvme});
-        });
-    } else {
-        store_.start(initial, {});
-    }
-}
-
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::check_parameters_stayed() const {
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        const TrainedParameter& p = parameters_[i];
-        if (p.tensor.data_ptr() != detail::elements<Element>(buckets_[p.bucket].weight_B).data() + p.offset) {
-            throw Error{Errc::bad_parameter,
-                        "the parameter " + layout_[i].name + " was converted or moved after the engine had taken it",
-                        "call model->to(...) before the trainer is made"};
-        }
-    }
-}
-
 }  // namespace strata::zero
 
+#include <strata/zero/impl/engine_average.ipp>
 #include <strata/zero/impl/engine_backward.ipp>
+#include <strata/zero/impl/engine_setup.ipp>
 #include <strata/zero/impl/engine_state.ipp>
 #include <strata/zero/impl/engine_step.ipp>

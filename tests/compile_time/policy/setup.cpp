@@ -14,25 +14,31 @@ static_assert(!Setup<>::offload::enabled);
 static_assert(std::same_as<Setup<>::backend::store, Local>);
 static_assert(std::same_as<Setup<>::optimizer::rule, AdamW>);
 static_assert(!Setup<>::precision::has_master, "fp32");
+static_assert(!Setup<>::recompute::blocks);
+static_assert(!Setup<>::averaging::enabled);
 
 // Order does not matter, and a slot that is filled leaves the others alone.
-using OneOrder = Setup<ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>, Optimizer<Lion>, Precision<Bf16>>;
-using OtherOrder = Setup<Precision<Bf16>, Optimizer<Lion>, Backend<Local>, OffloadTarget<Cpu>, ZeroStage<2>>;
+using OneOrder = Setup<ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>, Optimizer<Lion>, Precision<Bf16>,
+                       Recompute<Blocks>, Ema<Device>>;
+using OtherOrder = Setup<Ema<Device>, Recompute<Blocks>, Precision<Bf16>, Optimizer<Lion>, Backend<Local>,
+                         OffloadTarget<Cpu>, ZeroStage<2>>;
 static_assert(std::same_as<OneOrder::sharding, OtherOrder::sharding> && OneOrder::sharding::stage == 2);
 static_assert(std::same_as<OneOrder::offload::tier, Cpu> && std::same_as<OtherOrder::offload::tier, Cpu>);
 static_assert(std::same_as<OneOrder::optimizer::rule, Lion> && std::same_as<OtherOrder::optimizer::rule, Lion>);
 static_assert(OneOrder::precision::has_master && OtherOrder::precision::has_master);
+static_assert(OneOrder::recompute::blocks && OtherOrder::recompute::blocks);
+static_assert(OneOrder::averaging::enabled && std::same_as<OneOrder::averaging, OtherOrder::averaging>);
 static_assert(std::is_empty_v<OneOrder>, "a composition costs nothing");
 
 // Offload counts once for each kind of state.
 static_assert(!Setup<>::parameter_offload::enabled);
 static_assert(OffloadTarget<Nvme>::moves<OptimizerState> && !OffloadTarget<Nvme>::moves<Parameters>);
 static_assert(!OffloadTarget<Nvme, Parameters>::moves<OptimizerState> && OffloadTarget<Nvme, Parameters>::moves<Parameters>);
-using Both = detail::SetupMembers<OffloadTarget<Nvme, OptimizerState, Parameters>, ZeroStage<3>>;
+using Both = Setup<OffloadTarget<Nvme, OptimizerState, Parameters>, ZeroStage<3>>;
 static_assert(std::same_as<Both::offload::tier, Nvme> && std::same_as<Both::parameter_offload, Both::offload>);
-using Split = detail::SetupMembers<OffloadTarget<Nvme, Parameters>, ZeroStage<3>, OffloadTarget<Cpu>>;
+using Split = Setup<OffloadTarget<Nvme, Parameters>, ZeroStage<3>, OffloadTarget<Cpu>>;
 static_assert(std::same_as<Split::offload::tier, Cpu> && std::same_as<Split::parameter_offload::tier, Nvme>);
-using OneOnly = detail::SetupMembers<OffloadTarget<Cpu, Parameters>, ZeroStage<3>>;
+using OneOnly = Setup<OffloadTarget<Cpu, Parameters>, ZeroStage<3>>;
 static_assert(!OneOnly::offload::enabled && OneOnly::parameter_offload::enabled);
 static_assert(rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>::holds);
 static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme>>::holds);
@@ -46,6 +52,22 @@ struct Tapes {
     static constexpr bool enabled = true;
 };
 static_assert(std::same_as<Setup<ZeroStage<1>, Tapes>::offload, Tapes> && !Setup<ZeroStage<1>, Tapes>::parameter_offload::enabled);
+
+// The average is kept in host memory unless something else is said; to recompute nothing may be said, too.
+static_assert(std::same_as<Setup<Ema<>>::averaging::tier, Cpu> && std::same_as<Setup<Ema<Device>>::averaging::tier, Device>);
+static_assert(!Setup<Recompute<Nothing>>::recompute::blocks && !Setup<NoEma>::averaging::enabled);
+
+// Policies of a user's own for the activations and the average.
+struct EveryOtherBlock {
+    using slot = slot::Activations;
+    static constexpr bool blocks = true;
+};
+struct Swa {
+    using slot = slot::Averaging;
+    static constexpr bool enabled = true;
+};
+static_assert(std::same_as<Setup<Swa, EveryOtherBlock>::recompute, EveryOtherBlock>);
+static_assert(std::same_as<Setup<Swa, EveryOtherBlock>::averaging, Swa>);
 
 // A store and an update rule of a user's own, without changing a line of strata.
 struct Tape;
@@ -79,11 +101,15 @@ static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<
 static_assert(breaks<rule::ParameterOffloadNeedsShardedParameters<ZeroStage<2>, OffloadTarget<Cpu, Parameters>>,
                      OffloadTarget<Cpu, Parameters>, ZeroStage<2>>);
 static_assert(rule::ParameterOffloadNeedsShardedParameters<ZeroStage<3>, OffloadTarget<Cpu, Parameters>>::holds);
-static_assert(breaks<rule::ParametersOnNvmeAreNotBuiltYet<OffloadTarget<Nvme, Parameters>>, ZeroStage<3>,
-                     OffloadTarget<Nvme, Parameters>>);
-static_assert(breaks<rule::StageThreeIsNotBuiltYet<ZeroStage<3>>, ZeroStage<3>>);
+static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>);
+static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>);
+static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::None, ZeroStage<1>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::None, Backend<S3>> && std::same_as<Setup<Backend<S3>>::backend::store, S3>);
+static_assert(breaks<rule::None, Recompute<Blocks>, Ema<>>, "neither needs sharded state");
+static_assert(breaks<rule::OneOfEachKind<Ema<>, NoEma>, Ema<>, NoEma>);
+static_assert(breaks<rule::OneOfEachKind<Recompute<Blocks>, Recompute<Nothing>>, Recompute<Blocks>, Recompute<Nothing>>);
+static_assert(breaks<rule::OnlyPolicies<Blocks>, Blocks>, "what a policy is about is not the policy");
 
 // Arguments are looked at before pairs: one mistake at a time.
 static_assert(breaks<rule::OnlyPolicies<int, ZeroStage<3>, ZeroStage<3>>, int, ZeroStage<3>, ZeroStage<3>>);

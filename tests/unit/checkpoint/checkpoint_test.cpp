@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <unistd.h>
@@ -21,6 +23,38 @@ namespace {
 
 using namespace strata;
 namespace fs = std::filesystem;
+
+/// A run of state in memory.
+struct Piece {
+    std::string_view kind;
+    std::int64_t begin;
+    std::span<float> values;
+};
+
+/// What an engine and a trainer do, for such state.
+fs::path save_pieces(comm::SelfComm& comm, const fs::path& folder, const checkpoint::Manifest& manifest,
+                     const std::vector<Piece>& pieces, const std::vector<checkpoint::NamedTensor>& model) {
+    std::vector<zero::StateOutline> outline;
+    for (const auto& piece : pieces) outline.push_back({piece.kind, piece.begin, static_cast<std::int64_t>(piece.values.size())});
+    const auto read = [&](auto&& sink) {
+        for (const auto& piece : pieces) {  // in two parts, as windows come
+            const std::size_t half = piece.values.size() / 2;
+            if (half > 0) sink(piece.kind, piece.begin, piece.values.first(half));
+            if (!piece.values.empty()) sink(piece.kind, piece.begin + static_cast<std::int64_t>(half), piece.values.subspan(half));
+        }
+    };
+    return checkpoint::save(comm, folder, manifest, outline, read, [&](const fs::path& partial) {
+        return std::vector{checkpoint::write_model(comm, partial / checkpoint::model_file, model, [](const at::Tensor&) {})};
+    });
+}
+checkpoint::Manifest load_pieces(comm::SelfComm& comm, const fs::path& path, const checkpoint::Manifest& expected,
+                                 const std::vector<Piece>& pieces,
+                                 const std::vector<checkpoint::NamedTensor>& buffers) {
+    const auto manifest = checkpoint::open(comm, path, expected, buffers);
+    checkpoint::StateReader reader{path, manifest};
+    for (const auto& piece : pieces) reader.read(piece.kind, piece.begin, piece.values);
+    return manifest;
+}
 
 struct Checkpoint : testing::Test {
     fs::path folder = fs::path{testing::TempDir()} / ("strata_checkpoint_" + std::to_string(::getpid()));
@@ -43,12 +77,12 @@ struct Checkpoint : testing::Test {
         return m;
     }
     /// Slices as three buckets would cut them, one of them empty.
-    std::vector<zero::StatePiece> pieces() {
+    std::vector<Piece> pieces() {
         const std::span<float> w{weights}, m{moments};
         return {{"weight", 0, w.first(4)},  {"weight", 4, w.subspan(4, 0)},  {"weight", 4, w.subspan(4)},
                 {"exp_avg", 0, m.first(4)}, {"exp_avg", 4, m.subspan(4, 0)}, {"exp_avg", 4, m.subspan(4)}};
     }
-    fs::path saved(std::int64_t step) { return checkpoint::save(comm, folder, manifest(step), pieces(), model); }
+    fs::path saved(std::int64_t step) { return save_pieces(comm, folder, manifest(step), pieces(), model); }
     std::vector<std::string> names() {
         std::vector<std::string> found;
         for (const auto& entry : fs::directory_iterator{folder}) found.push_back(entry.path().filename().string());
@@ -60,14 +94,14 @@ struct Checkpoint : testing::Test {
 TEST_F(Checkpoint, LoadsIntoSlicesCutElsewhere) {
     const fs::path path = saved(7);
     std::vector<float> w(10, -1), m(10, -1);
-    std::vector<zero::StatePiece> other;
+    std::vector<Piece> other;
     for (const std::int64_t begin : {0, 3, 5}) {
         const std::int64_t end = begin == 0 ? 3 : begin == 3 ? 5 : 10;
         const auto offset = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
         other.push_back({"weight", begin, std::span{w}.subspan(offset, count)});
         other.push_back({"exp_avg", begin, std::span{m}.subspan(offset, count)});
     }
-    const auto found = checkpoint::load(comm, path, manifest(0), other, {});
+    const auto found = load_pieces(comm, path, manifest(0), other, {});
     EXPECT_EQ(found.step, 7);
     EXPECT_EQ(w, weights);
     EXPECT_EQ(m, moments);
@@ -76,15 +110,15 @@ TEST_F(Checkpoint, LoadsIntoSlicesCutElsewhere) {
 TEST_F(Checkpoint, ARankReadsOnlyItsShare) {
     const fs::path path = saved(1);
     std::vector<float> share(3, -1);
-    std::vector<zero::StatePiece> mine{{"exp_avg", 5, share}};
-    checkpoint::load(comm, path, manifest(0), mine, {});
+    std::vector<Piece> mine{{"exp_avg", 5, share}};
+    load_pieces(comm, path, manifest(0), mine, {});
     EXPECT_EQ(share, (std::vector<float>{105, 106, 107}));
 }
 
 TEST_F(Checkpoint, BuffersComeBackInPlace) {
     const fs::path path = saved(1);
     std::vector<checkpoint::NamedTensor> buffers{{"count", at::zeros({4}, at::kLong)}};
-    checkpoint::load(comm, path, manifest(0), {}, buffers);
+    load_pieces(comm, path, manifest(0), {}, buffers);
     EXPECT_TRUE(buffers[0].tensor.equal(at::arange(4, at::kLong)));
 }
 
@@ -92,7 +126,7 @@ TEST_F(Checkpoint, ABufferOfAnotherShapeIsRefused) {
     const fs::path path = saved(1);
     for (const at::Tensor& wrong : {at::zeros({5}, at::kLong), at::zeros({4}, at::kInt)}) {
         std::vector<checkpoint::NamedTensor> buffers{{"count", wrong}};
-        EXPECT_THROW(checkpoint::load(comm, path, manifest(0), {}, buffers), Error);
+        EXPECT_THROW(load_pieces(comm, path, manifest(0), {}, buffers), Error);
     }
 }
 
@@ -128,12 +162,12 @@ TEST_F(Checkpoint, AFailedSaveLeavesNothing) {
 
 TEST_F(Checkpoint, AGapInTheStateIsRefused) {
     const std::span<float> w{weights};
-    const std::vector<zero::StatePiece> gap{{"weight", 0, w.first(4)}, {"weight", 5, w.subspan(5)}};
-    const fs::path path = checkpoint::save(comm, folder, manifest(1), gap, model);
+    const std::vector<Piece> gap{{"weight", 0, w.first(4)}, {"weight", 5, w.subspan(5)}};
+    const fs::path path = save_pieces(comm, folder, manifest(1), gap, model);
     std::vector<float> all(10);
-    std::vector<zero::StatePiece> mine{{"weight", 0, all}};
+    std::vector<Piece> mine{{"weight", 0, all}};
     try {
-        checkpoint::load(comm, path, manifest(0), mine, {});
+        load_pieces(comm, path, manifest(0), mine, {});
         FAIL() << "loaded a checkpoint with a gap";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Errc::corrupt_checkpoint);
@@ -145,7 +179,7 @@ TEST_F(Checkpoint, AnotherModelIsNamedByItsFirstDifference) {
     const fs::path path = saved(1);
     const auto refusal = [&](checkpoint::Manifest expected) -> std::string {
         try {
-            checkpoint::load(comm, path, expected, {}, {});
+            load_pieces(comm, path, expected, {}, {});
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), Errc::checkpoint_mismatch);
             return error.problem();
@@ -169,15 +203,15 @@ TEST_F(Checkpoint, AnotherModelIsNamedByItsFirstDifference) {
 TEST_F(Checkpoint, AFolderWithTheNameOfAnotherStepIsRefused) {
     const fs::path path = saved(1);
     fs::rename(path, folder / "step_00000009");
-    EXPECT_THROW(checkpoint::load(comm, folder / "step_00000009", manifest(0), {}, {}), Error);
+    EXPECT_THROW(load_pieces(comm, folder / "step_00000009", manifest(0), {}, {}), Error);
 }
 
 TEST_F(Checkpoint, ATruncatedFileIsRefusedBeforeAnythingIsOverwritten) {
     const fs::path path = saved(1);
     fs::resize_file(path / "state_00000_of_00001.safetensors", 100);
     std::vector<float> all(10, -1);
-    std::vector<zero::StatePiece> mine{{"weight", 0, all}};
-    EXPECT_THROW(checkpoint::load(comm, path, manifest(0), mine, {}), Error);
+    std::vector<Piece> mine{{"weight", 0, all}};
+    EXPECT_THROW(load_pieces(comm, path, manifest(0), mine, {}), Error);
     EXPECT_EQ(all, std::vector<float>(10, -1));
 }
 

@@ -44,6 +44,8 @@ struct Settings {
     strata::Secret key;
     std::optional<Part> part;
     Part beside;
+    std::optional<bool> loud;
+    std::optional<Colour> second;
 };
 
 Schema<Settings> schema() {
@@ -62,6 +64,9 @@ Schema<Settings> schema() {
     s.beside(&Settings::beside, part_schema());
     s.unsupported({{"shape", "all shapes are round"}, {"flat", "all shapes are round", true}});
     s.idle({{"threads", "as many as there are cores"}});
+    s.flag("loud", &Settings::loud, "A switch with a third position");
+    s.choice<Colour>("second", &Settings::second, {{"red", Colour::red}, {"green", Colour::green}}, "Another colour");
+    s.unsupported({{"shape", "all shapes are round"}});
     return s;
 }
 
@@ -75,6 +80,8 @@ TEST(Schema, AbsentAndNullKeysKeepTheDefault) {
     EXPECT_EQ(settings.name, "a \"b\"");
     EXPECT_EQ(settings.rate, 1e-4);
     EXPECT_FALSE(settings.decay.has_value());
+    EXPECT_FALSE(settings.loud.has_value());
+    EXPECT_FALSE(settings.second.has_value());
 }
 
 TEST(Schema, ReadsEveryTypeAlsoWrittenAsText) {
@@ -85,6 +92,8 @@ TEST(Schema, ReadsEveryTypeAlsoWrittenAsText) {
     EXPECT_TRUE(plain.on);
     EXPECT_EQ(plain.words, (std::vector<std::string>{"a", "b"}));
     EXPECT_EQ(plain.colour, Colour::green);
+    EXPECT_EQ(read(R"({"loud":false,"second":"green"})").loud, false);
+    EXPECT_EQ(read(R"({"loud":"true","second":"green"})").second, Colour::green);
     const Settings text = read(R"({"count":"7","speed":"5e-1","on":"true","words":"a"})");
     EXPECT_EQ(text.count, 7);
     EXPECT_EQ(text.rate, 0.5);
@@ -249,6 +258,7 @@ TEST(Schema, NoKeyIsBothSupportedAndUnsupported) {
         const auto twice = std::adjacent_find(names.begin(), names.end());
         EXPECT_TRUE(twice == names.end()) << *twice;
     };
+    check(schema());
     check(trainer_schema());
     check(image_schema());
     check(text_embeds_schema());

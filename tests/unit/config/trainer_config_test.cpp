@@ -1,3 +1,5 @@
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include <strata/config/trainer_config.hpp>
@@ -8,6 +10,7 @@ namespace {
 
 using namespace strata::config;
 using strata::Errc;
+using strata::ScheduleShape;
 using strata_test::TemporaryJson;
 using strata_test::thrown_by;
 
@@ -30,7 +33,7 @@ TEST(TrainerConfig, ReadsKeysWithAndWithoutDashes) {
     EXPECT_EQ(config.max_train_steps, 100);
     EXPECT_EQ(config.num_train_epochs, 0);
     EXPECT_EQ(config.learning_rate, 3e-4);
-    EXPECT_EQ(config.lr_scheduler, LrScheduler::cosine);
+    EXPECT_EQ(config.lr_scheduler, ScheduleShape::cosine);
     EXPECT_EQ(config.optimizer_beta2, 0.95);
     EXPECT_EQ(config.validation_prompts.size(), 2U);
 }
@@ -51,7 +54,9 @@ TEST(TrainerConfig, TypingErrorsAndForeignKeysAreToldApart) {
     EXPECT_TRUE(typo.says("did you mean 'learning_rate'")) << typo.message;
     EXPECT_EQ(refused(R"({"optimizer": "adamw_bf16"})").code, Errc::unsupported_key);
     EXPECT_TRUE(refused(R"({"optimizer": "adamw_bf16"})").says("Optimizer<AdamW>"));
-    EXPECT_EQ(refused(R"({"use_ema": true})").code, Errc::unsupported_key);
+    EXPECT_TRUE(refused(R"({"gradient_checkpointing": true})").says("Recompute<Blocks>"));
+    EXPECT_TRUE(refused(R"({"ema_cpu_only": true})").says("Ema<Cpu>"));
+    EXPECT_TRUE(refused(R"({"stage3_prefetch_bucket_size": 5e7})").says("prefetch_bucket_bytes"));
     EXPECT_EQ(refused(R"({"lr_scheduler": "polynomal"})").code, Errc::bad_value);
 }
 
@@ -68,12 +73,51 @@ TEST(TrainerConfig, ReadsHowBucketsAreChosen) {
 
 TEST(TrainerConfig, ReadsTheShapeOfASchedule) {
     const TrainerConfig config = load(R"({"lr_scheduler": "polynomial", "lr_power": 2, "lr_num_cycles": 3})");
-    EXPECT_EQ(config.lr_scheduler, LrScheduler::polynomial);
+    EXPECT_EQ(config.lr_scheduler, ScheduleShape::polynomial);
     EXPECT_EQ(config.lr_power, 2.0);
     EXPECT_EQ(config.lr_num_cycles, 3);
-    EXPECT_EQ(load(R"({"lr_scheduler": "sine"})").lr_scheduler, LrScheduler::sine);
-    EXPECT_EQ(load(R"({"lr_scheduler": "cosine_with_restarts"})").lr_scheduler, LrScheduler::cosine_with_restarts);
+    for (const auto& [name, shape] : strata::schedule_shapes)
+        EXPECT_EQ(load((R"({"lr_scheduler": ")" + std::string{name} + "\"}").c_str()).lr_scheduler, shape) << name;
     EXPECT_EQ(refused(R"({"lr_power": 0})").code, Errc::bad_value);
+}
+
+TEST(TrainerConfig, AMovingAverageIsLeftToTheProgramUnlessTheFileNamesIt) {
+    const TrainerConfig silent = load("{}");
+    EXPECT_FALSE(silent.use_ema.has_value());
+    EXPECT_FALSE(silent.ema_device.has_value());
+    EXPECT_EQ(silent.ema_validation, EmaValidation::comparison);
+    const TrainerConfig config = load(R"({"use_ema": true, "ema_decay": 0.9, "ema_warmup_steps": 5, "ema_update_interval": 100,
+        "ema_device": "accelerator", "ema_validation": "ema_only"})");
+    EXPECT_EQ(config.use_ema, true);
+    EXPECT_EQ(config.ema_decay, 0.9);
+    EXPECT_EQ(config.ema_warmup_steps, 5);
+    EXPECT_EQ(config.ema_update_interval, 100);
+    EXPECT_EQ(config.ema_device, EmaDevice::accelerator);
+    EXPECT_EQ(config.ema_validation, EmaValidation::ema_only);
+    EXPECT_EQ(load(R"({"use_ema": "false"})").use_ema, false);
+    EXPECT_FALSE(load(R"({"use_ema": null, "ema_device": null})").use_ema.has_value());
+    for (const char* json : {R"({"ema_decay": 1})", R"({"ema_decay": -0.1})", R"({"ema_update_interval": 0})",
+                             R"({"ema_device": "gpu"})", R"({"ema_validation": "both"})", R"({"use_ema": 1})"})
+        EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
+}
+
+TEST(TrainerConfig, ReadsClippingMomentumStageThreeAndWaiting) {
+    const TrainerConfig defaults = load("{}");
+    EXPECT_EQ(defaults.grad_clip_method, GradClipMethod::norm);
+    EXPECT_EQ(defaults.collective_timeout, 600);
+    EXPECT_EQ(defaults.max_live_parameters, 0);
+    EXPECT_EQ(defaults.prefetch_bucket_bytes, -1);
+    const TrainerConfig config = load(R"({"grad_clip_method": "value", "optimizer_momentum": 0.5, "prefetch_bucket_bytes": 0,
+        "stage3_max_live_parameters": 1e9, "collective_timeout": 5400})");
+    EXPECT_EQ(config.grad_clip_method, GradClipMethod::value);
+    EXPECT_EQ(config.optimizer_momentum, 0.5);
+    EXPECT_EQ(config.prefetch_bucket_bytes, 0);
+    EXPECT_EQ(config.max_live_parameters, 1'000'000'000);
+    EXPECT_EQ(config.collective_timeout, 5400);
+    for (const char* json : {R"({"grad_clip_method": "agc"})", R"({"optimizer_momentum": 1})", R"({"prefetch_bucket_bytes": -2})",
+                             R"({"max_live_parameters": -1})", R"({"collective_timeout": 0})", R"({"collective_timeout": 1.5})",
+                             R"({"max_live_parameters": 1, "stage3_max_live_parameters": 1})"})
+        EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
 }
 
 }  // namespace

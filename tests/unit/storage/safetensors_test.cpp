@@ -48,6 +48,24 @@ struct Sample {
     }
 };
 
+TEST(Safetensors, TensorsThatComeInPartsGiveTheSameFile) {
+    const TemporaryFolder folder;
+    const std::vector<float> a{1, 2, 3, 4};
+    const std::vector<std::int16_t> b{5, 6};
+    const std::vector<TensorBytes> whole{{"b", Dtype::i16, {2}, std::as_bytes(std::span{b})},
+                                         {"a", Dtype::f32, {2, 2}, std::as_bytes(std::span{a})}};
+    write_safetensors(folder.path() / "whole", whole);
+    const std::vector<TensorOutline> outlines{{"b", Dtype::i16, {2}}, {"a", Dtype::f32, {2, 2}}};
+    SafetensorsWriter writer{folder.path() / "parts", outlines};
+    writer.write(1, whole[1].bytes.subspan(4), 4);
+    writer.write(0, whole[0].bytes);
+    EXPECT_EQ(thrown_by([&] { writer.publish(); }).code, Errc::corrupt_safetensors) << "4 bytes never came";
+    EXPECT_EQ(thrown_by([&] { writer.write(1, whole[1].bytes.first(4), 16); }).code, Errc::corrupt_safetensors);
+    writer.write(1, whole[1].bytes.first(4));
+    writer.publish();
+    EXPECT_EQ(read_file(folder.path() / "whole"), read_file(folder.path() / "parts"));
+}
+
 TEST(Safetensors, ReturnsNamesShapesTypesValuesAndMetadata) {
     const Sample sample;
     const auto tensors = sample.tensors();

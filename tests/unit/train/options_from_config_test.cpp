@@ -1,93 +1,212 @@
 // A configuration file's numbers arrive in the trainer's options; what it leaves out keeps the rule's defaults.
 
+#include <chrono>
+#include <concepts>
 #include <limits>
 
 #include <gtest/gtest.h>
 
 #include <strata/optim/adamw.hpp>
+#include <strata/optim/ema.hpp>
 #include <strata/optim/lion.hpp>
+#include <strata/optim/sgd.hpp>
+#include <strata/policy/setup.hpp>
 #include <strata/train/options_from_config.hpp>
 
 #include "../storage/temporary_folder.hpp"
 
 namespace {
 
-using strata::Errc;
+using namespace strata;
 using strata::train::options_from;
 using strata_test::thrown_by;
 
+using Plain = Setup<>;
+using WithLion = Setup<Optimizer<Lion>>;
+using OnCpu = Setup<Ema<>>;
+struct SomeTrainer {
+    using setup = Setup<Ema<Device>, Optimizer<Sgd>>;
+};
+static_assert(std::same_as<decltype(options_from<SomeTrainer>({}, 1)), TrainOptions<Sgd>>, "a trainer's Options");
+
 TEST(OptionsFromConfig, NumbersArrive) {
-    strata::config::TrainerConfig config;
+    config::TrainerConfig config;
     config.max_train_steps = 70;
     config.seed = 5;
     config.learning_rate = 3e-4;
     config.lr_end = 1e-5;
     config.lr_warmup_steps = 7;
-    config.lr_scheduler = strata::config::LrScheduler::linear;
+    config.lr_scheduler = ScheduleShape::linear;
     config.gradient_accumulation_steps = 3;
     config.max_grad_norm = 0.25;
     config.checkpoint_step_interval = 11;
     config.checkpoints_total_limit = 4;
     config.optimizer_beta2 = 0.95;
     config.optimizer_epsilon = 1e-6;
-    const auto options = options_from<strata::AdamW>(config, 100);
+    const auto options = options_from<Plain>(config, 100);
     EXPECT_EQ(options.max_steps, 70);
     EXPECT_EQ(options.seed, 5U);
     EXPECT_EQ(options.schedule.lr, 3e-4);
     EXPECT_EQ(options.schedule.end_lr, 1e-5);
     EXPECT_EQ(options.schedule.warmup_steps, 7);
     EXPECT_EQ(options.schedule.total_steps, 70);
-    EXPECT_EQ(options.schedule.shape, strata::optim::ScheduleShape::linear);
+    EXPECT_EQ(options.schedule.shape, ScheduleShape::linear);
     EXPECT_EQ(options.gradient_accumulation_steps, 3);
     EXPECT_EQ(options.max_grad_norm, 0.25);
     EXPECT_EQ(options.checkpoint_every, 11);
     EXPECT_EQ(options.checkpoints_kept, 4);
-    EXPECT_EQ(options.update.beta1, strata::AdamW::Options{}.beta1);
+    EXPECT_EQ(options.update.beta1, AdamW::Options{}.beta1);
     EXPECT_EQ(options.update.beta2, 0.95);
     EXPECT_EQ(options.update.epsilon, 1e-6);
 }
 
 TEST(OptionsFromConfig, EpochsBecomeStepsRoundedUp) {
-    strata::config::TrainerConfig config;
+    config::TrainerConfig config;
     config.max_train_steps = 0;
     config.num_train_epochs = 3;
     config.gradient_accumulation_steps = 2;
-    EXPECT_EQ(options_from<strata::AdamW>(config, 5).max_steps, 8);
+    EXPECT_EQ(options_from<Plain>(config, 5).max_steps, 8);
 }
 
 TEST(OptionsFromConfig, MoreEpochsThanCanBeCountedAreRefused) {
-    strata::config::TrainerConfig config;
+    config::TrainerConfig config;
     config.max_train_steps = 0;
     config.gradient_accumulation_steps = 2;
     config.num_train_epochs = std::numeric_limits<std::int64_t>::max() / 5 + 1;
-    const auto error = thrown_by([&] { (void)options_from<strata::AdamW>(config, 5); });
+    const auto error = thrown_by([&] { (void)options_from<Plain>(config, 5); });
     EXPECT_EQ(error.code, Errc::bad_value);
     EXPECT_TRUE(error.says("num_train_epochs")) << error.message;
     // The largest number of micro-batches there is, odd, rounded up without leaving its range.
     config.num_train_epochs = std::numeric_limits<std::int64_t>::max();
-    EXPECT_EQ(options_from<strata::AdamW>(config, 1).max_steps, std::numeric_limits<std::int64_t>::max() / 2 + 1);
+    EXPECT_EQ(options_from<Plain>(config, 1).max_steps, std::numeric_limits<std::int64_t>::max() / 2 + 1);
 }
 
 TEST(OptionsFromConfig, AWarmUpLongerThanTheEpochsTakeIsRefused) {
-    strata::config::TrainerConfig config;
+    config::TrainerConfig config;
     config.max_train_steps = 0;
     config.num_train_epochs = 2;
     config.gradient_accumulation_steps = 1;
     config.lr_warmup_steps = 10;
-    EXPECT_EQ(options_from<strata::AdamW>(config, 5).schedule.warmup_steps, 10);
+    EXPECT_EQ(options_from<Plain>(config, 5).schedule.warmup_steps, 10);
     config.lr_warmup_steps = 11;
-    const auto error = thrown_by([&] { (void)options_from<strata::AdamW>(config, 5); });
+    const auto error = thrown_by([&] { (void)options_from<Plain>(config, 5); });
     EXPECT_EQ(error.code, Errc::bad_value);
     EXPECT_TRUE(error.says("'lr_warmup_steps' is 11, above the 10 steps of 'num_train_epochs'")) << error.message;
 }
 
 TEST(OptionsFromConfig, ARuleWithoutEpsilonIgnoresIt) {
-    strata::config::TrainerConfig config;
+    config::TrainerConfig config;
     config.max_train_steps = 1;
     config.optimizer_weight_decay = 0.3;
-    const auto options = options_from<strata::Lion>(config, 5);
+    const auto options = options_from<WithLion>(config, 5);
     EXPECT_EQ(options.update.weight_decay, 0.3);
-    EXPECT_EQ(options.update.beta2, strata::Lion::Options{}.beta2);
+    EXPECT_EQ(options.update.beta2, Lion::Options{}.beta2);
+}
+
+TEST(OptionsFromConfig, MomentumIsSgdsAlone) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    EXPECT_EQ(options_from<SomeTrainer>(config, 5).update.momentum, Sgd::Options{}.momentum);
+    config.optimizer_momentum = 0.5;
+    EXPECT_EQ(options_from<SomeTrainer>(config, 5).update.momentum, 0.5);
+    EXPECT_EQ(options_from<Plain>(config, 5).update.beta1, AdamW::Options{}.beta1);
+}
+
+TEST(OptionsFromConfig, TheClippingMethodSaysWhatTheLimitIsOf) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    config.max_grad_norm = 0.25;
+    EXPECT_EQ(options_from<Plain>(config, 5).max_grad_norm, 0.25);
+    EXPECT_EQ(options_from<Plain>(config, 5).max_grad_value, 0.0);
+    config.grad_clip_method = config::GradClipMethod::value;
+    EXPECT_EQ(options_from<Plain>(config, 5).max_grad_norm, 0.0);
+    EXPECT_EQ(options_from<Plain>(config, 5).max_grad_value, 0.25);
+}
+
+TEST(OptionsFromConfig, LimitsOfStageThreeAndOfWaitingArrive) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    const auto defaults = options_from<Plain>(config, 5);
+    EXPECT_EQ(defaults.prefetch_bucket_bytes, TrainOptions<AdamW>{}.prefetch_bucket_bytes);
+    EXPECT_EQ(defaults.max_live_parameters, TrainOptions<AdamW>{}.max_live_parameters);
+    EXPECT_EQ(defaults.collective_timeout, TrainOptions<AdamW>{}.collective_timeout);
+    config.prefetch_bucket_bytes = 7;
+    config.max_live_parameters = 8;
+    config.collective_timeout = 9;
+    const auto options = options_from<Plain>(config, 5);
+    EXPECT_EQ(options.prefetch_bucket_bytes, 7);
+    EXPECT_EQ(options.max_live_parameters, 8);
+    EXPECT_EQ(options.collective_timeout, std::chrono::seconds{9});
+}
+
+TEST(OptionsFromConfig, TheAveragesDecayAndIntervalArrive) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    config.ema_update_interval = 10;
+    const auto options = options_from<SomeTrainer>(config, 5);
+    EXPECT_EQ(options.ema_interval, 10);
+    EXPECT_EQ(options.ema.decay, 0.995);
+    // SimpleTuner's ramp for a decay of 0.995.
+    EXPECT_EQ(options.ema.at(1), 0.0);
+    EXPECT_NEAR(options.ema.at(2), 0.181818, 1e-6);
+    EXPECT_NEAR(options.ema.at(1000), 0.99108, 1e-6);
+    EXPECT_EQ(options.ema.at(1791), 0.995);
+}
+
+TEST(OptionsFromConfig, AnAverageThatWarmsUpIsTheWeightsAndThenHasItsWholeDecay) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    config.ema_decay = 0.9;
+    for (const std::int64_t warmup : {1, 2, 3, 50}) {
+        config.ema_warmup_steps = warmup;
+        const optim::EmaSchedule ema = options_from<SomeTrainer>(config, 5).ema;
+        for (std::int64_t step = 1; step < 100; ++step)
+            EXPECT_EQ(ema.at(step), step < warmup ? 0.0 : 0.9) << warmup << ", step " << step;
+    }
+    // What SimpleTuner's own test has: a parameter that is 1, 2, 3 at steps 1, 2, 3.
+    config.ema_warmup_steps = 3;
+    const optim::EmaSchedule ema = options_from<SomeTrainer>(config, 5).ema;
+    double average = 0;
+    for (const double weight : {1.0, 2.0, 3.0})
+        average -= (1 - ema.at(static_cast<std::int64_t>(weight))) * (average - weight);
+    EXPECT_NEAR(average, 2.1, 1e-12);
+}
+
+TEST(OptionsFromConfig, AnAverageThatTheProgramDoesNotComposeIsRefused) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    config.use_ema = true;
+    const auto error = thrown_by([&] { (void)options_from<Plain>(config, 5); });
+    EXPECT_EQ(error.code, Errc::bad_value);
+    EXPECT_TRUE(error.says("'use_ema' is true")) << error.message;
+    EXPECT_TRUE(error.says("add Ema<> to the policies")) << error.message;
+    EXPECT_EQ(options_from<SomeTrainer>(config, 5).max_steps, 1);
+
+    config.use_ema = false;
+    config.ema_device = config::EmaDevice::cpu;  // of no account without an average
+    EXPECT_EQ(options_from<Plain>(config, 5).max_steps, 1);
+}
+
+TEST(OptionsFromConfig, AnAverageThatTheFileForbidsOrPutsElsewhereIsRefused) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    EXPECT_EQ(options_from<SomeTrainer>(config, 5).max_steps, 1) << "without the key the program decides";
+    config.use_ema = false;
+    const auto forbidden = thrown_by([&] { (void)options_from<SomeTrainer>(config, 5); });
+    EXPECT_EQ(forbidden.code, Errc::bad_value);
+    EXPECT_TRUE(forbidden.says("'use_ema' is false")) << forbidden.message;
+
+    config.use_ema = true;
+    config.ema_device = config::EmaDevice::accelerator;
+    EXPECT_EQ(options_from<SomeTrainer>(config, 5).max_steps, 1);
+    const auto on_device = thrown_by([&] { (void)options_from<OnCpu>(config, 5); });
+    EXPECT_EQ(on_device.code, Errc::bad_value);
+    EXPECT_TRUE(on_device.says("'ema_device' is 'accelerator'")) << on_device.message;
+    EXPECT_TRUE(on_device.says("with Ema<Device>, and build it again")) << on_device.message;
+    config.ema_device = config::EmaDevice::cpu;
+    EXPECT_EQ(options_from<OnCpu>(config, 5).max_steps, 1);
+    const auto on_cpu = thrown_by([&] { (void)options_from<SomeTrainer>(config, 5); });
+    EXPECT_TRUE(on_cpu.says("'ema_device' is 'cpu'")) << on_cpu.message;
 }
 
 }  // namespace

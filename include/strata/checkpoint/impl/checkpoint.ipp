@@ -2,6 +2,7 @@
 // strata/checkpoint/impl/checkpoint.ipp - the files of a checkpoint.
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -19,8 +20,6 @@
 
 namespace strata::checkpoint {
 namespace detail {
-
-inline constexpr std::string_view model_file = "model.safetensors";
 
 inline Error corrupt(const std::filesystem::path& file, const std::string& what) {
     return Error{Errc::corrupt_checkpoint, "the checkpoint file " + file.string() + " " + what,
@@ -45,7 +44,7 @@ inline std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_b
     return found;
 }
 
-inline FileRecord record_of(const std::filesystem::path& file) {
+STRATA_INLINE FileRecord record_of(const std::filesystem::path& file) {
     std::ifstream in{file, std::ios::binary};
     std::vector<char> block(std::size_t{1} << 20);
     FileRecord record{file.filename().string(), 0, 0, {}};
@@ -89,36 +88,65 @@ STRATA_INLINE std::filesystem::path partial_name(const std::filesystem::path& fo
     return folder / ("." + final_name({}, step).string() + ".partial");
 }
 
-STRATA_INLINE FileRecord write_state(const std::filesystem::path& folder, int rank, int world,
-                                     std::span<const zero::StatePiece> pieces) {
-    std::vector<storage::TensorBytes> tensors;
-    std::vector<PieceRecord> records;
-    for (const zero::StatePiece& piece : pieces) {
-        const auto numel = static_cast<std::int64_t>(piece.values.size());
-        if (numel == 0) continue;
-        const std::string name = std::string{piece.kind} + "." + std::to_string(piece.begin);
-        tensors.push_back({name, storage::Dtype::f32, {numel}, std::as_bytes(piece.values)});
-        records.push_back({name, std::string{piece.kind}, piece.begin, numel});
-    }
+inline std::string state_file_name(int rank, int world) {
     char name[64];
     std::snprintf(name, sizeof name, "state_%05d_of_%05d.safetensors", rank, world);
-    storage::write_safetensors(folder / name, tensors);
-    FileRecord record = record_of(folder / name);
-    record.pieces = std::move(records);
+    return name;
+}
+
+inline std::vector<PieceRecord> records_of(std::span<const zero::StateOutline> outline) {
+    std::vector<PieceRecord> records;
+    for (const zero::StateOutline& run : outline) {
+        if (run.numel == 0) continue;
+        records.push_back({std::string{run.kind} + "." + std::to_string(run.begin), std::string{run.kind}, run.begin, run.numel});
+    }
+    return records;
+}
+
+inline std::vector<storage::TensorOutline> outlines_of(std::span<const PieceRecord> pieces) {
+    std::vector<storage::TensorOutline> outlines;
+    for (const PieceRecord& piece : pieces) outlines.push_back({piece.tensor, storage::Dtype::f32, {piece.numel}});
+    return outlines;
+}
+
+STRATA_INLINE StateWriter::StateWriter(const std::filesystem::path& folder, int rank, int world,
+                                       std::span<const zero::StateOutline> outline)
+    : path_{folder / state_file_name(rank, world)}, pieces_{records_of(outline)}, file_{path_, outlines_of(pieces_)} {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) index_[{pieces_[i].kind, pieces_[i].begin}] = i;
+}
+
+STRATA_INLINE void StateWriter::write(std::string_view kind, std::int64_t begin, std::span<const float> values) {
+    const auto after = index_.upper_bound({kind, begin});
+    assert(after != index_.begin());
+    const std::size_t piece = std::prev(after)->second;
+    assert(pieces_[piece].kind == kind);
+    file_.write(piece, std::as_bytes(values), static_cast<std::uint64_t>(begin - pieces_[piece].begin) * sizeof(float));
+}
+
+STRATA_INLINE FileRecord StateWriter::finish() {
+    file_.publish();
+    FileRecord record = record_of(path_);
+    record.pieces = pieces_;
     return record;
 }
 
-STRATA_INLINE FileRecord write_model(const std::filesystem::path& folder, std::span<const NamedTensor> tensors) {
-    std::vector<at::Tensor> on_host;  // keeps copies alive while their bytes are written
-    std::vector<storage::TensorBytes> bytes;
-    for (const NamedTensor& named : tensors) {
-        const at::Tensor& host = on_host.emplace_back(named.tensor.detach().cpu().contiguous());
-        const auto count = static_cast<std::size_t>(host.numel()) * host.element_size();
-        bytes.push_back({named.name, dtype_of(named), host.sizes().vec(),
-                         {static_cast<const std::byte*>(host.data_ptr()), count}});
-    }
-    storage::write_safetensors(folder / model_file, bytes);
-    return record_of(folder / model_file);
+inline std::vector<storage::TensorOutline> outlines_of(std::span<const NamedTensor> tensors) {
+    std::vector<storage::TensorOutline> outlines;
+    for (const NamedTensor& named : tensors) outlines.push_back({named.name, dtype_of(named), named.tensor.sizes().vec()});
+    return outlines;
+}
+
+STRATA_INLINE ModelWriter::ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors)
+    : path_{std::move(file)}, file_{path_, outlines_of(tensors)} {}
+
+STRATA_INLINE void ModelWriter::write(std::size_t index, const at::Tensor& tensor) {
+    const at::Tensor host = tensor.detach().cpu().contiguous();
+    file_.write(index, {static_cast<const std::byte*>(host.data_ptr()), host.nbytes()});
+}
+
+STRATA_INLINE FileRecord ModelWriter::finish() {
+    file_.publish();
+    return record_of(path_);
 }
 
 STRATA_INLINE void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder) {
@@ -150,40 +178,6 @@ STRATA_INLINE void verify_files(const std::filesystem::path& checkpoint, const M
     }
 }
 
-STRATA_INLINE void read_pieces(const std::filesystem::path& checkpoint, const Manifest& manifest,
-                               std::span<const zero::StatePiece> pieces) {
-    struct Source {
-        std::int64_t begin, end;
-        const PieceRecord* record;
-        const FileRecord* file;
-    };
-    std::map<std::string, std::vector<Source>, std::less<>> sources;
-    for (const FileRecord& file : manifest.files)
-        for (const PieceRecord& record : file.pieces)
-            sources[record.kind].push_back({record.begin, record.begin + record.numel, &record, &file});
-    for (auto& [kind, list] : sources)
-        std::sort(list.begin(), list.end(), [](const Source& a, const Source& b) { return a.begin < b.begin; });
-
-    std::map<std::string, storage::SafetensorsFile> open_files;
-    for (const zero::StatePiece& piece : pieces) {
-        const auto& list = sources[std::string{piece.kind}];
-        const std::int64_t end = piece.begin + static_cast<std::int64_t>(piece.values.size());
-        std::int64_t at = piece.begin;
-        for (const Source& source : list) {
-            if (source.end <= at) continue;
-            if (source.begin > at || at >= end) break;
-            const auto file = open_files.try_emplace(source.file->name, checkpoint / source.file->name).first;
-            const std::int64_t count = std::min(source.end, end) - at;
-            const auto target = piece.values.subspan(static_cast<std::size_t>(at - piece.begin), static_cast<std::size_t>(count));
-            file->second.read(file->second.header().at(source.record->tensor), std::as_writable_bytes(target),
-                              static_cast<std::uint64_t>(at - source.begin) * sizeof(float));
-            at += count;
-        }
-        if (at < end)
-            throw corrupt(checkpoint / "manifest.json", "has no " + std::string{piece.kind} + " for element " + std::to_string(at));
-    }
-}
-
 STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers) {
     if (buffers.empty()) return;
     const storage::SafetensorsFile file{checkpoint / model_file};
@@ -206,6 +200,33 @@ STRATA_INLINE std::optional<std::filesystem::path> newest(const std::filesystem:
     const auto found = detail::checkpoints_by_step(folder);
     if (found.empty()) return std::nullopt;
     return found.back().second;
+}
+
+STRATA_INLINE StateReader::StateReader(std::filesystem::path checkpoint, const Manifest& manifest)
+    : checkpoint_{std::move(checkpoint)} {
+    for (const FileRecord& file : manifest.files)
+        for (const PieceRecord& record : file.pieces)
+            sources_[record.kind].push_back({record.begin, record.begin + record.numel, record.tensor, file.name});
+    for (auto& [kind, list] : sources_)
+        std::sort(list.begin(), list.end(), [](const Source& a, const Source& b) { return a.begin < b.begin; });
+}
+
+STRATA_INLINE void StateReader::read(std::string_view kind, std::int64_t begin, std::span<float> values) {
+    const std::vector<Source>& list = sources_[std::string{kind}];
+    const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
+    std::int64_t at = begin;
+    auto source = std::partition_point(list.begin(), list.end(), [&](const Source& s) { return s.end <= at; });
+    for (; source != list.end() && source->begin <= at && at < end; ++source) {
+        if (source->end <= at) continue;
+        const auto file = open_files_.try_emplace(source->file, checkpoint_ / source->file).first;
+        const std::int64_t count = std::min(source->end, end) - at;
+        const auto target = values.subspan(static_cast<std::size_t>(at - begin), static_cast<std::size_t>(count));
+        file->second.read(file->second.header().at(source->tensor), std::as_writable_bytes(target),
+                          static_cast<std::uint64_t>(at - source->begin) * sizeof(float));
+        at += count;
+    }
+    if (at < end)
+        throw detail::corrupt(checkpoint_ / "manifest.json", "has no " + std::string{kind} + " for element " + std::to_string(at));
 }
 
 STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t count) {

@@ -1,6 +1,8 @@
 #pragma once
 // strata/config/impl/trainer_config.ipp - the keys of a trainer configuration and what must hold between them.
 
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include <strata/config/impl/dataset.ipp>
@@ -11,14 +13,14 @@ namespace strata::config {
 
 namespace detail {
 
-inline constexpr std::string_view composed = "the program composes its types, for instance ";
-
 inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
     std::vector<UnsupportedKey> keys{
         {"optimizer", "the program names the update rule: Optimizer<AdamW> or Optimizer<Lion>"},
         {"mixed_precision", "the program names the number formats: Precision<Bf16> or Precision<Fp32>"},
         {"deepspeed_config", "the program names the stage and where state lives: ZeroStage<2>, OffloadTarget<Cpu>"},
-        {"fsdp_enable", "the program names the stage: ZeroStage<2>"},
+        {"fsdp_enable", "the program names the stage: ZeroStage<2> or ZeroStage<3>"},
+        {"gradient_checkpointing", "the program says what is computed again in backward: Recompute<Blocks>"},
+        {"stage3_prefetch_bucket_size", "the key is `prefetch_bucket_bytes`, in bytes"},
         {"num_processes", "the number of ranks is what mpirun starts"},
         {"num_machines", "the number of ranks is what mpirun starts"},
         {"accelerate_config", "the number of ranks is what mpirun starts"},
@@ -27,7 +29,6 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
         {"checkpointing_steps", "the key is `checkpoint_step_interval`"},
         {"validation_steps", "the key is `validation_step_interval`"},
         {"validation_prompt", "the key is `validation_prompts`, a list"},
-        {"grad_clip_method", "gradients are clipped by their global norm"},
         {"disable_bucket_pruning", "no bucket is removed silently"},
         {"data_backend_sampling", "use `repeats` and `probability` of the data sets to give one of them more weight"},
         {"report_to", "metrics go to metrics.jsonl and report.html in output_dir"},
@@ -38,10 +39,8 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
     };
     add("this version has no low-rank adapters", {"lora_rank", "lora_alpha", "lora_dropout", "lora_type", "model_type"});
     add("the program names the model", {"model_family", "pretrained_model_name_or_path", "model_flavour"});
-    add("this version keeps no moving average of the weights",
-        {"use_ema", "ema_device", "ema_cpu_only", "ema_update_interval", "ema_decay", "ema_validation",
-         "ema_foreach_disable", "ema_warmup_steps"});
-    add("this version computes all activations once and keeps them", {"gradient_checkpointing"});
+    add("the moving average is updated where it is kept, in one pass: Ema<Cpu> or Ema<Device>",
+        {"ema_cpu_only", "ema_foreach_disable"});
     add("all weights are trained in the program's number formats",
         {"quantize_via", "base_model_precision", "text_encoder_1_precision"});
     add("as many threads work as there are cores",
@@ -89,15 +88,9 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.integer("gradient_accumulation_steps", &C::gradient_accumulation_steps, {1, 65536},
                   "Micro-batches whose gradients make one optimizer step");
         s.number("learning_rate", &C::learning_rate, {0, 10}, "Learning rate after the warm-up");
-        s.choice<LrScheduler>("lr_scheduler", &C::lr_scheduler,
-                              {{"constant", LrScheduler::constant},
-                               {"constant_with_warmup", LrScheduler::constant_with_warmup},
-                               {"linear", LrScheduler::linear},
-                               {"cosine", LrScheduler::cosine},
-                               {"cosine_with_restarts", LrScheduler::cosine_with_restarts},
-                               {"polynomial", LrScheduler::polynomial},
-                               {"sine", LrScheduler::sine}},
-                              "How the learning rate goes from step to step");
+        std::vector<Choice<ScheduleShape>> shapes;
+        for (const auto& [name, shape] : schedule_shapes) shapes.push_back({name, shape});
+        s.choice<ScheduleShape>("lr_scheduler", &C::lr_scheduler, shapes, "How the learning rate goes from step to step");
         s.integer("lr_warmup_steps", &C::lr_warmup_steps, count, "Optimizer steps in which the learning rate rises from 0");
         s.number("lr_end", &C::lr_end, {0, 10}, "Lowest learning rate after the warm-up");
         s.integer("lr_num_cycles", &C::lr_num_cycles, {1, 1e6}, "Times that `cosine_with_restarts` falls");
@@ -110,7 +103,35 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                  "Epsilon of the update rule; null leaves the rule's own default").alias("adam_epsilon");
         s.number("optimizer_weight_decay", &C::optimizer_weight_decay, {0, 100},
                  "Decoupled weight decay; null leaves the rule's own default").alias("adam_weight_decay");
-        s.number("max_grad_norm", &C::max_grad_norm, {0, 1e12}, "Global gradient norm above which gradients are scaled down; 0 = never");
+        s.number("optimizer_momentum", &C::optimizer_momentum, {0, 0.999999},
+                 "Momentum of `Sgd`; null leaves the rule's own default");
+        s.number("max_grad_norm", &C::max_grad_norm, {0, 1e12}, "Limit of the gradient, in the sense of `grad_clip_method`; 0 = none");
+        s.choice<GradClipMethod>("grad_clip_method", &C::grad_clip_method,
+                                 {{"norm", GradClipMethod::norm}, {"value", GradClipMethod::value}},
+                                 "`norm`: the whole gradient is scaled down to the norm `max_grad_norm`; `value`: every element "
+                                 "is clamped to -`max_grad_norm` .. `max_grad_norm`");
+        s.flag("use_ema", &C::use_ema,
+               "Whether the program's trainer keeps a moving average of the weights (`Ema<>`): one that does otherwise is refused; "
+               "null leaves it to the program");
+        s.number("ema_decay", &C::ema_decay, {0, 0.9999999}, "Largest decay of the average: the share of it that a step keeps");
+        s.integer("ema_warmup_steps", &C::ema_warmup_steps, count,
+                  "The average is a copy of the weights before this step and has the whole decay from it on; with 0 the decay grows slowly");
+        s.integer("ema_update_interval", &C::ema_update_interval, positive, "Optimizer steps between updates of the average");
+        s.choice<EmaDevice>("ema_device", &C::ema_device, {{"cpu", EmaDevice::cpu}, {"accelerator", EmaDevice::accelerator}},
+                            "Where the program's trainer keeps the average (`Ema<Cpu>`, `Ema<Device>`): one that does otherwise is "
+                            "refused; null leaves it to the program");
+        s.choice<EmaValidation>("ema_validation", &C::ema_validation,
+                                {{"none", EmaValidation::none},
+                                 {"ema_only", EmaValidation::ema_only},
+                                 {"comparison", EmaValidation::comparison}},
+                                "Sample grids of a trainer with an average: of the trained weights, of the average, or of both");
+        s.integer("prefetch_bucket_bytes", &C::prefetch_bucket_bytes, {-1, 1e15},
+                  "`ZeroStage<3>`: bytes of units that are gathered ahead of their use, at most; -1 = the largest unit, 0 = none");
+        s.integer("max_live_parameters", &C::max_live_parameters, {0, 1e15},
+                  "`ZeroStage<3>`: no unit is gathered ahead while more parameters of units than this would be whole at once; "
+                  "0 = no such bound").alias("stage3_max_live_parameters");
+        s.integer("collective_timeout", &C::collective_timeout, {1, 1e9},
+                  "Seconds that a rank waits for the others before it ends the job and says who is missing");
         s.integer("checkpoint_step_interval", &C::checkpoint_step_interval, positive, "Optimizer steps between checkpoints");
         s.integer("checkpoints_total_limit", &C::checkpoints_total_limit, positive, "Newest checkpoints that are kept");
         s.integer("validation_step_interval", &C::validation_step_interval, positive, "Optimizer steps between sample grids");

@@ -117,6 +117,16 @@ STRATA_INLINE void AtomicFile::write(std::span<const std::byte> bytes) {
     }
 }
 
+STRATA_INLINE void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) throw detail::file_error(errno, "write", path_);
+        bytes = bytes.subspan(static_cast<std::size_t>(n));
+        offset += static_cast<std::uint64_t>(n);
+    }
+}
+
 STRATA_INLINE void AtomicFile::publish() {
     const bool durable = durability_ == Durability::power_loss;
     if (durable && ::fsync(descriptor_) != 0) throw detail::file_error(errno, "write", path_);

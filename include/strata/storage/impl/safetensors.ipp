@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -198,36 +199,52 @@ inline SafetensorsHeader parse_header(std::string_view text, std::uint64_t file_
 
 /// The tensors in the order of their bytes, checked, and the bytes before the data section.
 struct WritePlan {
-    std::vector<const TensorBytes*> order;
+    std::vector<std::size_t> order;
+    std::vector<std::uint64_t> sizes;  // in that order
     std::string head;
 };
 
-inline WritePlan plan_safetensors(std::span<const TensorBytes> tensors, const SafetensorsMetadata& metadata) {
+/// Outlines of tensors whose bytes are at hand.
+inline std::vector<TensorOutline> outlines_of(std::span<const TensorBytes> tensors) {
+    std::vector<TensorOutline> outlines;
+    for (const TensorBytes& tensor : tensors) outlines.push_back({tensor.name, tensor.dtype, tensor.shape});
+    return outlines;
+}
+
+inline void check_size(const std::string& name, std::uint64_t expected, std::size_t given) {
+    if (given != expected)
+        throw_corrupt("what is to be written", "tensor '" + name + "' has another number of bytes than its shape needs");
+}
+
+inline WritePlan plan_safetensors(std::span<const TensorOutline> tensors, const SafetensorsMetadata& metadata) {
     constexpr std::string_view source = "what is to be written";
     WritePlan plan;
-    for (const TensorBytes& tensor : tensors) plan.order.push_back(&tensor);
-    std::sort(plan.order.begin(), plan.order.end(), [](const TensorBytes* a, const TensorBytes* b) {
-        const std::size_t size_a = bytes_of(a->dtype);
-        const std::size_t size_b = bytes_of(b->dtype);
-        return size_a != size_b ? size_a > size_b : a->name < b->name;
+    plan.order.resize(tensors.size());
+    std::iota(plan.order.begin(), plan.order.end(), std::size_t{0});
+    std::sort(plan.order.begin(), plan.order.end(), [&](std::size_t a, std::size_t b) {
+        const std::size_t size_a = bytes_of(tensors[a].dtype);
+        const std::size_t size_b = bytes_of(tensors[b].dtype);
+        return size_a != size_b ? size_a > size_b : tensors[a].name < tensors[b].name;
     });
     std::set<std::string_view> names;
     // ordered_json keeps the order of insertion: metadata first, then the order of the bytes.
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     if (!metadata.empty()) json["__metadata__"] = metadata;
     std::uint64_t offset = 0;
-    for (const TensorBytes* tensor : plan.order) {
-        if (tensor->name == "__metadata__" || !names.insert(tensor->name).second)
-            throw_corrupt(source, "the name '" + tensor->name + "' is taken");
-        if (bytes_of_shape(tensor->shape, tensor->dtype) != tensor->bytes.size())
-            throw_corrupt(source, "tensor '" + tensor->name + "' has another number of bytes than its shape needs");
+    for (const std::size_t index : plan.order) {
+        const TensorOutline& tensor = tensors[index];
+        if (tensor.name == "__metadata__" || !names.insert(tensor.name).second)
+            throw_corrupt(source, "the name '" + tensor.name + "' is taken");
+        const auto bytes = bytes_of_shape(tensor.shape, tensor.dtype);
+        if (!bytes) throw_corrupt(source, "tensor '" + tensor.name + "' has an impossible shape");
+        plan.sizes.push_back(*bytes);
         nlohmann::ordered_json entry;
-        entry["dtype"] = name_of(tensor->dtype);
-        entry["shape"] = tensor->shape;
-        entry["data_offsets"] = {offset, offset + tensor->bytes.size()};
+        entry["dtype"] = name_of(tensor.dtype);
+        entry["shape"] = tensor.shape;
+        entry["data_offsets"] = {offset, offset + plan.sizes.back()};
         // push_back on the underlying vector: operator[] would search all names for each new one.
-        json.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(tensor->name, std::move(entry));
-        offset += tensor->bytes.size();
+        json.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(tensor.name, std::move(entry));
+        offset += plan.sizes.back();
     }
     std::string text;
     try {
@@ -259,10 +276,14 @@ STRATA_INLINE const SafetensorsEntry& SafetensorsHeader::at(std::string_view nam
 
 STRATA_INLINE std::vector<std::byte> encode_safetensors(std::span<const TensorBytes> tensors,
                                                         const SafetensorsMetadata& metadata) {
-    const detail::WritePlan plan = detail::plan_safetensors(tensors, metadata);
+    const detail::WritePlan plan = detail::plan_safetensors(detail::outlines_of(tensors), metadata);
     const auto head = std::as_bytes(std::span{plan.head});
     std::vector<std::byte> file{head.begin(), head.end()};
-    for (const TensorBytes* tensor : plan.order) file.insert(file.end(), tensor->bytes.begin(), tensor->bytes.end());
+    for (std::size_t i = 0; i < plan.order.size(); ++i) {
+        const TensorBytes& tensor = tensors[plan.order[i]];
+        detail::check_size(tensor.name, plan.sizes[i], tensor.bytes.size());
+        file.insert(file.end(), tensor.bytes.begin(), tensor.bytes.end());
+    }
     return file;
 }
 
@@ -281,11 +302,41 @@ STRATA_INLINE std::span<const std::byte> tensor_bytes(std::span<const std::byte>
 
 STRATA_INLINE void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors,
                                      const SafetensorsMetadata& metadata) {
-    const detail::WritePlan plan = detail::plan_safetensors(tensors, metadata);
-    AtomicFile file{path};
-    file.write(std::as_bytes(std::span{plan.head}));
-    for (const TensorBytes* tensor : plan.order) file.write(tensor->bytes);
+    SafetensorsWriter file{path, detail::outlines_of(tensors), metadata};
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        detail::check_size(tensors[i].name, *detail::bytes_of_shape(tensors[i].shape, tensors[i].dtype),
+                           tensors[i].bytes.size());
+        file.write(i, tensors[i].bytes);
+    }
     file.publish();
+}
+
+STRATA_INLINE SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
+                                                   std::span<const TensorOutline> tensors,
+                                                   const SafetensorsMetadata& metadata)
+    : file_{path}, extents_(tensors.size()) {
+    const detail::WritePlan plan = detail::plan_safetensors(tensors, metadata);
+    file_.write_at(0, std::as_bytes(std::span{plan.head}));
+    std::uint64_t at = plan.head.size();
+    for (std::size_t i = 0; i < plan.order.size(); ++i) {
+        extents_[plan.order[i]] = {at, plan.sizes[i]};
+        at += plan.sizes[i];
+        missing_ += plan.sizes[i];
+    }
+}
+
+STRATA_INLINE void SafetensorsWriter::write(std::size_t tensor, std::span<const std::byte> bytes, std::uint64_t offset) {
+    const Extent& extent = extents_.at(tensor);
+    if (offset > extent.bytes || bytes.size() > extent.bytes - offset || bytes.size() > missing_)
+        detail::throw_corrupt("what is to be written", "tensor number " + std::to_string(tensor) + " got more bytes than it has");
+    file_.write_at(extent.begin + offset, bytes);
+    missing_ -= bytes.size();
+}
+
+STRATA_INLINE void SafetensorsWriter::publish() {
+    if (missing_ > 0)
+        detail::throw_corrupt("what is to be written", std::to_string(missing_) + " bytes of its tensors never came");
+    file_.publish();
 }
 
 STRATA_INLINE SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_{std::move(path)} {

@@ -31,6 +31,14 @@ inline Error unknown_argument(const std::string& flag) {
                      std::string{"--output DIR (where results go), --config FILE (what to train), --fresh (start over)"}};
 }
 
+/// "2 ranks, shared memory"
+template <class Comm>
+std::string ranks_text(const Comm& comm) {
+    std::string text = std::to_string(comm.world()) + " ranks";
+    if constexpr (requires { comm.transport(); }) text += ", " + comm.transport();
+    return text;
+}
+
 }  // namespace train::detail
 
 STRATA_INLINE Session::Session(comm::DefaultComm& comm, int argc, char** argv)
@@ -79,6 +87,7 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
                         "leave --config away"};
         if (comm_.rank() == 0) claim_output();
     });
+    if (comm_.world() > 1) progress_.note(train::detail::ranks_text(comm_));
     return output_;
 }
 

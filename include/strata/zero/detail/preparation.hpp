@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/detail/preparation.hpp - what an Engine checks and converts before it takes a model over.
 
+#include <algorithm>
 #include <cassert>
 #include <concepts>
 #include <cstddef>
@@ -14,9 +15,23 @@
 #include <strata/core/bf16.hpp>
 #include <strata/core/fp16.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/policy/offload_target.hpp>
+#include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
 
 namespace strata::zero::detail {
+
+/// torch's name of an element type.
+template <class Element>
+inline constexpr at::ScalarType dtype_v = std::same_as<Element, bf16>   ? at::kBFloat16
+                                          : std::same_as<Element, fp16> ? at::kHalf
+                                                                        : at::kFloat;
+
+/// Where a tier's memory is counted.
+template <class Tier>
+inline constexpr Place place_v = std::same_as<Tier, Nvme>  ? Place::disk
+                                 : std::same_as<Tier, Cpu> ? Place::host
+                                                           : Place::device;
 
 /// The memory of a contiguous tensor. T is its element type, in torch's or in strata's name.
 template <class T>
@@ -43,12 +58,20 @@ constexpr Kept kept_from(float value) noexcept {
 constexpr float as_float(float value) noexcept { return value; }
 constexpr float as_float(bf16 value) noexcept { return to_float(value); }
 
+/// Bytes of memory that a tensor's values have: fewer than its elements take where strides are 0.
+inline std::int64_t own_bytes(const at::Tensor& tensor) {
+    return tensor.has_storage() ? static_cast<std::int64_t>(std::min(tensor.nbytes(), tensor.storage().nbytes())) : 0;
+}
+
 /// Throws bad_value for options out of range.
 void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps, int buckets_in_flight);
 
 /// One line a parameter, and one for the options: what must be the same on every rank.
-[[nodiscard]] std::string describe(const std::vector<Parameter>& parameters, std::int64_t bucket_numel,
-                                   int gradient_accumulation_steps);
+///
+///   groups   each parameter's group
+///   options  names and values: "bucket_numel 100, ..."
+[[nodiscard]] std::string describe(const std::vector<Parameter>& parameters, const std::vector<std::size_t>& groups,
+                                   const std::string& options);
 
 /// Compares the descriptions of all ranks, in rank order. Throws rank_mismatch naming the first difference.
 void check_same_model(const std::vector<std::string>& descriptions);
@@ -56,6 +79,17 @@ void check_same_model(const std::vector<std::string>& descriptions);
 /// Moves the parameters that require a gradient out of `parameters` and returns them, in order.
 /// Throws no_parameters if there is none, bad_parameter for one that cannot be trained.
 [[nodiscard]] std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters);
+
+/// This rank's part of what all ranks of this node need, as one line; and the check of all ranks' lines. Throws
+/// not_enough_memory.
+///
+///   bytes  that this rank is going to allocate beyond what it gives back
+[[nodiscard]] std::string memory_need(std::uint64_t bytes);
+void require_node_memory(const std::vector<std::string>& needs, const std::string& fix);
+
+/// Throws bad_parameter when libtorch's error says that a tensor without memory was used: under ZeroStage<3> a parameter
+/// of a unit, outside of that unit's forward.
+void explain_missing_memory(const c10::Error& error);
 
 /// A contiguous copy, floating point values as `dtype`.
 [[nodiscard]] at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype);

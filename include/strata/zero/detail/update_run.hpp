@@ -1,5 +1,5 @@
 #pragma once
-// strata/zero/detail/update_run.hpp - number formats between engine and kernels, and a bucket's parameters as segments.
+// strata/zero/detail/update_run.hpp - what is updated by one call of a kernel: runs of a bucket, cut where parameters and groups meet.
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,6 @@
 #include <span>
 #include <vector>
 
-#include <ATen/core/ScalarType.h>
-
 #include <strata/core/bf16.hpp>
 #include <strata/core/fp16.hpp>
 #include <strata/optim/layerwise_kernel.hpp>
@@ -19,12 +17,6 @@
 #include <strata/zero/layout.hpp>
 
 namespace strata::zero::detail {
-
-/// torch's name of an element type.
-template <class Element>
-inline constexpr at::ScalarType dtype_v = std::same_as<Element, bf16>   ? at::kBFloat16
-                                          : std::same_as<Element, fp16> ? at::kHalf
-                                                                        : at::kFloat;
 
 /// The parts of a bucket's parameters that lie in elements begin .. begin + numel - 1 of the bucket, as places in that
 /// run. Cut where ranks' shares meet, so that norms have the same bits at every stage.

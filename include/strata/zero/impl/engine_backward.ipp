@@ -13,24 +13,47 @@ void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
                     "call step() after every gradient_accumulation_steps = " +
                         std::to_string(options_.gradient_accumulation_steps) + " backward passes"};
     }
+    begin_call("backward()");
     check_parameters_stayed();
-    channel_.wait();  // a pass before that threw may have left reductions
-    shown_.clear();
     for (TrainedParameter& parameter : parameters_) parameter.arrived = false;
-    for (BucketState& bucket : buckets_) bucket.arrived = 0;
+    for (BucketState& bucket : buckets_) {
+        bucket.arrived = 0;
+        bucket.offered = false;
+    }
     unreduced_ = unfinished_ = buckets_.size();
     if (micro_batch_ + 1 == options_.gradient_accumulation_steps) store_.prefetch();
-
-    if constexpr (scales_loss) {
-        loss.to(at::kFloat).mul(loss_scale_.value() / options_.gradient_accumulation_steps).backward();
-    } else {
-        (accumulates() ? loss.div(options_.gradient_accumulation_steps) : loss).backward();
+    try {
+        backpropagate(loss);
+    } catch (...) {
+        if (gathering_) gathering_->abandon_pass();
+        throw;
     }
 
     const at::NoGradGuard no_grad;
-    while (unreduced_ > 0) reduce_next_bucket();
-    finish_reductions(0);
+    if (gathers()) {
+        for (BucketState& bucket : buckets_) {
+            if (!bucket.offered) prepare_gradient(bucket);
+        }
+        gathering_->end_pass();
+    } else {
+        while (unreduced_ > 0) reduce_next_bucket();
+        finish_reductions(0);
+    }
     ++micro_batch_;
+}
+
+template <class Setup, comm::Communicator Comm>
+void Engine<Setup, Comm>::backpropagate(const at::Tensor& loss) {
+    try {
+        if constexpr (scales_loss) {
+            loss.to(at::kFloat).mul(loss_scale_.value() / options_.gradient_accumulation_steps).backward();
+        } else {
+            (accumulates() ? loss.div(options_.gradient_accumulation_steps) : loss).backward();
+        }
+    } catch (const c10::Error& error) {
+        detail::explain_missing_memory(error);
+        throw;
+    }
 }
 
 // Runs inside backward(), on the thread that called it.
@@ -45,12 +68,15 @@ void Engine<Setup, Comm>::gradient_arrived(std::size_t index) {
         throw Error{Errc::bad_parameter, "the parameter " + layout_[index].name + " has a sparse gradient",
                     "make its layer with sparse = false"};
     }
-    if (parameter.bucket >= unreduced_) {
+    if (gathers() ? bucket.offered : parameter.bucket >= unreduced_) {
         throw Error{Errc::bad_parameter,
                     "the parameter " + layout_[index].name + " got a second gradient in one backward pass",
                     "use it in one recomputed block only, or use ZeroStage<1> with overlap = false"};
     }
-    if (!bucket.gradient_B.defined()) bucket.gradient_B = at::empty({bucket.weight_B.numel()}, detail::dtype_v<Collected>);
+    if (!bucket.gradient_B.defined()) {
+        bucket.gradient_B =
+            pool_->empty(bucket.weight_B.numel(), detail::dtype_v<Collected>, Held::gradients, Place::device);
+    }
     const at::Tensor target =
         bucket.gradient_B.narrow(0, parameter.offset, parameter.tensor.numel()).view(parameter.tensor.sizes());
     if (parameter.arrived) {
@@ -60,48 +86,70 @@ void Engine<Setup, Comm>::gradient_arrived(std::size_t index) {
         parameter.arrived = true;
         ++bucket.arrived;
     }
+    const bool complete = bucket.arrived == bucket.bucket.parameter_count;
+    if (gathers()) {
+        if (complete && !bucket.offered) {
+            prepare_gradient(bucket);
+            bucket.offered = true;
+            gathering_->bucket_ready(parameter.bucket);
+        }
+        if (bucket.sharded) gathering_->gradient_arrived(bucket.kept_unit);
+        return;
+    }
     // One order on all ranks, last bucket first, because that is roughly how gradients arrive: a bucket that is
     // complete early waits for those after it.
-    if (stage == 2 || options_.overlap) {
+    if (stage >= 2 || options_.overlap) {
         while (unreduced_ > 0 && buckets_[unreduced_ - 1].arrived == buckets_[unreduced_ - 1].bucket.parameter_count) {
             reduce_next_bucket();
         }
     }
 }
 
+/// Makes zeros of what no gradient came for.
 template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::reduce_next_bucket() {
-    finish_reductions(static_cast<std::size_t>(options_.buckets_in_flight) - 1);
-    BucketState& b = buckets_[--unreduced_];
-    if (!b.gradient_B.defined()) b.gradient_B = at::empty({b.weight_B.numel()}, detail::dtype_v<Collected>);
+void Engine<Setup, Comm>::prepare_gradient(BucketState& b) {
+    if (!b.gradient_B.defined()) {
+        b.gradient_B = pool_->empty(b.weight_B.numel(), detail::dtype_v<Collected>, Held::gradients, Place::device);
+    }
     for (std::size_t i = 0; i < b.bucket.parameter_count; ++i) {
         const TrainedParameter& p = parameters_[b.bucket.first_parameter + i];
         if (!p.arrived) b.gradient_B.narrow(0, p.offset, p.tensor.numel()).zero_();
     }
     b.gradient_B.narrow(0, b.bucket.numel, b.gradient_B.numel() - b.bucket.numel).zero_();
+}
 
-    const bool adds = accumulates() && micro_batch_ > 0;
-    if (adds) b.micro_S = at::empty_like(b.gradient_S);
+/// Adds a bucket's gradients to their sum. On the channel's thread.
+///
+///   adds  to the sums of the micro-batches before; else these are the first
+template <class Setup, comm::Communicator Comm>
+void Engine<Setup, Comm>::reduce(BucketState& b, bool adds) {
+    const at::NoGradGuard no_grad;
+    if (adds) b.micro_S = pool_->empty(b.gradient_S.numel(), b.gradient_S.scalar_type(), Held::gradients, Place::device);
     with_gradient_type([&](auto element) {
         using Sum = decltype(element);
-        // The tensors travel along: an exception may end the pass while they are in use.
-        b.ticket = channel_.post("gradients", [this, all = b.gradient_B, sum = adds ? b.micro_S : b.gradient_S] {
-            comm_.reduce_scatter(std::span<const Collected>{detail::elements<Collected>(all)},
-                                 detail::elements<Sum>(sum));
-        });
+        comm_.reduce_scatter(std::span<const Collected>{detail::elements<Collected>(b.gradient_B)},
+                             detail::elements<Sum>(adds ? b.micro_S : b.gradient_S));
     });
+    if (adds) b.gradient_S.add_(b.micro_S);
+    b.micro_S.reset();
+    if constexpr (stage >= 2) b.gradient_B.reset();
+}
+
+template <class Setup, comm::Communicator Comm>
+void Engine<Setup, Comm>::reduce_next_bucket() {
+    finish_reductions(static_cast<std::size_t>(options_.buckets_in_flight) - 1);
+    BucketState& b = buckets_[--unreduced_];
+    prepare_gradient(b);
+    const bool adds = accumulates() && micro_batch_ > 0;
+    b.ticket = channel_.post("gradients", [this, &b, adds] { reduce(b, adds); });
 }
 
 /// Waits until at most `left` reductions are under way, the oldest first.
 template <class Setup, comm::Communicator Comm>
 void Engine<Setup, Comm>::finish_reductions(std::size_t left) {
     while (unfinished_ - unreduced_ > left) {
-        BucketState& b = buckets_[unfinished_ - 1];
-        b.ticket.wait();
+        buckets_[unfinished_ - 1].ticket.wait();
         --unfinished_;
-        if (b.micro_S.defined()) b.gradient_S.add_(b.micro_S);
-        b.micro_S.reset();
-        if constexpr (stage == 2) b.gradient_B.reset();
     }
 }
 

@@ -6,64 +6,99 @@
 namespace strata::zero {
 
 template <class Setup, comm::Communicator Comm>
-std::vector<StatePiece> Engine<Setup, Comm>::state() {
-    shown_.clear();
-    if constexpr (!shown_in_place) shown_.resize((states + 1) * buckets_.size());
-    std::vector<std::vector<StatePiece>> kinds(states + 1);
-    store_.run(offload::Access::read, [&](const Run& run) {
-        const ElementRun own = buckets_[run.bucket].bucket.share_of(comm_.rank(), comm_.world());
-        const auto share = static_cast<std::size_t>(share_of(run.bucket));
-        const std::size_t skipped = replicated ? share * static_cast<std::size_t>(comm_.rank()) : 0;
-        for (std::size_t kind = 0; kind <= states; ++kind) {
-            const std::span<Kept> values = kind == 0 ? run.weight : run.state[kind - 1];
-            std::span<float> shown;
-            if constexpr (shown_in_place) {
-                shown = values.subspan(skipped, share);
-            } else {
-                std::vector<float>& copy = shown_[kind * buckets_.size() + run.bucket];
-                copy.resize(share);
-                const std::span<Kept> from = replicated ? values.subspan(skipped, share) : values;
-                std::transform(from.begin(), from.end(), copy.begin() + run.begin,
-                               [](Kept value) { return detail::as_float(value); });
-                shown = copy;
-            }
-            const std::string_view name = kind == 0 ? std::string_view{"weight"} : Rule::state_names[kind - 1];
-            if (!run.last || own.numel == 0) continue;
-            kinds[kind].push_back({name, own.begin, shown.first(static_cast<std::size_t>(own.numel))});
+std::vector<StateOutline> Engine<Setup, Comm>::state_outline() const {
+    std::vector<StateOutline> runs;
+    for (std::size_t kind = 0; kind <= states + (averages ? 1 : 0); ++kind) {
+        for (const BucketState& b : buckets_) {
+            const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
+            if (own.numel > 0) runs.push_back({kind > states ? average_kind : kind_name(kind), own.begin, own.numel});
         }
-    });
-    std::vector<StatePiece> pieces;
-    for (const auto& kind : kinds) pieces.insert(pieces.end(), kind.begin(), kind.end());
-    return pieces;
+    }
+    return runs;
+}
+
+/// The elements of this rank's share that a run holds, without padding.
+template <class Setup, comm::Communicator Comm>
+ElementRun Engine<Setup, Comm>::own_elements(const Run& run) const {
+    const ElementRun own = buckets_[run.bucket].bucket.share_of(comm_.rank(), comm_.world());
+    if constexpr (replicated) return own;
+    const std::int64_t from = std::min(run.begin, own.numel);
+    return {own.begin + from, std::min(run.numel, own.numel - from)};
 }
 
 template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::state_restored() {
+template <class Sink>
+void Engine<Setup, Comm>::read_state(Sink&& sink) {
+    begin_call("read_state()");
+    std::vector<float> copy;
+    for_runs(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Run& run) {
+        const ElementRun own = own_elements(run);
+        if (own.numel == 0) return;
+        for (std::size_t kind = 0; kind <= states; ++kind) {
+            const std::span<const Kept> values =
+                own_part(run, kind == 0 ? run.weight : run.state[kind - 1]).first(static_cast<std::size_t>(own.numel));
+            if constexpr (std::same_as<Kept, float>) {
+                sink(kind_name(kind), own.begin, values);
+            } else {
+                copy.resize(values.size());
+                std::transform(values.begin(), values.end(), copy.begin(), [](Kept value) { return detail::as_float(value); });
+                sink(kind_name(kind), own.begin, std::span<const float>{copy});
+            }
+        }
+    });
+    if constexpr (any_disk) {
+        if (disk_failure_) std::rethrow_exception(disk_failure_);
+    }
+    if constexpr (averages) {
+        for (const BucketState& b : buckets_) {
+            const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
+            const std::span<const float> average = detail::elements<float>(b.average_S);
+            if (own.numel > 0) sink(average_kind, own.begin, average.first(static_cast<std::size_t>(own.numel)));
+        }
+    }
+}
+
+template <class Setup, comm::Communicator Comm>
+template <class Source>
+void Engine<Setup, Comm>::write_state(Source&& source, bool average) {
+    begin_call("write_state()");
     const at::NoGradGuard no_grad;
     micro_batch_ = 0;
-    for_runs(shown_.empty() ? offload::Access::read : offload::Access::write, [&](const Run& run) {
-        const auto share = static_cast<std::size_t>(share_of(run.bucket));
-        const auto rank = static_cast<std::size_t>(comm_.rank());
-        for (std::size_t kind = 0; kind <= states; ++kind) {
-            const std::span<Kept> values = kind == 0 ? run.weight : run.state[kind - 1];
-            if (!shown_.empty()) {
-                const std::vector<float>& from = shown_[kind * buckets_.size() + run.bucket];
-                const std::span<Kept> to = replicated ? values.subspan(share * rank, share) : values;
-                std::transform(from.begin() + run.begin, from.begin() + run.begin + static_cast<std::ptrdiff_t>(to.size()),
-                               to.begin(), [](float value) { return detail::kept_from<Kept>(value); });
+    const auto round = [](std::span<const Kept> from, std::span<Element> to) {
+        std::transform(from.begin(), from.end(), to.begin(), [](Kept value) { return detail::kept_from<Element>(detail::as_float(value)); });
+    };
+    std::vector<float> copy;
+    comm::agree(comm_, [&] {
+        for_runs(offload::Access::write, Touch::write, [&](const Run& run) {
+            const ElementRun own = own_elements(run);
+            for (std::size_t kind = 0; kind <= states; ++kind) {
+                const std::span<Kept> values = own_part(run, kind == 0 ? run.weight : run.state[kind - 1]);
+                copy.assign(values.size(), 0.0F);  // padding
+                source(kind_name(kind), own.begin, std::span{copy}.first(static_cast<std::size_t>(own.numel)));
+                std::transform(copy.begin(), copy.end(), values.begin(), [](float value) { return detail::kept_from<Kept>(value); });
             }
-            if constexpr (replicated) {
-                comm_.all_gather(std::as_bytes(values.subspan(share * rank, share)), std::as_writable_bytes(values));
+            if constexpr (has_master) round(own_part(run, run.weight), own_part(run, parameters_of_run(run)));
+        });
+        if constexpr (any_disk) {
+            if (disk_failure_) std::rethrow_exception(disk_failure_);
+        }
+        if constexpr (averages) {
+            for (const BucketState& b : buckets_) {
+                const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
+                if (!average || own.numel == 0) continue;
+                source(average_kind, own.begin, detail::elements<float>(b.average_S).first(static_cast<std::size_t>(own.numel)));
             }
         }
-        if constexpr (has_master) {
-            const std::span<Element> rounded = parameters_of_run(run);
-            std::transform(run.weight.begin(), run.weight.end(), rounded.begin(),
-                           [](Kept value) { return detail::kept_from<Element>(value); });
-        }
-        if (!replicated && run.last) gather_weights(buckets_[run.bucket]);
     });
-    shown_.clear();
+    if constexpr (replicated) {
+        for_runs(offload::Access::read, Touch::write, [&](const Run& run) {
+            for (std::size_t kind = 0; kind <= states; ++kind) {
+                const std::span<Kept> values = kind == 0 ? run.weight : run.state[kind - 1];
+                comm_.all_gather(std::as_bytes(own_part(run, values)), std::as_writable_bytes(values));
+            }
+            if constexpr (has_master) round(run.weight, parameters_of_run(run));
+        });
+    }
     end_pass();
     weights_changed();
 }

@@ -2,10 +2,14 @@
 // strata/zero/impl/preparation.ipp - checks of a model before training.
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <utility>
 
+#include <unistd.h>
+
 #include <strata/core/error.hpp>
+#include <strata/offload/host_memory.hpp>
 #include <strata/zero/detail/preparation.hpp>
 
 namespace strata::zero::detail {
@@ -24,13 +28,14 @@ STRATA_INLINE void check_options(std::int64_t bucket_numel, int gradient_accumul
     }
 }
 
-STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, std::int64_t bucket_numel,
-                                   int gradient_accumulation_steps) {
+STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, const std::vector<std::size_t>& groups,
+                                   const std::string& options) {
     std::ostringstream text;
-    text << "bucket_numel " << bucket_numel << ", gradient_accumulation_steps " << gradient_accumulation_steps << '\n';
-    for (const Parameter& parameter : parameters) {
+    text << options << '\n';
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const Parameter& parameter = parameters[i];
         text << "parameter " << parameter.name << ' ' << parameter.tensor.sizes() << " in unit " << parameter.unit
-             << (parameter.tensor.requires_grad() ? "" : ", frozen") << '\n';
+             << ", group " << groups[i] << (parameter.tensor.requires_grad() ? "" : ", frozen") << '\n';
     }
     return text.str();
 }
@@ -68,6 +73,11 @@ STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& pa
     }
     for (const std::vector<Parameter>* group : {&trained, &parameters}) {
         for (const Parameter& parameter : *group) {
+            const at::Tensor& tensor = parameter.tensor;
+            if (tensor.has_storage() && tensor.numel() > 0 && tensor.storage().data() == nullptr) {
+                refuse(parameter, "has no memory: its values are with another engine, of ZeroStage<3>, or went with it",
+                       "make one trainer a model, and for another one build the model again");
+            }
             if (parameter.tensor.device().is_cpu()) continue;
             refuse(parameter,
                    "is on " + parameter.tensor.device().str() + ", and this version of strata trains on the CPU",
@@ -84,6 +94,34 @@ STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& pa
         if (tensor.numel() == 0) refuse(parameter, "has no elements", "drop it, or freeze it: requires_grad_(false)");
     }
     return trained;
+}
+
+inline std::string host_name() {
+    std::array<char, 256> name{};
+    ::gethostname(name.data(), name.size() - 1);
+    return name.data();
+}
+
+STRATA_INLINE std::string memory_need(std::uint64_t bytes) { return std::to_string(bytes) + ' ' + host_name(); }
+
+STRATA_INLINE void require_node_memory(const std::vector<std::string>& needs, const std::string& fix) {
+    const std::string here = host_name();
+    std::uint64_t bytes = 0;
+    for (const std::string& need : needs) {
+        const auto space = need.find(' ');
+        if (need.substr(space + 1) == here) bytes += std::stoull(need.substr(0, space));
+    }
+    offload::require_host_memory("training this model", bytes, fix);
+}
+
+STRATA_INLINE void explain_missing_memory(const c10::Error& error) {
+    // The three ways in which libtorch says so; the last is that of forbid_use().
+    const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };
+    if (!says("not allocated") && !says("out of bounds for storage of size 0") && !says("no arguments had PyInterpreter"))
+        return;
+    throw Error{Errc::bad_parameter,
+                "a parameter that is sharded was used outside of its unit's forward pass, and has no memory there",
+                "call blocks as Unit<Block> and not as Block, and use what belongs to a unit inside of its forward"};
 }
 
 STRATA_INLINE at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype) {

@@ -1,0 +1,33 @@
+#pragma once
+// strata/policy/ema.hpp - Ema<Tier>: a moving average of the weights, and where it is kept.
+
+#include <concepts>
+
+#include <strata/core/policy.hpp>
+#include <strata/policy/offload_target.hpp>
+
+namespace strata {
+
+/// Keeps an exponential moving average of the weights, in fp32 whatever they are kept in themselves. It is sharded at
+/// every stage, ZeroStage<0> included: 4 bytes a parameter over all ranks together. optim::EmaSchedule says how fast it
+/// moves.
+///
+///   Tier  Cpu or Device; the same memory when the compute device is the CPU itself
+template <class Tier = Cpu>
+struct Ema {
+    static_assert(
+        std::same_as<Tier, Cpu> || std::same_as<Tier, Device>,
+        "[ST0105] Ema<Tier> keeps the moving average in host memory or on the compute device. Fix: use Ema<Cpu> "
+        "or Ema<Device>.");
+    using slot = slot::Averaging;
+    using tier = Tier;
+    static constexpr bool enabled = true;
+};
+
+/// No moving average: the default.
+struct NoEma {
+    using slot = slot::Averaging;
+    static constexpr bool enabled = false;
+};
+
+}  // namespace strata

@@ -1,0 +1,125 @@
+#pragma once
+// strata/zero/impl/buffer_pool.ipp - allocations behind tensors.
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include <ATen/ops/from_blob.h>
+#include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <strata/zero/detail/buffer_pool.hpp>
+
+namespace strata::zero::detail {
+
+struct BufferPool::Block {
+    std::shared_ptr<BufferPool> pool;
+    void* memory;
+    std::size_t bytes;
+    Held held;
+    Place place;
+};
+
+STRATA_INLINE BufferPool::~BufferPool() { free_idle(0); }
+
+/// Called with the lock held, or by the destructor.
+STRATA_INLINE void BufferPool::free_idle(std::size_t bytes_at_most) noexcept {
+    while (idle_bytes_ > bytes_at_most) {
+        const auto largest = std::prev(idle_.end());
+        std::free(largest->second.back());
+        idle_bytes_ -= largest->first;
+        largest->second.pop_back();
+        if (largest->second.empty()) idle_.erase(largest);
+    }
+}
+
+STRATA_INLINE void BufferPool::trim() noexcept {
+    {
+        const std::lock_guard lock{mutex_};
+        free_idle(0);
+        most_used_ = used_bytes_;
+    }
+#ifdef __GLIBC__
+    ::malloc_trim(0);  // its heap holds blocks up to 32 MiB, and shrinks by itself only at its end
+#endif
+}
+
+STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, Held held, Place place) {
+    constexpr std::size_t huge_page = std::size_t{2} << 20;
+    void* memory = nullptr;
+    {
+        const std::lock_guard lock{mutex_};
+        used_bytes_ += bytes;
+        most_used_ = std::max(most_used_, used_bytes_);
+        if (const auto found = idle_.find(bytes); found != idle_.end()) {
+            memory = found->second.back();
+            found->second.pop_back();
+            if (found->second.empty()) idle_.erase(found);
+            idle_bytes_ -= bytes;
+        }
+        free_idle(most_used_ - used_bytes_);
+    }
+    if (memory == nullptr) {
+        // Large blocks in huge pages: a new one is filled at once, and faults of small pages would take as long.
+        const std::size_t alignment = bytes >= huge_page ? huge_page : 64;
+        memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+        if (memory == nullptr) {
+            const std::lock_guard lock{mutex_};
+            used_bytes_ -= bytes;
+            throw std::bad_alloc{};
+        }
+        if (bytes >= huge_page) ::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
+    }
+    meter_.add(held, place, static_cast<std::int64_t>(bytes));
+    auto block = std::make_unique<Block>(Block{shared_from_this(), memory, bytes, held, place});
+    return {memory, block.release(), &BufferPool::give_back, at::Device{at::kCPU}};
+}
+
+STRATA_INLINE void BufferPool::give_back(void* context) noexcept {
+    const std::unique_ptr<Block> block{static_cast<Block*>(context)};
+    BufferPool& pool = *block->pool;
+    pool.meter_.subtract(block->held, block->place, static_cast<std::int64_t>(block->bytes));
+    const std::lock_guard lock{pool.mutex_};
+    pool.used_bytes_ -= block->bytes;
+    try {
+        pool.idle_[block->bytes].push_back(block->memory);
+        pool.idle_bytes_ += block->bytes;
+    } catch (...) {  // no memory for the list
+        std::free(block->memory);
+    }
+}
+
+STRATA_INLINE at::Tensor BufferPool::empty(std::int64_t numel, at::ScalarType dtype, Held held, Place place) {
+    const std::size_t bytes = static_cast<std::size_t>(numel) * at::elementSize(dtype);
+    at::DataPtr memory = take(bytes, held, place);
+    void* const data = memory.get();
+    at::Tensor tensor = at::from_blob(data, {numel}, at::TensorOptions{}.dtype(dtype));
+    tensor.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
+    return tensor;
+}
+
+STRATA_INLINE at::Tensor BufferPool::zeros(std::int64_t numel, at::ScalarType dtype, Held held, Place place) {
+    return empty(numel, dtype, held, place).zero_();
+}
+
+STRATA_INLINE void drop_memory(const at::Tensor& tensor) noexcept {
+    auto* const storage = tensor.storage().unsafeGetStorageImpl();
+    storage->set_data_ptr_noswap(at::DataPtr{nullptr, storage->device()});
+    storage->set_nbytes(0);
+}
+
+STRATA_INLINE void give_memory(const at::Tensor& tensor, at::DataPtr memory) {
+    auto* const storage = tensor.storage().unsafeGetStorageImpl();
+    storage->set_data_ptr_noswap(std::move(memory));
+    storage->set_nbytes(static_cast<std::size_t>(tensor.numel()) * tensor.element_size());
+}
+
+// Operations on a tensor with this mark go to the Python interpreter the tensor came from, and these came from none.
+STRATA_INLINE void forbid_use(const at::Tensor& tensor, bool forbidden) noexcept {
+    tensor.unsafeGetTensorImpl()->set_python_dispatch(forbidden);
+}
+
+}  // namespace strata::zero::detail

@@ -1,0 +1,272 @@
+#pragma once
+// strata/zero/impl/recompute.ipp - the node that runs a call again, and the generators' states.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <strata/core/error.hpp>
+#include <strata/zero/detail/recompute.hpp>
+
+namespace strata::zero::detail {
+
+[[noreturn]] STRATA_INLINE void refuse_recomputation(const std::string& what, const std::string& fix) {
+    throw Error{Errc::wrong_call_order, what, fix};
+}
+
+/// States of the default generators of the CPU and of some tensors' CUDA devices.
+class GeneratorStates {
+public:
+    explicit GeneratorStates(const Tensors& tensors) {
+        add(at::globalContext().defaultGenerator(at::kCPU));
+        for (const at::Tensor& tensor : tensors) {
+            if (tensor.defined() && tensor.is_cuda()) add(at::globalContext().defaultGenerator(tensor.device()));
+        }
+    }
+    /// The states that the same generators have now.
+    [[nodiscard]] GeneratorStates now() const {
+        GeneratorStates result;
+        for (const auto& [generator, state] : states_) result.add(generator);
+        return result;
+    }
+    void restore() const {
+        for (auto [generator, state] : states_) {
+            const std::lock_guard lock{generator.mutex()};
+            generator.set_state(state);
+        }
+    }
+
+private:
+    GeneratorStates() = default;
+    void add(at::Generator generator) {
+        if (std::any_of(states_.begin(), states_.end(), [&](const auto& known) { return known.first == generator; }))
+            return;
+        const std::lock_guard lock{generator.mutex()};
+        states_.emplace_back(generator, generator.get_state());
+    }
+    std::vector<std::pair<at::Generator, at::Tensor>> states_;
+};
+
+/// While it lives, random numbers are those that followed after `then`.
+class GeneratorsAsBefore {
+public:
+    explicit GeneratorsAsBefore(const GeneratorStates& then) : now_{then.now()} { then.restore(); }
+    ~GeneratorsAsBefore() { now_.restore(); }
+    GeneratorsAsBefore(const GeneratorsAsBefore&) = delete;
+    GeneratorsAsBefore& operator=(const GeneratorsAsBefore&) = delete;
+
+private:
+    GeneratorStates now_;
+};
+
+/// One call of recomputed().
+struct Recomputation {
+    std::function<Tensors(const Tensors&)> forward;
+    std::function<void()> before_rerun;
+    GeneratorStates generators;
+    std::vector<std::size_t> first_same;  ///< number of the first input that is the same tensor, for every input
+    std::vector<std::size_t> trained;     ///< inputs that require a gradient, each tensor once
+    std::vector<std::size_t> made;        ///< outputs that come from the node
+    std::size_t output_count = 0;
+
+    [[nodiscard]] Tensors detached(const Tensors& inputs) const {
+        Tensors result(inputs.size());
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            if (first_same[i] < i) {
+                result[i] = result[first_same[i]];
+            } else if (inputs[i].defined()) {
+                result[i] = inputs[i].detach();
+            }
+        }
+        return result;
+    }
+};
+
+/// A tensor that owns `object`: saved by a node, it frees the object together with the node's other saved tensors.
+template <class Object>
+at::Tensor owner_of(std::shared_ptr<Object> object) {
+    void* const address = object.get();
+    return at::from_blob(
+        address, {1}, [object = std::move(object)](void*) {}, at::kByte);
+}
+template <class Object>
+Object& owned_by(const at::Tensor& owner) {
+    return *static_cast<Object*>(owner.data_ptr());
+}
+
+/// Where the graph of a rerun ends: keeps the gradients as they arrive. Accumulation into .grad of a leaf may change
+/// strides, and then bits of what is computed from the gradient further down.
+struct RerunInputs : torch::autograd::Function<RerunInputs> {
+    using Context = torch::autograd::AutogradContext;
+
+    static Tensors forward(Context* context, at::TensorList leaves, const at::Tensor& owner_of_gradients) {
+        context->set_materialize_grads(false);
+        context->save_for_backward({owner_of_gradients});
+        Tensors result;
+        for (const at::Tensor& leaf : leaves) result.push_back(leaf.detach());
+        return result;
+    }
+    static Tensors backward(Context* context, Tensors gradients) {
+        Tensors nothing(gradients.size() + 1);
+        owned_by<Tensors>(context->get_saved_variables().front()) = std::move(gradients);
+        return nothing;
+    }
+};
+
+struct RecomputedCall : torch::autograd::Function<RecomputedCall> {
+    using Context = torch::autograd::AutogradContext;
+
+    struct Parts {
+        const Tensors& outputs;
+        const Tensors& saved;  ///< the inputs, and the owner of the Recomputation
+    };
+
+    /// always_trained  makes outputs require a gradient where no input does: parameters may
+    static Tensors forward(Context* context, const at::Tensor& /*always_trained*/, at::TensorList /*trained*/,
+                           const Parts& parts) {
+        context->set_materialize_grads(false);
+        context->save_for_backward(parts.saved);
+        return parts.outputs;
+    }
+
+    static Tensors backward(Context* context, Tensors gradients) {
+        if (at::GradMode::is_enabled()) {
+            refuse_recomputation(
+                "a recomputed block has no higher derivatives, and backward was called with create_graph",
+                "leave create_graph out, or do not recompute this block");
+        }
+        if (!torch::autograd::Engine::get_default_engine().is_checkpoint_valid()) {
+            refuse_recomputation(
+                "a recomputed block computes the gradients of all its parameters, and gradients of chosen "
+                "tensors only were asked for",
+                "call backward() without inputs instead of torch::autograd::grad, or do not recompute this "
+                "block");
+        }
+        Tensors inputs = context->get_saved_variables();  // throws if one was changed in place
+        const at::Tensor owner = std::move(inputs.back());
+        inputs.pop_back();
+        Recomputation& call = owned_by<Recomputation>(owner);
+
+        Tensors result(1 + call.trained.size() + 1);  // one an argument of forward()
+        if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& each) { return each.defined(); })) {
+            return result;
+        }
+        Tensors input_gradients = run_again(call, inputs, gradients);
+        std::move(input_gradients.begin(), input_gradients.end(), result.begin() + 1);
+        return result;
+    }
+
+    /// Returns the gradients of call.trained, or nothing.
+    static Tensors run_again(Recomputation& call, const Tensors& inputs, const Tensors& gradients) {
+        if (call.before_rerun) call.before_rerun();
+        const auto input_gradients = std::make_shared<Tensors>();
+        Tensors outputs;
+        {
+            const at::AutoGradMode recording{true};
+            Tensors given = call.detached(inputs);
+            Tensors leaves;
+            for (const std::size_t i : call.trained) leaves.push_back(given[i].requires_grad_());
+            if (!leaves.empty()) {
+                leaves = RerunInputs::apply(at::TensorList{leaves}, owner_of(input_gradients));
+                for (std::size_t k = 0; k < leaves.size(); ++k) given[call.trained[k]] = std::move(leaves[k]);
+                for (std::size_t i = 0; i < given.size(); ++i) given[i] = given[call.first_same[i]];
+            }
+            const GeneratorsAsBefore as_before{call.generators};
+            outputs = call.forward(given);
+        }
+        if (outputs.size() != call.output_count) {
+            refuse_recomputation("a recomputed block returned " + std::to_string(call.output_count) +
+                                     " tensors, and in backward, for the same inputs, " +
+                                     std::to_string(outputs.size()),
+                                 "let its forward depend on nothing that changes between forward and backward");
+        }
+        Tensors roots;
+        Tensors root_gradients;
+        for (std::size_t k = 0; k < call.made.size(); ++k) {
+            at::Tensor& output = outputs[call.made[k]];
+            if (!gradients[k].defined() || !output.defined() || !output.requires_grad()) continue;
+            roots.push_back(std::move(output));
+            root_gradients.push_back(gradients[k]);
+        }
+        outputs.clear();
+        if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
+        return std::move(*input_gradients);
+    }
+};
+
+/// Counts changes in place; one counter for all tensors of the same memory.
+STRATA_INLINE std::int64_t version_of(const at::Tensor& tensor) {
+    return tensor.defined() && !tensor.is_inference() ? tensor._version() : 0;
+}
+
+STRATA_INLINE Tensors recomputed(const Tensors& inputs, std::function<Tensors(const Tensors&)> forward,
+                                 std::function<void()> before_rerun, bool parameters_train) {
+    const auto requires_gradient = [](const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); };
+    if (!at::GradMode::is_enabled() ||
+        !(parameters_train || std::any_of(inputs.begin(), inputs.end(), requires_gradient))) {
+        return forward(inputs);
+    }
+    const auto call = std::make_shared<Recomputation>(
+        Recomputation{std::move(forward), std::move(before_rerun), GeneratorStates{inputs}, {}, {}, {}, 0});
+    Tensors trained;
+    std::vector<std::int64_t> versions;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const auto same = [&](const at::Tensor& other) { return other.is_same(inputs[i]); };
+        const auto first = std::find_if(inputs.begin(), inputs.end(), same);
+        call->first_same.push_back(static_cast<std::size_t>(first - inputs.begin()));
+        versions.push_back(version_of(inputs[i]));
+        if (!requires_gradient(inputs[i]) || call->first_same[i] < i) continue;
+        call->trained.push_back(i);
+        trained.push_back(inputs[i]);
+    }
+
+    const Tensors given = call->detached(inputs);
+    Tensors outputs;
+    {
+        const at::NoGradGuard no_graph;
+        outputs = call->forward(given);
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (version_of(inputs[i]) == versions[i]) continue;
+        refuse_recomputation("a recomputed block changes its tensor argument " + std::to_string(i + 1) +
+                                 " in place, and backward needs it as it was",
+                             "let its forward work on a copy: x = x.clone()");
+    }
+
+    call->output_count = outputs.size();
+    Tensors made;
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+        at::Tensor& output = outputs[k];
+        if (!output.defined()) continue;
+        const auto same = [&](const at::Tensor& input) { return input.is_same(output); };
+        const auto input = std::find_if(given.begin(), given.end(), same);
+        if (input != given.end()) {
+            output = inputs[static_cast<std::size_t>(input - given.begin())];
+        } else if (at::isFloatingType(output.scalar_type()) || at::isComplexType(output.scalar_type())) {
+            call->made.push_back(k);
+            made.push_back(output.detach());  // it may be a tensor of the model, which must not become part of a graph
+        }
+    }
+    if (made.empty()) return outputs;
+    Tensors saved = inputs;
+    saved.push_back(owner_of(call));
+    const at::Tensor always_trained = at::empty({0}).requires_grad_();
+    made = RecomputedCall::apply(always_trained, at::TensorList{trained}, RecomputedCall::Parts{made, saved});
+    for (std::size_t k = 0; k < made.size(); ++k) outputs[call->made[k]] = std::move(made[k]);
+    return outputs;
+}
+
+}  // namespace strata::zero::detail

@@ -1,0 +1,82 @@
+#pragma once
+// strata/zero/memory_meter.hpp - MemoryMeter: bytes of training state, by what they hold and where they are.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+namespace strata::zero {
+
+/// What bytes hold.
+enum class Held : std::uint8_t {
+    parameters,  ///< in the model's precision: whole ones, and shards
+    gradients,   ///< sums, and the buckets that wait for their reduction
+    state,       ///< the update rule's states, fp32 master weights, averages
+    gathered,    ///< parameters of units that are whole for the moment
+    buffers,     ///< windows of what is on disk; the fp32 values of a bucket while an engine takes it over
+};
+inline constexpr std::size_t held_count = 5;
+constexpr std::string_view name_of(Held held) noexcept {
+    constexpr std::string_view names[] = {"parameters", "gradients", "state", "gathered", "buffers"};
+    return names[static_cast<std::size_t>(held)];
+}
+
+/// Where bytes are. On the CPU device and host are the same memory; what a policy moves to Cpu counts as host.
+enum class Place : std::uint8_t { device, host, disk };
+inline constexpr std::size_t place_count = 3;
+constexpr std::string_view name_of(Place place) noexcept {
+    constexpr std::string_view names[] = {"device", "host", "disk"};
+    return names[static_cast<std::size_t>(place)];
+}
+
+/// Bytes at this moment, and the most there have been.
+struct MemoryUse {
+    std::int64_t now = 0;
+    std::int64_t peak = 0;
+};
+
+/// Counts what an engine allocates on this rank. Thread-safe.
+class MemoryMeter {
+public:
+    void add(Held held, Place place, std::int64_t bytes) noexcept {
+        const std::lock_guard lock{mutex_};
+        raise(uses_[index(held, place)], bytes);
+        raise(totals_[static_cast<std::size_t>(place)], bytes);
+    }
+    void subtract(Held held, Place place, std::int64_t bytes) noexcept { add(held, place, -bytes); }
+
+    [[nodiscard]] MemoryUse of(Held held, Place place) const noexcept {
+        const std::lock_guard lock{mutex_};
+        return uses_[index(held, place)];
+    }
+    /// Of everything in one place; its peak is that of the sum.
+    [[nodiscard]] MemoryUse total(Place place) const noexcept {
+        const std::lock_guard lock{mutex_};
+        return totals_[static_cast<std::size_t>(place)];
+    }
+    /// Peaks start anew from what there is.
+    void reset_peaks() noexcept {
+        const std::lock_guard lock{mutex_};
+        for (MemoryUse& use : uses_) use.peak = use.now;
+        for (MemoryUse& use : totals_) use.peak = use.now;
+    }
+
+private:
+    static constexpr std::size_t index(Held held, Place place) noexcept {
+        return static_cast<std::size_t>(held) * place_count + static_cast<std::size_t>(place);
+    }
+    static void raise(MemoryUse& use, std::int64_t bytes) noexcept {
+        use.now += bytes;
+        use.peak = std::max(use.peak, use.now);
+    }
+
+    mutable std::mutex mutex_;
+    std::array<MemoryUse, held_count * place_count> uses_{};
+    std::array<MemoryUse, place_count> totals_{};
+};
+
+}  // namespace strata::zero

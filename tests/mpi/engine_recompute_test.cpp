@@ -1,0 +1,174 @@
+// Recompute<Blocks>: with dropout and at every stage a run has the bits of one that keeps its activations.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <strata/comm/mpi_comm.hpp>
+#include <strata/core/error.hpp>
+#include <strata/policy/recompute.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/zero/engine.hpp>
+#include <strata/zero/parameters.hpp>
+#include <strata/zero/unit.hpp>
+
+#include "toy_engines.hpp"
+#include "toy_model.hpp"
+
+namespace {
+
+using strata::Errc;
+using strata::Unit;
+using strata::comm::MpiComm;
+using strata::zero::Held;
+using strata::zero::parameters_of;
+using strata::zero::Place;
+using torch::Tensor;
+using namespace strata_test;
+using Again = strata::Recompute<strata::Blocks>;
+using Half = Precision<Bf16>;
+
+constexpr int width = 7;
+
+/// Counts its runs and draws random numbers in them.
+struct DropoutBlock : Block {
+    explicit DropoutBlock(int n) : Block(n) {}
+    Tensor forward(const Tensor& x) {
+        ++runs;
+        const Tensor y = torch::dropout(Block::forward(x), 0.2, is_training());
+        return y + torch::dropout(torch::tanh(linear(y)), 0.5, is_training());
+    }
+    int runs = 0;
+};
+/// Its linear layer is frozen, and a scale is trained.
+struct FrozenDropoutBlock : DropoutBlock {
+    explicit FrozenDropoutBlock(int n) : DropoutBlock(n) {
+        for (Tensor& parameter : linear->parameters()) parameter.requires_grad_(false);
+        scale = register_parameter("scale", torch::full({n}, 1.1));
+    }
+    Tensor forward(const Tensor& x) { return DropoutBlock::forward(x) * scale; }
+    Tensor scale;
+};
+
+struct Dropping : ToyModel {
+    Dropping() {
+        in = register_module("in", torch::nn::Linear(5, width));
+        first = register_module("first", std::make_shared<Unit<DropoutBlock>>(width));
+        frozen = register_module("frozen", std::make_shared<Unit<FrozenDropoutBlock>>(width));
+        last = register_module("last", std::make_shared<Unit<DropoutBlock>>(width));
+    }
+    Tensor loss(const Tensor& x) override {
+        const Tensor h =
+            frozen->forward(first->forward(torch::dropout(in(x.to(in->weight.dtype())), 0.1, is_training())));
+        return loss_of(last->forward(h), x);
+    }
+    torch::nn::Linear in{nullptr};
+    std::shared_ptr<Unit<DropoutBlock>> first, last;
+    std::shared_ptr<Unit<FrozenDropoutBlock>> frozen;
+};
+
+/// Random numbers are never seeded again after the start, and differ between ranks: batches and masks of later steps
+/// show whether recomputation leaves the generator where it was.
+Case usual(int accumulation = 1) {
+    return {.model = make<Dropping>(), .accumulation = accumulation, .max_grad_norm = 0.1, .batch = [](int) {
+                return torch::randn({4, 5});
+            }};
+}
+
+TEST(EngineRecompute, ChangesNoBitAtAnyStage) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    for (const int accumulation : {1, 2}) {
+        Case settings = usual(accumulation);
+        settings.nvme_path = disk.path;
+        const Trace kept = train<EngineOf<ZeroStage<0>>>(comm, settings);
+        EXPECT_TRUE(kept == train<EngineOf<ZeroStage<3>>>(comm, settings));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<0>, Again>>(comm, settings)));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<1>, Again>>(comm, settings)));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<2>, Again>>(comm, settings)));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<3>, Again>>(comm, settings)));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<3>, Again, AllOnDisk>>(comm, settings)));
+        for (const std::int64_t prefetch : {0, 1'000'000}) {
+            settings.prefetch_bucket_bytes = prefetch;
+            EXPECT_TRUE((kept == train<EngineOf<ZeroStage<3>, Again>>(comm, settings))) << prefetch;
+        }
+        const Trace half = train<EngineOf<ZeroStage<2>, Half>>(comm, settings);
+        EXPECT_TRUE((half == train<EngineOf<ZeroStage<2>, Half, Again>>(comm, settings)));
+        EXPECT_TRUE((half == train<EngineOf<ZeroStage<3>, Half, Again>>(comm, settings)));
+    }
+}
+
+template <class AnyEngine>
+void expect_runs(MpiComm& comm, int forward, int training) {
+    SCOPED_TRACE(__PRETTY_FUNCTION__);
+    Dropping model;
+    AnyEngine engine{comm, parameters_of(model)};
+    const Tensor loss = model.loss(rows_of(comm, 0));
+    EXPECT_EQ(model.last->runs, forward);
+    engine.backward(loss);
+    EXPECT_EQ(model.last->runs, training);
+    EXPECT_EQ(model.frozen->runs, training);
+    EXPECT_EQ(engine.memory().of(Held::gathered, Place::device).now, 0);
+    engine.step(1e-2);
+    const torch::NoGradGuard no_grad;
+    model.loss(rows_of(comm, 1));
+    EXPECT_EQ(model.last->runs, training + 1);
+}
+
+TEST(EngineRecompute, RunsEveryUnitAgainInBackwardAndOnceWithoutGradients) {
+    MpiComm comm;
+    expect_runs<EngineOf<ZeroStage<3>>>(comm, 1, 1);
+    expect_runs<EngineOf<ZeroStage<0>, Again>>(comm, 1, 2);
+    expect_runs<EngineOf<ZeroStage<2>, Again>>(comm, 1, 2);
+    expect_runs<EngineOf<ZeroStage<3>, Again>>(comm, 1, 2);
+}
+
+/// Calls its unit twice in a pass.
+struct CalledTwice : ToyModel {
+    CalledTwice() {
+        in = register_module("in", torch::nn::Linear(5, width));
+        block = register_module("block", std::make_shared<Unit<Block>>(width));
+    }
+    Tensor loss(const Tensor& x) override { return loss_of(block->forward(block->forward(in(x))), x); }
+    torch::nn::Linear in{nullptr};
+    std::shared_ptr<Unit<Block>> block;
+};
+
+template <class AnyEngine>
+void expect_second_call_refused(MpiComm& comm) {
+    SCOPED_TRACE(__PRETTY_FUNCTION__);
+    CalledTwice model;
+    AnyEngine engine{comm, parameters_of(model)};
+    const Tensor loss = model.loss(rows_of(comm, 0));
+    const auto error = error_of([&] { engine.backward(loss); });
+    EXPECT_EQ(error.code(), Errc::bad_parameter);
+    EXPECT_NE(error.problem().find("block.linear"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("overlap = false"), std::string::npos) << error.what();
+}
+
+TEST(EngineRecompute, AUnitIsCalledOnceInAPassUnlessGradientsAreReducedAfterIt) {
+    MpiComm comm;
+    expect_second_call_refused<EngineOf<ZeroStage<2>, Again>>(comm);
+    expect_second_call_refused<EngineOf<ZeroStage<3>, Again>>(comm);
+    const Case settings{.model = make<CalledTwice>(), .overlap = false};
+    EXPECT_TRUE(train<EngineOf<ZeroStage<1>>>(comm, settings) ==
+                (train<EngineOf<ZeroStage<1>, Again>>(comm, settings)));
+}
+
+TEST(EngineRecompute, AfterTheEngineUnitsKeepTheirActivationsAgain) {
+    MpiComm comm;
+    Dropping model;
+    {
+        EngineOf<ZeroStage<0>, Again> engine{comm, parameters_of(model)};
+        engine.backward(model.loss(rows_of(comm, 0)));
+        engine.step(1e-2);
+    }
+    const int before = model.last->runs;
+    model.loss(rows_of(comm, 1)).backward();
+    EXPECT_EQ(model.last->runs, before + 1);
+}
+
+}  // namespace

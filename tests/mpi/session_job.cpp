@@ -1,0 +1,24 @@
+// A job of several ranks: mpirun -n N session_job CASE --output DIR. session_test starts it and reads what it says.
+
+#include <chrono>
+#include <cstdio>
+#include <string_view>
+
+#include <unistd.h>
+
+#include <strata/train/session.hpp>
+
+int main(int argc, char** argv) {
+    const std::string_view what = argc > 1 ? argv[1] : "";
+    return strata::run(argc - 1, argv + 1, [&](strata::Session& session) {
+        session.output();
+        session.output("elsewhere");
+        if (what == "waits") {  // the last rank does not come
+            session.set_collective_timeout(std::chrono::seconds{1});
+            if (session.rank() == session.world() - 1)
+                while (true) ::pause();
+            session.comm().barrier();
+        }
+        if (session.rank() == 0) std::printf("transport: %s\n", session.comm().transport().c_str());
+    });
+}

@@ -1,0 +1,51 @@
+// What a session of several ranks says, and how long it waits.
+
+#include <filesystem>
+#include <string>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "run_job.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Session : testing::Test {
+    fs::path folder = fs::path{testing::TempDir()} / ("strata_session_" + std::to_string(::getpid()));
+    void TearDown() override { fs::remove_all(folder); }
+    strata_test::Outcome run(int ranks, const std::string& what) const {
+        return strata_test::run_job(STRATA_SESSION_JOB, ranks, what + " --output " + folder.string());
+    }
+};
+
+TEST_F(Session, SaysOnceHowSeveralRanksExchangeTheirBytes) {
+    const auto outcome = run(2, "ends");
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    const std::string mark = "transport: ";
+    const auto named = outcome.text.find(mark);
+    ASSERT_NE(named, std::string::npos) << outcome.text;
+    const std::string transport =
+        outcome.text.substr(named + mark.size(), outcome.text.find('\n', named) - named - mark.size());
+    const std::string line = "2 ranks, " + transport + "\n";
+    const auto first = outcome.text.find(line);
+    EXPECT_NE(first, std::string::npos) << outcome.text;
+    EXPECT_EQ(outcome.text.find("2 ranks, ", first + 1), std::string::npos) << outcome.text;
+}
+
+TEST_F(Session, OneRankHasNothingToSayAboutOthers) {
+    const auto outcome = run(1, "ends");
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    EXPECT_EQ(outcome.text, "transport: MPI\n");
+}
+
+TEST_F(Session, ItsTimeoutEndsAJobWhoseLastRankDoesNotCome) {
+    const auto outcome = run(2, "waits");
+    EXPECT_EQ(outcome.status, 1) << outcome.text;
+    EXPECT_NE(outcome.text.find("[ST2303]"), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("rank 1 did not arrive"), std::string::npos) << outcome.text;
+}
+
+}  // namespace
