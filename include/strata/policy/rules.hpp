@@ -1,8 +1,6 @@
 #pragma once
 // strata/policy/rules.hpp - what cannot be composed, and the sentence a user gets instead.
 
-#include <concepts>
-
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
 #include <strata/policy/offload_target.hpp>
