@@ -53,6 +53,7 @@ strata_room(storage
         detail/s3_client.hpp
         detail/text.hpp
         digest.hpp
+        folder_or_bucket.hpp
         gzip.hpp
         http_pool.hpp
         local.hpp
@@ -144,15 +145,18 @@ strata_room(zero
 
 strata_room(data
     NEEDS core policy config storage comm optim
-    PACKAGES Torch TBB PNG JPEG ZLIB
-    LINKS torch TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB webp webpdemux snappy zstd lz4 brotlidec
+    PACKAGES Torch TBB PNG JPEG ZLIB SQLite3 nlohmann_json
+    LINKS torch TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB SQLite::SQLite3 nlohmann_json::nlohmann_json webp webpdemux snappy zstd lz4 brotlidec
     HEADERS
         batch.hpp
         bucket_table.hpp
         buckets.hpp
         byte_budget.hpp
         byte_fields.hpp
+        captions.hpp
         decode_image.hpp
+        detail/catalog.hpp
+        detail/discovery.hpp
         detail/header_bytes.hpp
         detail/image_text_source.hpp
         detail/parquet_bytes.hpp
@@ -161,19 +165,30 @@ strata_room(data
         detail/parquet_footer.hpp
         detail/parquet_page.hpp
         detail/thrift_reader.hpp
+        discovered.hpp
         discovery.hpp
         encoders.hpp
+        frame.hpp
+        framing.hpp
         image_header.hpp
         image_text_source.hpp
         jpeg.hpp
         orientation.hpp
         parquet.hpp
+        permutation.hpp
         picture.hpp
         pipeline.hpp
         png.hpp
+        random.hpp
         report.hpp
         resample.hpp
+        sample.hpp
+        sample_choice.hpp
+        sample_index.hpp
         sample_plan.hpp
+        sample_table.hpp
+        simpletuner_sizes.hpp
+        stores.hpp
         tensor_cache.hpp
         webp.hpp)
 

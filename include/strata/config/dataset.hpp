@@ -22,7 +22,7 @@ enum class ResolutionType : std::uint8_t {
 
 /// Where a caption comes from.
 enum class CaptionStrategy : std::uint8_t {
-    textfile,        ///< first line with text in the .txt beside the picture
+    textfile,        ///< the lines with text in the .txt beside the picture
     filename,        ///< the file's name without folder and extension, '_' and '-' as spaces
     instanceprompt,  ///< `instance_prompt` for every picture
     parquet,         ///< a column of the table that ParquetColumns names
@@ -129,7 +129,7 @@ struct ImageDataset {
         max_upscale_threshold;  ///< 0.2: buckets up to 20 % larger than the picture; of closest and random
 
     std::int64_t repeats = 0;          ///< additional visits of each picture in an epoch
-    double probability = 1;            ///< weight with which batches are drawn from this data set, above 0
+    double probability = 1;            ///< share of its batches that an epoch shows, above 0; see data::SamplePlan
     std::int64_t max_num_samples = 0;  ///< 0: all; else so many, drawn by the data set's id
     std::int64_t start_epoch = 1;      ///< first epoch the data set takes part in, from 1
     std::int64_t end_epoch = 0;        ///< last one; 0: no end
@@ -141,6 +141,7 @@ struct ImageDataset {
     std::string instance_prompt;
     bool prepend_instance_prompt = false;  ///< in front of each caption, with a space between
     bool only_instance_prompt = false;     ///< instead of each caption
+    bool disable_multiline_split = false;  ///< false: each line of a caption file is a caption; true: all are one
     std::optional<CaptionShuffle> caption_shuffle;
     MetadataBackend metadata_backend = MetadataBackend::discovery;
     std::optional<ParquetColumns> parquet;  ///< has a value exactly when captions or sizes come from a table

@@ -36,6 +36,7 @@ enum class Errc : std::uint16_t {
     bad_value = 2103,          ///< a key's value has the wrong type or is out of range
     unsupported_key = 2104,    ///< a key that other trainers know and strata does not act on
     bad_reference = 2105,      ///< an id or path in the configuration points to nothing that can be used
+    no_backend = 2106,         ///< a data set is in a bucket, and the program was built for folders
 
     no_samples = 2201,         ///< a data folder is missing, empty, or everything in it was skipped
     bad_picture = 2202,        ///< a picture cannot be decoded
@@ -70,6 +71,7 @@ enum class Errc : std::uint16_t {
     parquet_too_large = 2622,  ///< a part of a Parquet file is larger than the limits allow
     no_such_column = 2623,     ///< a table has no column of a name that was asked for
     wrong_column_type = 2624,  ///< a table's column holds values of another kind than needed
+    bad_json_line = 2625,      ///< a line of a table in JSON lines is no JSON object, or too long
 
     bad_model_options = 2701,  ///< a model's sizes do not fit together
 };
@@ -85,10 +87,12 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_value:
         case Errc::unsupported_key:
         case Errc::bad_reference:
+        case Errc::no_backend:
         case Errc::unsupported_parquet:
         case Errc::parquet_too_large:
         case Errc::no_such_column:
         case Errc::wrong_column_type:
+        case Errc::bad_json_line:
         case Errc::no_samples:
         case Errc::small_bucket:
         case Errc::checkpoint_mismatch:

@@ -32,6 +32,9 @@ struct BucketRule {
 /// limits are reciprocal.
 [[nodiscard]] std::vector<PictureSize> bucket_list(const BucketRule& rule);
 
+/// The order of bucket_list(): by width / height, then by width.
+[[nodiscard]] bool is_narrower(const PictureSize& a, const PictureSize& b) noexcept;
+
 /// The index of the bucket nearest in log(width / height); of two equally near ones that nearer to a square.
 [[nodiscard]] std::size_t nearest_bucket(const std::vector<PictureSize>& buckets, const PictureSize& picture) noexcept;
 

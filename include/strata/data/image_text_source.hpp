@@ -2,8 +2,8 @@
 // strata/data/image_text_source.hpp - ImageTextSource: captioned pictures as an endless, seekable stream of batches.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,11 +16,14 @@
 #include <strata/data/batch.hpp>
 #include <strata/data/bucket_table.hpp>
 #include <strata/data/byte_budget.hpp>
+#include <strata/data/captions.hpp>
 #include <strata/data/discovery.hpp>
 #include <strata/data/encoders.hpp>
+#include <strata/data/framing.hpp>
 #include <strata/data/pipeline.hpp>
 #include <strata/data/report.hpp>
 #include <strata/data/sample_plan.hpp>
+#include <strata/data/stores.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/object_store.hpp>
 
@@ -32,6 +35,8 @@ struct ImageTextOptions {
     std::int64_t gradient_accumulation_steps = 1;
     std::uint64_t seed = 42;
     std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of pixels_per_latent() * latents_multiple
+    config::BucketMode bucket_mode = config::BucketMode::nearest;
+    std::int64_t aspect_bucket_rounding = 2;  ///< decimals of an aspect ratio in bucket_mode simpletuner
     std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch, or 1; >= 1
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;
@@ -41,28 +46,33 @@ struct ImageTextOptions {
     std::int64_t decode_memory_bytes = std::int64_t{2} << 30;   ///< of pictures that are decoded at the same time; one that
                                                                 ///< needs more is decoded alone
     std::int64_t threads = 0;                               ///< 0: as many as there are cores
+    std::filesystem::path index_folder = {};  ///< what is found out about pictures is kept here; empty: it is not
 
-    /// Called while caches are filled, from one thread at a time: what ("latents", "captions"), entries of this
-    /// rank's share that are done, and all of its share.
+    /// Called from one thread at a time: while pictures are looked for, as DiscoverOptions say; while caches are filled,
+    /// what ("latents", "captions"), entries of this rank's share that are done, and all of its share.
     std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
 
-    /// Asked between data sets and between cached items, from one thread at a time: true ends the constructor with
+    /// Asked between pictures and between cached items, from one thread at a time: true ends the constructor with
     /// Errc::interrupted on all ranks as soon as each is done with its share or was told to stop. Must not throw.
     std::function<bool()> stopped = {};
 
     [[nodiscard]] static ImageTextOptions from(const config::TrainerConfig& config);
 };
 
-/// Folders of captioned pictures, ready to train on.
+/// Folders and buckets of captioned pictures, ready to train on.
 ///
 /// The constructor finds the pictures, sorts them into aspect buckets, and fills the caches of latents and embedded
 /// captions, each rank its share; work that an earlier run did is not done again. next() then returns this
 /// rank's part of micro-batch 0, 1, 2, ..., made ahead of time by a TBB flow graph. Which samples a micro-batch holds
-/// is a pure function of (seed, position) and the buckets (sample_plan.hpp), and so is which captions are dropped.
+/// is a pure function of (seed, position) and the buckets (sample_plan.hpp), and so are the captions, which of them are
+/// dropped, and random crops.
+///
+/// Latents of data sets with `vae_cache_disable`, and of those that are cropped at random, are made at each visit and not
+/// kept.
 ///
 ///   A      Autoencoder
 ///   T      TextEncoder
-///   Store  an ObjectStore that is made of a folder
+///   Store  `store` of the policy Backend<...>: an ObjectStore that is made of a folder; see Stores
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 class ImageTextSource {
@@ -80,7 +90,10 @@ public:
     ImageTextSource(const ImageTextSource&) = delete;
     ImageTextSource& operator=(const ImageTextSource&) = delete;
 
-    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return plan_->batches_per_epoch(); }
+    /// Of the first epoch; later ones differ where a data set has a probability below 1, or joins or leaves.
+    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return plan_->batches_in(0); }
+    /// Of so many epochs from the start; fewer where no data set takes part any more.
+    [[nodiscard]] std::int64_t micro_batches_of(std::int64_t epochs) const { return plan_->batches_before(epochs); }
     [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }  ///< of one rank
 
     /// This rank's part of the micro-batch at the position, which then moves on by one. For one thread at a time.
@@ -99,6 +112,13 @@ public:
         return report_;
     }
 
+    /// What a run has cost, to be shown at its end: requests to buckets, of all ranks. Empty where none was used.
+    /// Collective.
+    template <comm::Communicator Comm>
+    [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm) const {
+        return detail::traffic_lines(comm, stores_.traffic());
+    }
+
     /// The buckets that are trained on.
     [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
 
@@ -110,6 +130,13 @@ private:
         std::string place;  // of the pictures, the same on all ranks: part of what latents are known by
         std::size_t texts;  // index in texts_
         std::vector<Sample> samples;
+        Framer framer;
+        CaptionRule captions;
+        std::size_t first_bucket = 0;  // in buckets_
+        /// False if latents are made at each visit.
+        [[nodiscard]] bool keeps_latents() const noexcept {
+            return !settings.vae_cache_disable && !settings.is_cropped_at_random();
+        }
     };
     /// One cache entry to be filled: a sample in its bucket's size.
     struct LatentTask {
@@ -124,7 +151,9 @@ private:
     void end_if_stopped(Comm& comm, bool asked) const;
     template <class Comm>
     void discover_all(Comm& comm);
+    void choose_samples();
     void sort_into_buckets();
+    void make_plan();
     template <class Comm>
     void fill_latents(Comm& comm);
     template <class Comm>
@@ -134,17 +163,17 @@ private:
     template <class Comm, class Work>
     void fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work);
 
-    [[nodiscard]] std::string latent_identity(const Dataset& dataset, const Sample& sample, PictureSize size) const;
+    [[nodiscard]] std::string latent_identity(const Dataset& dataset, const Sample& sample, const Frame& frame) const;
     [[nodiscard]] std::string text_identity(std::string_view caption) const;
-    [[nodiscard]] NamedTensors make_latents(const Dataset& dataset, const Sample& sample, PictureSize size) const;
+    [[nodiscard]] NamedTensors make_latents(const Dataset& dataset, const Sample& sample, const Frame& frame) const;
     [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const Dataset& dataset, const Sample& sample,
-                                                                   PictureSize size) const;
+                                                                   const Frame& frame) const;
     [[nodiscard]] std::pair<NamedTensors, CacheOutcome> text_of(std::size_t texts, const std::string& caption) const;
-    [[nodiscard]] std::shared_ptr<const SamplePlan::Epoch> epoch(std::int64_t number) const;
     [[nodiscard]] ImageTextBatch make_batch(std::int64_t position, const std::atomic<bool>& stop);
 
     ImageTextOptions options_;
     config::DatasetList list_;
+    Stores<Store> stores_;
     std::shared_ptr<const A> autoencoder_;
     std::shared_ptr<const T> text_encoder_;
     BatchShape shape_;
@@ -156,8 +185,6 @@ private:
     std::unique_ptr<const SamplePlan> plan_;
     Report report_;
     mutable std::mutex report_mutex_;
-    mutable std::mutex epoch_mutex_;
-    mutable std::map<std::int64_t, std::shared_ptr<const SamplePlan::Epoch>> epochs_;  // the one or two in use
     std::int64_t position_ = 0;
     std::unique_ptr<OrderedStream<ImageTextBatch>> stream_;  // last: its threads use everything above
 };

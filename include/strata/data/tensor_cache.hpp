@@ -1,10 +1,8 @@
 #pragma once
 // strata/data/tensor_cache.hpp - tensors that took work to make, kept by what they were made from.
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,7 +17,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/error.hpp>
-#include <strata/storage/atomic_file.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
@@ -59,17 +56,6 @@ private:
     bool full_ = false;
 };
 
-/// A store for cache entries in a folder. They are checked when they are read, so a store that can skip making
-/// each of them survive a power loss is asked to.
-template <storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
-[[nodiscard]] Store cache_store(const std::filesystem::path& folder) {
-    if constexpr (std::constructible_from<Store, std::filesystem::path, storage::Durability>)
-        return Store{folder, storage::Durability::process_end};
-    else
-        return Store{folder};
-}
-
 /// How an entry was come by.
 enum class CacheOutcome : std::uint8_t { found, made, rebuilt };
 
@@ -90,6 +76,8 @@ public:
     [[nodiscard]] std::string where(const std::string& identity) const {
         return store_.where(cache_name(identity, compress_));
     }
+    /// Where all entries are, for messages.
+    [[nodiscard]] std::string where() const { return store_.where(""); }
     [[nodiscard]] const CacheMemory& memory() const noexcept { return *memory_; }
     /// Throws what the store throws when nothing can be written; leaves no object behind.
     void require_writable() const {

@@ -2,6 +2,7 @@
 // strata/storage/local.hpp - Local: a directory of this machine as an object store.
 
 #include <filesystem>
+#include <functional>
 
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/object_store.hpp>
@@ -27,6 +28,8 @@ public:
     [[nodiscard]] std::vector<storage::ObjectInfo> list(std::string_view prefix) const;  ///< empty if nothing is there
     [[nodiscard]] storage::ObjectPage list_page(std::string_view prefix, std::string_view after,
                                                 std::size_t limit) const;
+    /// One walk over the folder: objects in the order of keys, until `visit` returns false.
+    void list_each(std::string_view prefix, const std::function<bool(storage::ObjectInfo&&)>& visit) const;
     [[nodiscard]] std::optional<storage::ObjectInfo> head(std::string_view key) const;
     [[nodiscard]] bool exists(std::string_view key) const;
     [[nodiscard]] std::vector<std::byte> get(std::string_view key) const;

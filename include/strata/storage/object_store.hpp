@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -75,6 +76,23 @@ template <class Store>
         after = std::move(page.next);
     } while (!after.empty());
     return all;
+}
+
+/// Calls visit(ObjectInfo&&) for each object whose key starts with `prefix`, in the order of keys, until it returns
+/// false: a listing that can be stopped and watched. One walk of a store that has list_each() itself, else by pages.
+template <class Store, std::predicate<ObjectInfo&&> Visit>
+void list_each(const Store& store, std::string_view prefix, const Visit& visit) {
+    if constexpr (requires(const std::function<bool(ObjectInfo&&)>& each) { store.list_each(prefix, each); }) {
+        store.list_each(prefix, visit);
+    } else {
+        std::string after;
+        do {
+            ObjectPage page = store.list_page(prefix, after, 1000);
+            for (ObjectInfo& info : page.objects)
+                if (!visit(std::move(info))) return;
+            after = std::move(page.next);
+        } while (!after.empty());
+    }
 }
 
 namespace archetype {

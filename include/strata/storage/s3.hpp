@@ -54,6 +54,8 @@ public:
     void remove(std::string_view key) const;
     [[nodiscard]] std::string where(std::string_view key) const;  ///< s3://bucket/key, or the server's address and both
 
+    /// Requests that are under way at once at most: max_pool_connections.
+    [[nodiscard]] int requests_at_once() const noexcept;
     /// Of this store and all that share its connections, so far.
     [[nodiscard]] storage::S3Traffic traffic() const;
     /// Calls under way and later ones, of copies as well, throw interrupted within 0.1 s. From any thread.

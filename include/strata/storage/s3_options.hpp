@@ -55,6 +55,18 @@ struct S3Traffic {
     std::uint64_t retries = 0;
     std::uint64_t bytes_in = 0;   ///< of bodies
     std::uint64_t bytes_out = 0;  ///< of bodies
+
+    S3Traffic& operator+=(const S3Traffic& other) noexcept {
+        list += other.list;
+        head += other.head;
+        get += other.get;
+        put += other.put;
+        remove += other.remove;
+        retries += other.retries;
+        bytes_in += other.bytes_in;
+        bytes_out += other.bytes_out;
+        return *this;
+    }
 };
 
 /// "3 LIST, 1,024 HEAD, 2,048 GET, 12 PUT, 0 DELETE (2 of them again after a failure), 307.2 MB in, 1.8 MB out".

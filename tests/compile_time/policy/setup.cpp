@@ -105,7 +105,7 @@ static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>)
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::None, ZeroStage<1>, OffloadTarget<Nvme>>);
-static_assert(breaks<rule::None, Backend<S3>> && std::same_as<Setup<Backend<S3>>::backend::store, S3>);
+static_assert(breaks<rule::None, Backend<S3>> && std::same_as<Setup<Backend<S3>>::backend::store, storage::FolderOrBucket>);
 static_assert(breaks<rule::None, Recompute<Blocks>, Ema<>>, "neither needs sharded state");
 static_assert(breaks<rule::OneOfEachKind<Ema<>, NoEma>, Ema<>, NoEma>);
 static_assert(breaks<rule::OneOfEachKind<Recompute<Blocks>, Recompute<Nothing>>, Recompute<Blocks>, Recompute<Nothing>>);

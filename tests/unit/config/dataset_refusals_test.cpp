@@ -167,6 +167,8 @@ TEST(DatasetRefusals, TurnsAndSchedulesThatContradict) {
                  {R"("start_step":30,"end_step":20)", "'[0].end_step' is before start_step"},
                  {R"("start_step":2)", "no data set takes part from the first step on"},
                  {R"("start_epoch":2)", "no data set takes part from the first step on"},
+                 {R"("delete_problematic_images":true)",
+                  "'[0].delete_problematic_images' is true, and scan_for_errors is not"},
                  {R"("vae_cache_disable":true,"vae_cache_ondemand":true)",
                   "'[0].vae_cache_disable' and vae_cache_ondemand are both true"},
                  {R"("disabled":true)", "all data sets with pictures to train on are disabled. Fix: enable one"},

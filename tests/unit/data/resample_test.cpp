@@ -100,6 +100,23 @@ TEST(Resample, WithoutAlphaItIsTheSameAsOpaque) {
     EXPECT_EQ(cover_and_crop(plain, 100, 20).values, cover_and_crop(opaque, 100, 20).values);
 }
 
+TEST(Resample, ABoxIsTheSamePartOfTheWholeResizedPicture) {
+    const Picture picture = picture_of(150, 90, [](auto x, auto y) {
+        return Rgba{static_cast<int>(x * y % 256), static_cast<int>((x * 7 + y) % 256), static_cast<int>(y * 2), 255};
+    });
+    for (const auto& [width, height] : {std::pair{75, 45}, std::pair{100, 61}, std::pair{300, 180}}) {
+        const PlanarImage whole = resize_and_crop(picture, {{width, height}, double(width), double(height), 0, 0});
+        for (const auto& [left, top] : {std::pair{0, 0}, std::pair{width - 40, height - 30}, std::pair{11, 7}}) {
+            const PlanarImage part =
+                resize_and_crop(picture, {{40, 30}, double(width), double(height), double(left), double(top)});
+            for (std::size_t c = 0; c < 3; ++c)
+                for (std::int64_t y = 0; y < 30; ++y)
+                    for (std::int64_t x = 0; x < 40; ++x)
+                        ASSERT_NEAR(at(part, c, y, x), at(whole, c, top + y, left + x), 1e-5F);
+        }
+    }
+}
+
 /// As cover_and_crop says it, sample by sample in double.
 std::vector<double> by_definition(const Picture& picture, std::int64_t width, std::int64_t height) {
     const double step = std::min(static_cast<double>(picture.width) / static_cast<double>(width),

@@ -12,6 +12,7 @@
 
 #include <strata/policy/setup.hpp>
 #include <strata/storage/gzip.hpp>
+#include <strata/storage/folder_or_bucket.hpp>
 #include <strata/storage/s3.hpp>
 #include <strata/testing/object_store_conformance.hpp>
 

@@ -230,7 +230,7 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
                  "null = any");
         s.integer("repeats", &D::repeats, {0, 1e6}, "Additional visits of each picture in an epoch; 0 = each once");
         s.number("probability", &D::probability, {0, 1},
-                 "Weight with which batches are drawn from this data set; above 0");
+                 "Share of its batches that an epoch shows, above 0: 0.25 shows each picture once in four epochs");
         s.integer("max_num_samples", &D::max_num_samples, {0, 1e12},
                   "Use so many pictures, always the same for the same `id`; 0 = all");
         s.integer("start_epoch", &D::start_epoch, {0, 1e12},
@@ -243,13 +243,16 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
                "Pictures that keep the model as it was: the target is what the model predicts without its adapter")
             .alias("is_regularization_data");
         s.choice("caption_strategy", &D::caption_strategy, detail::caption_strategies(),
-                 "Caption: first line with text in the `.txt` beside the picture, its file name, `instance_prompt`, a "
+                 "Caption: a line of the `.txt` beside the picture, its file name, `instance_prompt`, a "
                  "column of the table `parquet`, or `caption` in the `.json` beside the picture");
         s.text("instance_prompt", &D::instance_prompt,
                "The caption of every picture with `instanceprompt`, and text of the next two keys");
         s.flag("prepend_instance_prompt", &D::prepend_instance_prompt,
                "Put `instance_prompt` in front of each caption");
         s.flag("only_instance_prompt", &D::only_instance_prompt, "Use `instance_prompt` instead of each caption");
+        s.flag("disable_multiline_split", &D::disable_multiline_split,
+               "Of `textfile`: all lines of a caption file are one caption; without it each is one, and one is drawn for "
+               "each visit");
         s.object("caption_shuffle", &D::caption_shuffle, caption_shuffle_schema(),
                  "Captions with their tags in other orders; see below");
         s.choice<MetadataBackend>("metadata_backend", &D::metadata_backend,

@@ -172,6 +172,9 @@ inline void check_image(const ImageDataset& dataset, const Place& place) {
     check_crop(dataset, place);
     check_captions(dataset, place);
     check_schedule(dataset, place);
+    if (dataset.delete_problematic_images && !dataset.scan_for_errors)
+        place.refuse("delete_problematic_images", "is true, and scan_for_errors is not: nothing is deleted unread",
+                     "set scan_for_errors to true as well, or remove the key");
     if (dataset.vae_cache_disable && dataset.vae_cache_ondemand)
         place.refuse("vae_cache_disable", "and vae_cache_ondemand are both true, and only one of them writes latents",
                      "keep one of them");

@@ -73,7 +73,6 @@ inline std::vector<UnsupportedKey> image_unsupported_keys() {
     add("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
     add("all data sets are trained with the same noise and loss", {"slider_strength", "timestep_sampling_offset"});
     add_switch("only an entry with dataset_type text_embeds can be the default", {"default"});
-    add_switch("the first line with text of a caption file is the caption", {"disable_multiline_split"});
     add_switch("the key is `vae_cache_disable`", {"disable_vae_cache"});
     add_switch("pictures that are too small, narrow or wide are skipped and named, and stay",
                {"delete_unwanted_images"});

@@ -1,6 +1,8 @@
 #pragma once
 // strata/data/impl/image_text_source.ipp - options from a configuration; pixels to a tensor and rows to a batch.
 
+#include <array>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -19,24 +21,34 @@ STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfi
     options.gradient_accumulation_steps = config.gradient_accumulation_steps;
     options.seed = static_cast<std::uint64_t>(config.seed);
     options.aspect_bucket_alignment = config.aspect_bucket_alignment;
+    options.bucket_mode = config.bucket_mode;
+    options.aspect_bucket_rounding = config.aspect_bucket_rounding;
     options.caption_dropout_probability = config.caption_dropout_probability;
     options.allow_dataset_oversubscription = config.allow_dataset_oversubscription;
     options.compress_disk_cache = config.compress_disk_cache;
     options.prefetch_batches = config.dataloader_prefetch_qlen;
     options.cache_memory_bytes = config.cache_memory_mib << 20;
+    options.index_folder = config.output_dir / "index";
     return options;
 }
 
 namespace detail {
 
-STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const PictureSize& size, std::string_view source,
+STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
                                         ByteBudget& decoding) {
-    const ByteBudget::Part memory = decoding.take(decode_bytes(image_header(file, source), size));
-    const Picture picture = decode_image(file, size, source);
-    const at::Tensor tensor_3HW = at::empty({3, size.height, size.width}, at::kFloat);
-    cover_and_crop_into(picture, size.width, size.height,
-                        {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
+    const PictureSize least{static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
+    const ByteBudget::Part memory = decoding.take(decode_bytes(image_header(file, source), least));
+    const Picture picture = decode_image(file, least, source);
+    const at::Tensor tensor_3HW = at::empty({3, frame.target.height, frame.target.width}, at::kFloat);
+    resize_and_crop_into(picture, frame,
+                         {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
     return tensor_3HW;
+}
+
+STRATA_INLINE std::string exact(double number) {
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+    return {text.data(), end};
 }
 
 STRATA_INLINE std::string place_of(const std::filesystem::path& folder) {

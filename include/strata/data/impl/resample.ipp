@@ -211,7 +211,7 @@ struct ShrinkRows {
 };
 
 template <int Width>
-void cover_and_crop_by(const Picture& picture, const Axis& columns, const Axis& rows, float* values,
+void resample_by(const Picture& picture, const Axis& columns, const Axis& rows, float* values,
                        optim::SimdLevel level) {
     const auto width = static_cast<std::int64_t>(columns.taps.size());
     const auto height = static_cast<std::int64_t>(rows.taps.size());
@@ -243,8 +243,9 @@ void cover_and_crop_by(const Picture& picture, const Axis& columns, const Axis& 
 
 }  // namespace detail
 
-STRATA_INLINE void cover_and_crop_into(const Picture& picture, std::int64_t width, std::int64_t height,
-                                       std::span<float> values, optim::SimdLevel level) {
+STRATA_INLINE void resize_and_crop_into(const Picture& picture, const Frame& frame, std::span<float> values,
+                                        optim::SimdLevel level) {
+    const auto [width, height] = frame.target;
     if (picture.width < 1 || picture.height < 1 || width < 1 || height < 1)
         throw Error{Errc::bad_picture, "a picture without pixels cannot be resized", "remove the empty picture"};
     if (picture.pixels.size() != static_cast<std::size_t>(picture.width * picture.height * picture.channels) ||
@@ -252,31 +253,37 @@ STRATA_INLINE void cover_and_crop_into(const Picture& picture, std::int64_t widt
         values.size() != static_cast<std::size_t>(3 * width * height))
         throw Error{Errc::bad_picture, "a picture's memory does not fit its size",
                     "pass 3 or 4 bytes a pixel and 3 floats a result"};
-    const auto source_width = static_cast<double>(picture.width);
-    const auto source_height = static_cast<double>(picture.height);
-    const double step =
-        std::min(source_width / static_cast<double>(width), source_height / static_cast<double>(height));
-    const double left = (source_width - step * static_cast<double>(width)) / 2;
-    const double top = (source_height - step * static_cast<double>(height)) / 2;
-    const detail::Axis columns = detail::axis_of(picture.width, width, step, left);
-    const detail::Axis rows = detail::axis_of(picture.height, height, step, top);
+    const double across = static_cast<double>(picture.width) / frame.width;
+    const double down = static_cast<double>(picture.height) / frame.height;
+    const detail::Axis columns = detail::axis_of(picture.width, width, across, frame.left * across);
+    const detail::Axis rows = detail::axis_of(picture.height, height, down, frame.top * down);
     switch (level) {
         case optim::SimdLevel::avx512:
-            return detail::cover_and_crop_by<16>(picture, columns, rows, values.data(), level);
+            return detail::resample_by<16>(picture, columns, rows, values.data(), level);
         case optim::SimdLevel::avx2:
-            return detail::cover_and_crop_by<8>(picture, columns, rows, values.data(), level);
+            return detail::resample_by<8>(picture, columns, rows, values.data(), level);
         case optim::SimdLevel::baseline:
             break;
     }
-    detail::cover_and_crop_by<4>(picture, columns, rows, values.data(), level);
+    detail::resample_by<4>(picture, columns, rows, values.data(), level);
+}
+
+STRATA_INLINE PlanarImage resize_and_crop(const Picture& picture, const Frame& frame, optim::SimdLevel level) {
+    const auto [width, height] = frame.target;
+    const std::int64_t count = width > 0 && height > 0 ? 3 * width * height : 0;
+    PlanarImage image{width, height, std::vector<float>(static_cast<std::size_t>(count))};
+    resize_and_crop_into(picture, frame, image.values, level);
+    return image;
+}
+
+STRATA_INLINE void cover_and_crop_into(const Picture& picture, std::int64_t width, std::int64_t height,
+                                       std::span<float> values, optim::SimdLevel level) {
+    resize_and_crop_into(picture, centered({picture.width, picture.height}, {width, height}), values, level);
 }
 
 STRATA_INLINE PlanarImage cover_and_crop(const Picture& picture, std::int64_t width, std::int64_t height,
                                          optim::SimdLevel level) {
-    const std::int64_t count = width > 0 && height > 0 ? 3 * width * height : 0;
-    PlanarImage image{width, height, std::vector<float>(static_cast<std::size_t>(count))};
-    cover_and_crop_into(picture, width, height, image.values, level);
-    return image;
+    return resize_and_crop(picture, centered({picture.width, picture.height}, {width, height}), level);
 }
 
 }  // namespace strata::data

@@ -28,14 +28,13 @@ inline ObjectInfo info_of(std::string key, const struct ::stat& status) {
 /// Walk below one folder in the order of keys: entries of a folder sorted by name, where a folder's name ends in '/'.
 class Walk {
 public:
-    /// Finds at most `limit` keys that start with `prefix` and are greater than `after`.
-    Walk(std::string_view prefix, std::string_view after, std::size_t limit)
-        : prefix_{prefix}, after_{after}, limit_{limit} {}
+    using Visit = std::function<bool(ObjectInfo&&)>;
 
-    [[nodiscard]] std::vector<ObjectInfo> below(const std::filesystem::path& root) {
-        folder(root, "");
-        return std::move(found_);
-    }
+    /// Visits keys that start with `prefix` and are greater than `after`, until `visit` returns false.
+    Walk(std::string_view prefix, std::string_view after, const Visit& visit)
+        : prefix_{prefix}, after_{after}, visit_{visit} {}
+
+    void below(const std::filesystem::path& root) { folder(root, ""); }
 
 private:
     void folder(const std::filesystem::path& path, const std::string& key_prefix) {
@@ -48,7 +47,7 @@ private:
         if (std::find(open_folders_.begin(), open_folders_.end(), identity) != open_folders_.end()) return;
         open_folders_.push_back(identity);
         for (const std::string& name : entries(path, key_prefix)) {
-            if (found_.size() == limit_) break;
+            if (ended_) break;
             if (name.ends_with('/'))
                 folder(path / name.substr(0, name.size() - 1), key_prefix + name);
             else
@@ -94,13 +93,13 @@ private:
             if (errno == ENOENT || errno == ELOOP) return;  // a dangling link, or removed since it was listed
             throw file_error(errno, "inspect", path);
         }
-        if (S_ISREG(status.st_mode)) found_.push_back(info_of(key, status));
+        if (S_ISREG(status.st_mode)) ended_ = !visit_(info_of(key, status));
     }
 
     std::string_view prefix_;
     std::string_view after_;
-    std::size_t limit_;
-    std::vector<ObjectInfo> found_;
+    const Visit& visit_;
+    bool ended_ = false;
     std::vector<std::pair<dev_t, ino_t>> open_folders_;  // from the root down to where the walk is
 };
 
@@ -132,14 +131,28 @@ STRATA_INLINE std::string Local::where(std::string_view key) const {
 }
 
 STRATA_INLINE std::vector<storage::ObjectInfo> Local::list(std::string_view prefix) const {
-    return storage::detail::Walk{prefix, "", std::numeric_limits<std::size_t>::max()}.below(root_);
+    std::vector<storage::ObjectInfo> objects;
+    list_each(prefix, [&](storage::ObjectInfo&& info) {
+        objects.push_back(std::move(info));
+        return true;
+    });
+    return objects;
+}
+
+STRATA_INLINE void Local::list_each(std::string_view prefix,
+                                    const std::function<bool(storage::ObjectInfo&&)>& visit) const {
+    storage::detail::Walk{prefix, "", visit}.below(root_);
 }
 
 STRATA_INLINE storage::ObjectPage Local::list_page(std::string_view prefix, std::string_view after,
                                                    std::size_t limit) const {
     limit = std::clamp<std::size_t>(limit, 1, std::numeric_limits<std::size_t>::max() - 1);
-    storage::ObjectPage page{storage::detail::Walk{prefix, after, limit + 1}.below(root_),
-                             {}};  // one more: is there more?
+    storage::ObjectPage page;
+    const std::function<bool(storage::ObjectInfo&&)> visit = [&](storage::ObjectInfo&& info) {
+        page.objects.push_back(std::move(info));
+        return page.objects.size() <= limit;  // one more: is there more?
+    };
+    storage::detail::Walk{prefix, after, visit}.below(root_);
     if (page.objects.size() > limit) {
         page.objects.pop_back();
         page.next = page.objects.back().key;

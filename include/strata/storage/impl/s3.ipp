@@ -27,6 +27,8 @@ STRATA_INLINE S3 S3::below(std::string_view prefix) const {
 
 STRATA_INLINE std::string S3::where(std::string_view key) const { return client_->base() + prefix_ + std::string{key}; }
 
+STRATA_INLINE int S3::requests_at_once() const noexcept { return client_->options().max_pool_connections; }
+
 STRATA_INLINE storage::S3Traffic S3::traffic() const { return client_->traffic(); }
 
 STRATA_INLINE void S3::interrupt() const noexcept { client_->interrupt(); }
