@@ -18,9 +18,8 @@ namespace strata::data {
 /// The key of the caption file beside a picture: "a/b.png" -> "a/b.txt".
 [[nodiscard]] std::string caption_key(std::string_view picture_key, std::string_view extension = ".txt");
 
-/// The first line of `text` with more than white space, without white space at its ends; empty if there is none.
-/// A byte order mark is left out.
-[[nodiscard]] std::string first_line(std::string_view text);
+/// A caption file's text without byte order mark and without white space at its ends.
+[[nodiscard]] std::string caption_from_text(std::string_view text);
 
 /// "a/red_fire-truck.png" -> "red fire truck".
 [[nodiscard]] std::string caption_from_name(std::string_view key);

@@ -1,9 +1,11 @@
 #pragma once
 // strata/data/image_text_source.hpp - ImageTextSource: captioned pictures as an endless, seekable stream of batches.
 
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,15 +16,13 @@
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/data/batch.hpp>
-#include <strata/data/bucket_table.hpp>
 #include <strata/data/byte_budget.hpp>
 #include <strata/data/captions.hpp>
-#include <strata/data/discovery.hpp>
+#include <strata/data/collection.hpp>
 #include <strata/data/encoders.hpp>
-#include <strata/data/framing.hpp>
+#include <strata/data/latent_caching.hpp>
 #include <strata/data/pipeline.hpp>
 #include <strata/data/report.hpp>
-#include <strata/data/sample_plan.hpp>
 #include <strata/data/stores.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/object_store.hpp>
@@ -57,6 +57,12 @@ struct ImageTextOptions {
     std::function<bool()> stopped = {};
 
     [[nodiscard]] static ImageTextOptions from(const config::TrainerConfig& config);
+    [[nodiscard]] BucketSettings buckets() const {
+        return {aspect_bucket_alignment, bucket_mode, aspect_bucket_rounding};
+    }
+    [[nodiscard]] DiscoverOptions discovery() const {
+        return {index_folder, threads, decode_memory_bytes, progress, stopped};
+    }
 };
 
 /// Folders and buckets of captioned pictures, ready to train on.
@@ -67,8 +73,7 @@ struct ImageTextOptions {
 /// is a pure function of (seed, position) and the buckets (sample_plan.hpp), and so are the captions, which of them are
 /// dropped, and random crops.
 ///
-/// Latents of data sets with `vae_cache_disable`, and of those that are cropped at random, are made at each visit and not
-/// kept.
+/// latent_caching() says of which data sets the latents are made before the first step, and which are kept.
 ///
 ///   A      Autoencoder
 ///   T      TextEncoder
@@ -91,9 +96,9 @@ public:
     ImageTextSource& operator=(const ImageTextSource&) = delete;
 
     /// Of the first epoch; later ones differ where a data set has a probability below 1, or joins or leaves.
-    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return plan_->batches_in(0); }
+    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return collection_.plan().batches_in(0); }
     /// Of so many epochs from the start; fewer where no data set takes part any more.
-    [[nodiscard]] std::int64_t micro_batches_of(std::int64_t epochs) const { return plan_->batches_before(epochs); }
+    [[nodiscard]] std::int64_t micro_batches_of(std::int64_t epochs) const { return collection_.plan().batches_before(epochs); }
     [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }  ///< of one rank
 
     /// This rank's part of the micro-batch at the position, which then moves on by one. For one thread at a time.
@@ -106,11 +111,8 @@ public:
         position_ = micro_batch;
     }
 
-    /// As of now: damaged cache entries that were found while training are in it.
-    [[nodiscard]] Report report() const {
-        const std::lock_guard lock{report_mutex_};
-        return report_;
-    }
+    /// As of now: cache entries that were found damaged while training are in it.
+    [[nodiscard]] Report report() const;
 
     /// What a run has cost, to be shown at its end: requests to buckets, of all ranks. Empty where none was used.
     /// Collective.
@@ -119,41 +121,36 @@ public:
         return detail::traffic_lines(comm, stores_.traffic());
     }
 
-    /// The buckets that are trained on.
-    [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
+    /// The pictures and buckets that are trained on.
+    [[nodiscard]] const Collection& collection() const noexcept { return collection_; }
 
 private:
-    struct Dataset {
-        config::ImageDataset settings;
+    /// What a data set of the collection has besides; the two lists go side by side.
+    struct Sources {
         Store pictures;
         TensorCache<Store> latents;
         std::string place;  // of the pictures, the same on all ranks: part of what latents are known by
         std::size_t texts;  // index in texts_
-        std::vector<Sample> samples;
-        Framer framer;
         CaptionRule captions;
-        std::size_t first_bucket = 0;  // in buckets_
-        /// False if latents are made at each visit.
-        [[nodiscard]] bool keeps_latents() const noexcept {
-            return !settings.vae_cache_disable && !settings.is_cropped_at_random();
-        }
+        LatentCaching caching;
     };
-    /// One cache entry to be filled: a sample in its bucket's size.
-    struct LatentTask {
+    /// A picture as it is shown: in which frame, and with caching each_epoch in which epoch.
+    struct View {
         std::size_t dataset;
-        std::size_t sample;
-        PictureSize size;
+        const Sample* sample;
+        Frame frame;
+        std::int64_t epoch;
+    };
+    /// A cache entry that no batch needs any more.
+    struct Stale {
+        std::size_t dataset;
+        std::string identity;
     };
 
     template <class Comm>
     void require_writable_caches(Comm& comm) const;
     template <class Comm>
     void end_if_stopped(Comm& comm, bool asked) const;
-    template <class Comm>
-    void discover_all(Comm& comm);
-    void choose_samples();
-    void sort_into_buckets();
-    void make_plan();
     template <class Comm>
     void fill_latents(Comm& comm);
     template <class Comm>
@@ -162,14 +159,18 @@ private:
     void require_same_plan(Comm& comm) const;
     template <class Comm, class Work>
     void fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work);
+    template <class Comm>
+    void clear_epochs(Comm& comm) const;
 
-    [[nodiscard]] std::string latent_identity(const Dataset& dataset, const Sample& sample, const Frame& frame) const;
+    [[nodiscard]] std::string latent_identity(const View& view) const;
     [[nodiscard]] std::string text_identity(std::string_view caption) const;
-    [[nodiscard]] NamedTensors make_latents(const Dataset& dataset, const Sample& sample, const Frame& frame) const;
-    [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const Dataset& dataset, const Sample& sample,
-                                                                   const Frame& frame) const;
+    [[nodiscard]] NamedTensors make_latents(const View& view) const;
+    [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const View& view) const;
     [[nodiscard]] std::pair<NamedTensors, CacheOutcome> text_of(std::size_t texts, const std::string& caption) const;
     [[nodiscard]] ImageTextBatch make_batch(std::int64_t position, const std::atomic<bool>& stop);
+    void note_latents(const View& view, CacheOutcome outcome);
+    void end_epochs_before(std::int64_t epoch);
+    void remove_some_stale();
 
     ImageTextOptions options_;
     config::DatasetList list_;
@@ -178,14 +179,19 @@ private:
     std::shared_ptr<const T> text_encoder_;
     BatchShape shape_;
     std::int64_t rank_;
-    std::vector<Dataset> datasets_;
-    std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
-    std::vector<Bucket> buckets_;
     std::unique_ptr<ByteBudget> decoding_;
-    std::unique_ptr<const SamplePlan> plan_;
-    Report report_;
-    mutable std::mutex report_mutex_;
+    Collection collection_;
+    std::vector<Sources> sources_;
+    std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
+    bool ends_epochs_ = false;               // a data set is cached each_epoch
     std::int64_t position_ = 0;
+
+    mutable std::mutex mutex_;  // of what follows
+    CacheReport latents_report_;
+    CacheReport texts_report_;
+    std::map<std::int64_t, std::vector<Stale>> of_epoch_;  // entries that this rank wrote for one epoch
+    std::vector<Stale> stale_;
+
     std::unique_ptr<OrderedStream<ImageTextBatch>> stream_;  // last: its threads use everything above
 };
 

@@ -183,11 +183,10 @@ TEST(Discovery, NamesThatAreNoUtf8ArePictureNamesToo) {
     EXPECT_EQ(found.samples[0].caption, "Caf\xE9");
 }
 
-TEST(Discovery, FirstLineSkipsBlankLinesAndTheByteOrderMark) {
-    EXPECT_EQ(first_line("\xEF\xBB\xBFHello \n x"), "Hello");
-    EXPECT_EQ(first_line("\n \n\tx y\t"), "x y");
-    EXPECT_EQ(first_line(""), "");
-    EXPECT_EQ(first_line("\n\n"), "");
+TEST(Discovery, NamesAndTextsOfCaptions) {
+    EXPECT_EQ(caption_from_text("\xEF\xBB\xBFHello \n x\n"), "Hello \n x");
+    EXPECT_EQ(caption_from_text("\r\n \n\tx y\t"), "x y");
+    EXPECT_EQ(caption_from_text("\n\n"), "");
     EXPECT_EQ(caption_key("a.b/c.d.png"), "a.b/c.d.txt");
     EXPECT_TRUE(is_picture_name("a/B.JpEg"));
     EXPECT_FALSE(is_picture_name(".png"));

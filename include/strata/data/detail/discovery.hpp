@@ -92,7 +92,7 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
             constexpr std::uint64_t most_text = 64 << 10;
             constexpr std::uint64_t most_json = 1 << 20;
             answer.caption = captions == CaptionFile::text
-                                 ? first_line(caption_text(store, caption_key(task.key), most_text))
+                                 ? caption_from_text(caption_text(store, caption_key(task.key), most_text))
                                  : caption_from_json(caption_text(store, caption_key(task.key, ".json"), most_json));
         });
     return answer;

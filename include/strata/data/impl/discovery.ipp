@@ -42,23 +42,15 @@ STRATA_INLINE std::string caption_key(std::string_view picture_key, std::string_
     return std::string{detail::without_extension(picture_key)}.append(extension);
 }
 
-STRATA_INLINE std::string first_line(std::string_view text) {
+STRATA_INLINE std::string caption_from_text(std::string_view text) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    constexpr std::string_view blank = " \t\r\v\f";
-    while (!text.empty()) {
-        const std::size_t newline = text.find('\n');
-        const std::string_view line = text.substr(0, newline);
-        const std::size_t begin = line.find_first_not_of(blank);
-        if (begin != std::string_view::npos) return std::string{line.substr(begin, line.find_last_not_of(blank) - begin + 1)};
-        text.remove_prefix(newline == std::string_view::npos ? text.size() : newline + 1);
-    }
-    return {};
+    return detail::without_blanks(text);
 }
 
 STRATA_INLINE std::string caption_from_name(std::string_view key) {
     std::string caption{detail::without_extension(detail::file_name_of(key))};
     std::replace_if(caption.begin(), caption.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
-    return first_line(caption);
+    return detail::without_blanks(caption);
 }
 
 STRATA_INLINE std::string caption_from_json(std::string_view text) {

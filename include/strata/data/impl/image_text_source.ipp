@@ -11,6 +11,7 @@
 
 #include <strata/data/decode_image.hpp>
 #include <strata/data/image_text_source.hpp>
+#include <strata/data/random.hpp>
 #include <strata/data/resample.hpp>
 
 namespace strata::data {
@@ -55,6 +56,12 @@ STRATA_INLINE std::string place_of(const std::filesystem::path& folder) {
     std::error_code unknown;
     const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(folder, unknown), unknown);
     return (unknown ? folder : place).string();
+}
+
+STRATA_INLINE std::string epoch_folder(std::string_view dataset) {
+    std::array<char, 16> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number_of(dataset), 16).ptr;
+    return "each_epoch/" + std::string{digits.data(), end} + "/";
 }
 
 STRATA_INLINE at::Tensor stack_rows(const std::vector<at::Tensor>& rows) {

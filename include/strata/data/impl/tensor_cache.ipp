@@ -115,6 +115,15 @@ STRATA_INLINE void CacheMemory::keep(const std::string& identity, const NamedTen
     else if (entries_.emplace(identity, tensors).second) bytes_ += bytes;
 }
 
+STRATA_INLINE void CacheMemory::drop(const std::string& identity) {
+    const std::lock_guard lock{mutex_};
+    const auto found = entries_.find(identity);
+    if (found == entries_.end()) return;
+    bytes_ -= detail::bytes_of(found->second);
+    entries_.erase(found);
+    full_ = false;
+}
+
 STRATA_INLINE bool CacheMemory::is_full() const {
     const std::lock_guard lock{mutex_};
     return full_;
