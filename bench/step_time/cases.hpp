@@ -117,13 +117,20 @@ Step training(comm::MpiComm& world, const Make& make) {
     return [training = std::make_shared<Training<Loop>>(world, make)] { return training->step(); };
 }
 
+/// For state on disk.
+struct Disk {
+    std::filesystem::path path;
+    std::size_t budget_bytes = 0;  ///< of a rank's buffers; 0: the engine's choice
+};
+
 /// Engine<Setup<Ps...>> over `comm`.
 template <class Comm, class... Ps>
-Step engine(comm::MpiComm& world, Comm& comm, const std::filesystem::path& nvme_path) {
+Step engine(comm::MpiComm& world, Comm& comm, const Disk& disk) {
     using Engine = zero::Engine<Setup<Ps...>, Comm>;
     return training<Engine>(world, [&](Gpt& model) {
         typename Engine::Options options;
-        options.nvme_path = nvme_path;
+        options.nvme_path = disk.path;
+        options.nvme.budget_bytes = disk.budget_bytes;
         return std::make_unique<Engine>(comm, zero::parameters_of(model), options);
     });
 }
@@ -131,12 +138,11 @@ Step engine(comm::MpiComm& world, Comm& comm, const std::filesystem::path& nvme_
 /// What is measured, and the reference.
 class Cases {
 public:
-    ///   wanted     keys of cases; none: all
-    ///   nvme_path  for state on disk
-    ///   peer       on rank 0; elsewhere it is not looked at
-    Cases(comm::MpiComm& world, const std::vector<std::string>& wanted, std::filesystem::path nvme_path,
-          PeerProcess& peer, bool has_peer)
-        : world_{world}, wanted_{wanted}, nvme_path_{std::move(nvme_path)}, peer_{peer} {
+    ///   wanted  keys of cases; none: all
+    ///   peer    on rank 0; elsewhere it is not looked at
+    Cases(comm::MpiComm& world, const std::vector<std::string>& wanted, Disk disk, PeerProcess& peer,
+          bool has_peer)
+        : world_{world}, wanted_{wanted}, disk_{std::move(disk)}, peer_{peer} {
         add({"bare", "no communication, no engine", false, false, [this] {
                  return training<by_hand::Loop>(
                      world_, [](Gpt& model) { return std::make_unique<by_hand::Loop>(model.parameters()); });
@@ -162,7 +168,7 @@ private:
     }
     template <class... Ps>
     void add_stage(const char* key, const char* name) {
-        add({key, name, true, false, [this] { return engine<comm::MpiComm, Ps...>(world_, world_, nvme_path_); }});
+        add({key, name, true, false, [this] { return engine<comm::MpiComm, Ps...>(world_, world_, disk_); }});
     }
     void add_peer(const char* key, const char* name, bool communicates) {
         add({key, name, communicates, true, [this, key = std::string{key}] {
@@ -192,7 +198,7 @@ private:
     comm::MpiComm& world_;
     comm::SelfComm alone_;
     std::vector<std::string> wanted_;
-    std::filesystem::path nvme_path_;
+    Disk disk_;
     PeerProcess& peer_;
     std::vector<Case> cases_;
 };

@@ -1,6 +1,7 @@
 // bench/step_time/ours.cpp - what does a training step cost on two ranks, against the same step without communication?
 //
 //   bench/run.sh step_time [--steps N] [--rounds N] [--cases stage0,stage2,ddp] [--nvme-path FOLDER]
+//                       [--nvme-mib N]
 //
 // Every case is built beside the reference (the same engine at stage 0 on each rank alone, both ranks at once), and the
 // two take turns step by step: the machine's speed drifts by tens of percent, neighbouring steps share it. A time is
@@ -38,7 +39,7 @@ struct Settings {
     int steps = 4;
     int rounds = 3;
     std::vector<std::string> cases;
-    std::filesystem::path nvme_path;
+    bench::Disk disk;
     std::string peak_of;
     std::map<std::string, double> peaks_mib;
 };
@@ -154,7 +155,7 @@ std::vector<std::string> peer_command(const std::vector<std::string>& cases) {
 
 Settings settings_of(int argc, char** argv) {
     Settings settings;
-    settings.nvme_path = std::filesystem::temp_directory_path();
+    settings.disk.path = std::filesystem::temp_directory_path();
     bool understood = true;
     for (int i = 1; i < argc; ++i) {
         const std::string flag = argv[i];
@@ -168,7 +169,9 @@ Settings settings_of(int argc, char** argv) {
             std::istringstream keys{value};
             for (std::string key; std::getline(keys, key, ',');) settings.cases.push_back(key);
         } else if (flag == "--nvme-path") {
-            settings.nvme_path = value;
+            settings.disk.path = value;
+        } else if (flag == "--nvme-mib") {
+            settings.disk.budget_bytes = static_cast<std::size_t>(std::atoll(value.c_str())) << 20;
         } else if (flag == "--peak-of") {
             settings.cases = {value};
             settings.peak_of = value;
@@ -181,7 +184,7 @@ Settings settings_of(int argc, char** argv) {
         }
     }
     if (!understood || settings.steps < 1 || settings.rounds < 1) {
-        std::fprintf(stderr, "usage: step_time [--steps N] [--rounds N] [--cases KEY,KEY] [--nvme-path FOLDER]\n");
+        std::fprintf(stderr, "usage: step_time [--steps N] [--rounds N] [--cases KEY,KEY] [--nvme-path FOLDER] [--nvme-mib N]\n");
         std::exit(2);
     }
     return settings;
@@ -200,7 +203,7 @@ int main(int argc, char** argv) {
     bool has_peer = peer.there();
     world.broadcast(std::as_writable_bytes(std::span{&has_peer, 1}), 0);
     at::set_num_threads(1);
-    Cases cases{world, settings.cases, settings.nvme_path, peer, has_peer};
+    Cases cases{world, settings.cases, settings.disk, peer, has_peer};
 
     if (!settings.peak_of.empty()) {
         for (Case& c : cases.all()) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench/step_time/run.sh [--steps N] [--rounds N] [--cases A,B] [--nvme-path FOLDER] - called by bench/run.sh step_time.
+# bench/step_time/run.sh [--steps N] [--rounds N] [--cases A,B] [--nvme-path FOLDER] [--nvme-mib N] - called by bench/run.sh step_time.
 #
 # The peers are DDP and ZeroRedundancyOptimizer of Debian's python3-torch; without that package they are left out.
 set -euo pipefail

@@ -57,6 +57,8 @@ struct BufferPlan {
 /// share it end in bursts, which many small buffers even out and few large ones do not: bench/nvme_tier/RESULT.md.
 inline constexpr std::size_t usual_buffers = 16;
 inline constexpr std::size_t fewest_buffers = 2;
+/// On a node with memory to spare more of the state is read during backward, and written during the next forward pass.
+inline constexpr std::size_t most_buffers = 64;
 inline constexpr std::size_t usual_window_bytes = std::size_t{4} << 20;
 
 /// The size of windows of state that may be cut anywhere: 4 MiB, less where the budget or an eighth of the free memory
@@ -74,8 +76,9 @@ static_assert(window_bytes(0, std::uint64_t{8} << 30, 0) == usual_window_bytes);
 static_assert(window_bytes(std::size_t{16} << 20, std::uint64_t{8} << 30, 0) == std::size_t{1} << 20);
 static_assert(window_bytes(0, std::uint64_t{8} << 30, std::size_t{1} << 20) == std::size_t{1} << 20);
 
-/// How many buffers of the largest window a pipeline gets: what the budget holds; when it is chosen, as many as an
-/// eighth of the free memory holds, from two up to the usual number. Never more than there are windows.
+/// How many buffers of the largest window a pipeline gets: what the budget holds; when it is chosen, the usual number, or
+/// what a 128th of the free memory holds where that is more, up to `most_buffers`. An eighth of the free memory at most,
+/// at least two, and never more than there are windows.
 ///
 ///   buffer_bytes  of the largest window with its seal: SwapFile::bytes_of()
 ///   budget_bytes  0: chosen from the free memory
@@ -92,7 +95,9 @@ inline BufferPlan plan_buffers(std::size_t buffer_bytes, std::size_t windows, st
                         "set it to " + std::to_string(fewest_buffers * buffer_bytes) + " bytes or more, or to 0"};
         }
     } else {
-        buffers = std::clamp(static_cast<std::size_t>(free_bytes / 8 / buffer_bytes), fewest_buffers, usual_buffers);
+        const auto holds = [&](std::uint64_t bytes) { return static_cast<std::size_t>(bytes / buffer_bytes); };
+        const std::size_t wanted = std::clamp(holds(free_bytes / 128), usual_buffers, most_buffers);
+        buffers = std::clamp(holds(free_bytes / 8), fewest_buffers, wanted);
     }
     return {buffer_bytes, std::min(buffers, windows)};
 }

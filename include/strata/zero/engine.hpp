@@ -253,6 +253,7 @@ private:
     void check_parameters_stayed() const;
     void begin_call(std::string_view call);
     void gradient_arrived(std::size_t index);
+    void prefetch_state();
     void prepare_gradient(BucketState& bucket);
     void reduce(BucketState& bucket, bool adds);
     void reduce_next_bucket();

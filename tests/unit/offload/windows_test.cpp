@@ -38,6 +38,8 @@ TEST(Windows, ABudgetThatIsSetIsKept) {
 
 TEST(Windows, WithoutABudgetTheFreeMemoryDecides) {
     EXPECT_EQ(plan_buffers(16 * mib, 100, 0, 8192 * mib), (BufferPlan{16 * mib, 16}));
+    EXPECT_EQ(plan_buffers(4 * mib, 100, 0, 24'576 * mib), (BufferPlan{4 * mib, 48}));
+    EXPECT_EQ(plan_buffers(4 * mib, 100, 0, 1'000'000 * mib), (BufferPlan{4 * mib, 64}));
     EXPECT_EQ(plan_buffers(16 * mib, 100, 0, 400 * mib), (BufferPlan{16 * mib, 3}));
     EXPECT_EQ(plan_buffers(16 * mib, 100, 0, 20 * mib), (BufferPlan{16 * mib, 2}));  // HostArena says what is missing
 }

@@ -21,7 +21,7 @@ void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
         bucket.offered = false;
     }
     unreduced_ = unfinished_ = buckets_.size();
-    if (micro_batch_ + 1 == options_.gradient_accumulation_steps) store_.prefetch();
+    prefetch_state();
     try {
         backpropagate(loss);
     } catch (...) {
@@ -39,7 +39,14 @@ void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
         while (unreduced_ > 0) reduce_next_bucket();
         finish_reductions(0);
     }
+    prefetch_state();
     ++micro_batch_;
+}
+
+/// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.
+template <class Setup, comm::Communicator Comm>
+void Engine<Setup, Comm>::prefetch_state() {
+    if (micro_batch_ + 1 == options_.gradient_accumulation_steps) store_.prefetch();
 }
 
 template <class Setup, comm::Communicator Comm>
@@ -87,6 +94,7 @@ void Engine<Setup, Comm>::gradient_arrived(std::size_t index) {
         ++bucket.arrived;
     }
     const bool complete = bucket.arrived == bucket.bucket.parameter_count;
+    if (complete) prefetch_state();
     if (gathers()) {
         if (complete && !bucket.offered) {
             prepare_gradient(bucket);
