@@ -7,6 +7,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/room.cmake")
 
 strata_room(core
     HEADERS
+        amounts.hpp
         bf16.hpp
         environment.hpp
         error.hpp
@@ -44,7 +45,7 @@ strata_room(config
 strata_room(storage
     NEEDS core policy
     PACKAGES ZLIB nlohmann_json CURL OpenSSL pugixml
-    LINKS ZLIB::ZLIB nlohmann_json::nlohmann_json CURL::libcurl OpenSSL::Crypto pugixml::pugixml
+    LINKS ZLIB::ZLIB deflate nlohmann_json::nlohmann_json CURL::libcurl OpenSSL::Crypto pugixml::pugixml
     HEADERS
         atomic_file.hpp
         crc32c.hpp
@@ -153,7 +154,10 @@ strata_room(data
         buckets.hpp
         byte_budget.hpp
         byte_fields.hpp
+        cache_cost.hpp
+        cache_identity.hpp
         captions.hpp
+        collection.hpp
         decode_image.hpp
         detail/catalog.hpp
         detail/discovery.hpp
@@ -173,8 +177,10 @@ strata_room(data
         image_header.hpp
         image_text_source.hpp
         jpeg.hpp
+        latent_caching.hpp
         orientation.hpp
         parquet.hpp
+        parquet_values.hpp
         permutation.hpp
         picture.hpp
         pipeline.hpp
@@ -188,6 +194,7 @@ strata_room(data
         sample_plan.hpp
         sample_table.hpp
         simpletuner_sizes.hpp
+        statistics.hpp
         stores.hpp
         tensor_cache.hpp
         webp.hpp)

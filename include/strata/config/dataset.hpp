@@ -151,6 +151,7 @@ struct ImageDataset {
     bool vae_cache_ondemand = false;          ///< latents are made and kept at a picture's first visit
     bool vae_cache_disable = false;           ///< latents are made at each visit; none are written
     bool vae_cache_clear_each_epoch = false;  ///< latents are made anew for each epoch
+    std::optional<bool> compress_disk_cache;  ///< latents inside gzip; nullopt: as the ImageEmbeds, else the trainer, says
     bool scan_for_errors = false;             ///< every picture is decoded before the first step
     bool delete_problematic_images = false;   ///< pictures that cannot be decoded are removed from their store
 
@@ -170,6 +171,7 @@ struct TextEmbeds {
     bool is_default = false;
     S3Settings s3;                    ///< of type aws
     std::filesystem::path cache_dir;  ///< a folder; of type aws below s3.data_prefix, and may be empty
+    std::optional<bool> compress_disk_cache;  ///< entries inside gzip; nullopt: as the trainer says
 };
 
 /// Where latents are kept that are not beside their pictures.
@@ -180,6 +182,7 @@ struct ImageEmbeds {
     bool disabled = false;
     S3Settings s3;                    ///< of type aws
     std::filesystem::path cache_dir;  ///< as in TextEmbeds; empty: the data set's `cache_dir_vae` names the folder
+    std::optional<bool> compress_disk_cache;  ///< as in TextEmbeds
 };
 
 /// The keys of an entry by its `dataset_type`, and of the objects inside one. image_schema is that of eval as well.

@@ -2,6 +2,7 @@
 // strata/config/dataset_list.hpp - multidatabackend.json: which pictures, where their caches are, how they are used.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct CachePlace {
     StoreType type = StoreType::local;
     std::filesystem::path folder;  ///< of type local
     S3Settings s3;                 ///< of type aws; its data_prefix is all of the place
+    std::optional<bool> compress_disk_cache{};  ///< nullopt: as the trainer says
 };
 
 /// A checked dataset list: ids are unique, every link leads somewhere, disabled entries are left out.

@@ -38,6 +38,7 @@ struct ImageTextOptions {
     config::BucketMode bucket_mode = config::BucketMode::nearest;
     std::int64_t aspect_bucket_rounding = 2;  ///< decimals of an aspect ratio in bucket_mode simpletuner
     std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch, or 1; >= 1
+    bool trains_adapter = false;  ///< false: data sets with is_regularisation_data are refused
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;
     bool compress_disk_cache = false;
@@ -85,13 +86,15 @@ public:
     /// Collective; every rank gets the same exception when one fails.
     ///
     /// Throws Errc::no_samples (missing or empty folder, or every picture was skipped), small_bucket (see
-    /// require_effective_batch), bad_value (alignment does not fit autoencoder or model), bad_reference (a cache
+    /// require_effective_batch), bad_value (alignment does not fit autoencoder or model; is_regularisation_data without an adapter), bad_reference (a cache
     /// folder cannot be written), no_space, io_failed, interrupted (options.stopped; what was cached stays),
     /// rank_mismatch (ranks were started with different settings). A picture that cannot be read or decoded is
     /// skipped and named in the report.
     template <comm::Communicator Comm>
     ImageTextSource(Comm& comm, config::DatasetList datasets, std::shared_ptr<const A> autoencoder,
                     std::shared_ptr<const T> text_encoder, ImageTextOptions options);
+    /// Batches that are being made are given up, and requests to buckets with them.
+    ~ImageTextSource() { stores_.interrupt(); }
     ImageTextSource(const ImageTextSource&) = delete;
     ImageTextSource& operator=(const ImageTextSource&) = delete;
 

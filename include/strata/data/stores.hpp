@@ -34,6 +34,8 @@ public:
     [[nodiscard]] S3 open(const config::S3Settings& settings);
     /// Of all buckets that were opened; nothing if none was.
     [[nodiscard]] std::optional<storage::S3Traffic> traffic() const;
+    /// See S3::interrupt(); of all buckets that were opened.
+    void interrupt() const noexcept;
 
 private:
     using Identity = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
@@ -99,6 +101,8 @@ public:
 
     /// See Buckets.
     [[nodiscard]] std::optional<storage::S3Traffic> traffic() const { return buckets_.traffic(); }
+    /// Requests to buckets that are under way, and later ones, throw Errc::interrupted.
+    void interrupt() const noexcept { buckets_.interrupt(); }
 
 private:
     [[nodiscard]] Store bucket(const config::S3Settings& settings, const std::string& entry) {

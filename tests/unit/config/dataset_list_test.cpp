@@ -227,6 +227,12 @@ TEST(DatasetList, LatentsAreWhereImageEmbedsLead) {
         "x/y");
     EXPECT_EQ(place_of("", R"(,"type":"aws","aws_bucket_name":"b")").s3.data_prefix, "");
 
+    const std::string folder = R"(,"cache_dir":"c")";
+    EXPECT_FALSE(place_of("", folder).compress_disk_cache);
+    EXPECT_EQ(place_of("", folder + R"(,"compress_disk_cache":true)").compress_disk_cache, true);
+    EXPECT_EQ(place_of(R"(,"compress_disk_cache":false)", folder + R"(,"compress_disk_cache":true)").compress_disk_cache,
+              false);
+
     DatasetList broken = load(list_with(""));
     broken.images[0].image_embeds = "gone";
     EXPECT_EQ(strata_test::thrown_by([&] { (void)broken.latent_cache_of(broken.images[0]); }).code,

@@ -66,7 +66,6 @@ Schema<Settings> schema() {
     s.idle({{"threads", "as many as there are cores"}});
     s.flag("loud", &Settings::loud, "A switch with a third position");
     s.choice<Colour>("second", &Settings::second, {{"red", Colour::red}, {"green", Colour::green}}, "Another colour");
-    s.unsupported({{"shape", "all shapes are round"}});
     return s;
 }
 

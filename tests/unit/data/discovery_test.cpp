@@ -34,7 +34,7 @@ Discovered discover_in(const TemporaryFolder& folder, const strata::config::Imag
     return discover(comm, Local{folder.path()}, dataset);
 }
 
-TEST(Discovery, ReadsSizesAndFirstCaptionLines) {
+TEST(Discovery, ReadsSizesAndCaptions) {
     const TemporaryFolder folder;
     write_file(folder.path() / "b" / "two.PNG", plain_png(40, 50, 1, 2, 3));
     write_file(folder.path() / "b" / "two.txt", "\r\n  A blue car. \r\nde.utf8=Ein blaues Auto.\n");
@@ -46,7 +46,7 @@ TEST(Discovery, ReadsSizesAndFirstCaptionLines) {
     EXPECT_TRUE(found.skipped.empty());
     ASSERT_EQ(found.samples.size(), 2U);
     EXPECT_EQ(found.samples[0].key, "b/two.PNG");
-    EXPECT_EQ(found.samples[0].caption, "A blue car.");
+    EXPECT_EQ(found.samples[0].caption, "A blue car. \r\nde.utf8=Ein blaues Auto.");
     EXPECT_EQ(found.samples[0].size, (PictureSize{40, 50}));
     EXPECT_EQ(found.samples[1].caption, "A star");
     EXPECT_FALSE(found.samples[1].version.empty());

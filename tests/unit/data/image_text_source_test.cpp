@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -126,8 +127,8 @@ TEST(ImageTextSource, EveryFormatComesUprightAtTheSizeOfItsBucket) {
         write_file(fixture.data() / (stem + ".txt"), "x");
     }
     const auto source = fixture.open();
-    ASSERT_EQ(source->buckets().size(), 1U);
-    const PictureSize size = source->buckets()[0].size;
+    ASSERT_EQ(source->collection().buckets().size(), 1U);
+    const PictureSize size = source->collection().buckets()[0].size;
     EXPECT_GT(size.width, size.height);
     const at::Tensor latents_BCHW = source->next().latents_BCHW;
     const PlanarImage expected = cover_and_crop(wide, size.width, size.height);
@@ -455,6 +456,46 @@ TEST(ImageTextSource, ProgressCountsToTheEndAndCompressedCachesWork) {
                         {"pictures listed", 36}, {"pictures examined", 36}, {"latents", 36}, {"captions", 37}}));
     EXPECT_TRUE(fixture.latent_files().front().string().ends_with(".safetensors.gz"));
     EXPECT_EQ(fixture.open()->report().latents.made, 0);
+}
+
+TEST(ImageTextSource, EachCacheHasItsOwnCompression) {
+    const Fixture fixture;
+    strata::config::DatasetList list = fixture.list();
+    list.images[0].compress_disk_cache = true;
+    strata::comm::SelfComm comm;
+    (void)Source{comm, list, fixture.codec, fixture.text, fixture.options}.next();
+    for (const auto& file : fixture.latent_files()) EXPECT_TRUE(file.string().ends_with(".safetensors.gz")) << file;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{fixture.folder.path() / "text"})
+        EXPECT_TRUE(entry.is_directory() || entry.path().string().ends_with(".safetensors")) << entry.path();
+}
+
+/// A folder on a disk that has room for so many more objects, for all copies together.
+class SmallDisk : public strata::Local {
+public:
+    using strata::Local::Local;
+    static inline std::atomic<int> room = 0;
+    void put(std::string_view key, std::span<const std::byte> bytes) const {
+        if (!bytes.empty() && room-- <= 0)
+            throw strata::Error{Errc::no_space, "no space for '" + where(key) + "'", "make room"};
+        Local::put(key, bytes);
+    }
+};
+
+TEST(ImageTextSource, AFullDiskEndsFillingAndLosesNothing) {
+    const Fixture fixture;
+    strata::comm::SelfComm comm;
+    const auto open = [&] {
+        return ImageTextSource<MeanCodec, LengthText, SmallDisk>{comm, fixture.list(), fixture.codec, fixture.text,
+                                                                 fixture.options};
+    };
+    SmallDisk::room = 20;
+    const auto error = thrown_by([&] { (void)open(); });
+    EXPECT_EQ(error.code, Errc::no_space);
+    EXPECT_TRUE(error.says((fixture.folder.path() / "vae").string())) << error.message;
+    EXPECT_EQ(fixture.latent_files().size(), 20U);
+    SmallDisk::room = 1000;
+    EXPECT_EQ(open().report().latents.made, 16);
+    EXPECT_EQ(fixture.latent_files().size(), 36U);
 }
 
 }  // namespace

@@ -155,6 +155,89 @@ TEST(ImageTextVisits, RandomCropsAreMadeAnewInEachEpochAndTheSameOnesAgain) {
     EXPECT_FALSE(std::filesystem::exists(fixture.folder.path() / "vae_first"));
 }
 
+/// Files below a folder.
+std::int64_t files_in(const std::filesystem::path& folder) {
+    if (!std::filesystem::exists(folder)) return 0;
+    std::int64_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{folder}) files += entry.is_regular_file() ? 1 : 0;
+    return files;
+}
+
+TEST(ImageTextVisits, LatentsOnDemandAreMadeAtTheFirstVisitAndKept) {
+    for (const bool by_skipping : {false, true}) {
+        Fixture fixture;
+        fixture.options.prefetch_batches = 1;
+        auto& images = fixture.add("first", 8, "x");
+        const auto whole = fixture.open()->next();
+        std::filesystem::remove_all(fixture.folder.path() / "vae_first");
+        *fixture.codec->calls = 0;
+        (by_skipping ? images.skip_file_discovery.vae : images.vae_cache_ondemand) = true;
+        {
+            const auto source = fixture.open();
+            EXPECT_EQ(*fixture.codec->calls, 0);
+            EXPECT_EQ(source->report().latents.entries, 0);
+            EXPECT_TRUE(source->next().latents_BCHW.equal(whole.latents_BCHW));
+            for (int i = 0; i < 6; ++i) (void)source->next();
+            EXPECT_EQ(*fixture.codec->calls, 8);
+        }
+        EXPECT_EQ(files_in(fixture.folder.path() / "vae_first"), 8);
+        const auto again = fixture.open();
+        (void)again->next();
+        EXPECT_EQ(*fixture.codec->calls, 8);
+    }
+}
+
+TEST(ImageTextVisits, CaptionsThatAreNotLookedForAreEmbeddedWhenTheyAreNeeded) {
+    Fixture fixture;
+    fixture.add("first", 4, "x").skip_file_discovery.text = true;
+    const auto source = fixture.open();
+    EXPECT_EQ(*fixture.text->calls, 0);
+    EXPECT_EQ(source->next().captions, (std::vector<std::string>(4, "x")));
+    EXPECT_GE(*fixture.text->calls, 1);
+    EXPECT_EQ(files_in(fixture.folder.path() / "text"), 1);
+}
+
+TEST(ImageTextVisits, LatentsOfAnEpochAreMadeOnceAndRemovedWhenItIsOver) {
+    Fixture fixture;
+    fixture.options.train_batch_size = 8;
+    fixture.options.prefetch_batches = 1;
+    fixture.options.threads = 1;
+    fixture.options.cache_memory_bytes = 0;
+    auto& images = fixture.add("first", 8, "x");
+    images.crop = true;
+    images.crop_style = CropStyle::random;
+    images.vae_cache_clear_each_epoch = true;
+    images.repeats = 3;
+    const std::filesystem::path cache = fixture.folder.path() / "vae_first";
+    ImageTextBatch third;
+    {
+        const auto source = fixture.open();
+        EXPECT_EQ(*fixture.codec->calls, 0);
+        for (int epoch = 0; epoch < 5; ++epoch) {
+            std::map<std::string, std::set<int>> lefts;
+            for (int visit = 0; visit < 4; ++visit) {
+                const ImageTextBatch batch = source->next();
+                if (epoch == 3 && visit == 1) third = batch;
+                for (std::int64_t i = 0; i < 8; ++i)
+                    lefts[batch.samples[static_cast<std::size_t>(i)]].insert(static_cast<int>(std::lround(left_of(batch, i))));
+                EXPECT_LE(files_in(cache), 3 * 8);  // of an epoch, of that ahead, and of one that is being removed
+            }
+            EXPECT_EQ(lefts.size(), 8U);
+            for (const auto& [sample, places] : lefts) EXPECT_EQ(places.size(), 1U) << sample;
+        }
+        // The batch ahead may be of the sixth epoch.
+        EXPECT_GE(*fixture.codec->calls, 5 * 8);
+        EXPECT_LE(*fixture.codec->calls, 6 * 8);
+    }
+    EXPECT_GE(files_in(cache), 8);
+    const auto again = fixture.open();
+    EXPECT_EQ(files_in(cache), 0);
+    again->seek(3 * 4 + 1);
+    const ImageTextBatch batch = again->next();
+    EXPECT_EQ(batch.samples, third.samples);
+    EXPECT_TRUE(batch.latents_BCHW.equal(third.latents_BCHW));
+}
+
 TEST(ImageTextVisits, EveryBatchDrawsOneOfTheShapes) {
     Fixture fixture;
     auto& images = fixture.add("first", 12, "x", 128, 128);
@@ -164,7 +247,7 @@ TEST(ImageTextVisits, EveryBatchDrawsOneOfTheShapes) {
     images.vae_cache_disable = true;
     const auto source = fixture.open();
     ASSERT_EQ(source->micro_batches_per_epoch(), 3);
-    ASSERT_EQ(source->buckets().size(), 1U);
+    ASSERT_EQ(source->collection().buckets().size(), 1U);
     std::map<std::int64_t, int> widths;
     std::map<std::string, int> visits;
     for (int i = 0; i < 300; ++i) {
@@ -256,13 +339,28 @@ TEST(ImageTextVisits, SomethingMustBeThereFromTheFirstStepOn) {
     EXPECT_TRUE(error.says("takes part from the first step on")) << error.message;
 }
 
+TEST(ImageTextVisits, RegularisationDataNeedsAnAdapterAndIsToldByItsBatches) {
+    Fixture fixture;
+    fixture.add("first", 4, "x");
+    fixture.add("second", 4, "y").is_regularisation_data = true;
+    const auto error = thrown_by([&] { (void)fixture.open(); });
+    EXPECT_EQ(error.code, Errc::bad_value);
+    EXPECT_TRUE(error.says("is_regularisation_data of data set 'second' is true")) << error.message;
+    fixture.options.trains_adapter = true;
+    const auto source = fixture.open();
+    for (int i = 0; i < 4; ++i) {
+        const ImageTextBatch batch = source->next();
+        EXPECT_EQ(batch.is_regularisation_data, id_of(batch.samples[0]) == "second");
+    }
+}
+
 TEST(ImageTextVisits, SimpletunerSizesAreTakenWhenTheyAreAskedFor) {
     Fixture fixture;
     fixture.add("first", 4, "x", 100, 64);
     fixture.options.bucket_mode = strata::config::BucketMode::simpletuner;
     const auto source = fixture.open();
-    ASSERT_EQ(source->buckets().size(), 1U);
-    EXPECT_EQ(source->buckets()[0].size, (PictureSize{80, 48}));
+    ASSERT_EQ(source->collection().buckets().size(), 1U);
+    EXPECT_EQ(source->collection().buckets()[0].size, (PictureSize{80, 48}));
     const ImageTextBatch batch = source->next();
     EXPECT_EQ(batch.latents_BCHW.size(3), 10);
     EXPECT_EQ(batch.latents_BCHW.size(2), 6);

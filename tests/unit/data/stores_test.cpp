@@ -102,6 +102,8 @@ TEST(Stores, EntriesOfOneBucketShareItsConnectionsAndItsBill) {
     const auto lines = detail::traffic_lines(comm, stores.traffic());
     ASSERT_EQ(lines.size(), 1U);
     EXPECT_TRUE(lines[0].starts_with("S3: 0 LIST, 3 HEAD, 0 GET, 0 PUT, 0 DELETE")) << lines[0];
+    stores.interrupt();
+    EXPECT_EQ(thrown_by([&] { (void)cats.exists("1.png"); }).code, Errc::interrupted);
 }
 
 }  // namespace

@@ -276,6 +276,8 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
         s.flag("vae_cache_disable", &D::vae_cache_disable, "Make latents at each visit and keep none");
         s.flag("vae_cache_clear_each_epoch", &D::vae_cache_clear_each_epoch,
                "Make latents anew for each epoch; random crops need it, or `vae_cache_disable`");
+        s.flag("compress_disk_cache", &D::compress_disk_cache,
+               "Keep the latents inside gzip; without it as `image_embeds`, else as `config.json` says");
         s.flag("scan_for_errors", &D::scan_for_errors, "Decode every picture before the first step");
         s.flag("delete_problematic_images", &D::delete_problematic_images,
                "**Deletes** pictures that cannot be decoded; without it they are skipped and named");
@@ -298,6 +300,7 @@ STRATA_INLINE const Schema<TextEmbeds>& text_embeds_schema() {
         s.flag("default", &T::is_default, "Used by entries without `text_embeds`; needed when there are several");
         s.text("cache_dir", &T::cache_dir,
                "Folder of the embedded captions; required with `local`, with `aws` below `aws_data_prefix`");
+        s.flag("compress_disk_cache", &T::compress_disk_cache, "Keep entries inside gzip; without it as `config.json` says");
         s.beside(&T::s3, s3_schema());
         s.idle(detail::cache_idle_keys());
         s.unsupported(detail::text_embeds_unsupported_keys());
@@ -318,6 +321,7 @@ STRATA_INLINE const Schema<ImageEmbeds>& image_embeds_schema() {
         s.text(
             "cache_dir", &I::cache_dir,
             "Folder of the latents, with `aws` below `aws_data_prefix`; without it `cache_dir_vae` of the data set names it");
+        s.flag("compress_disk_cache", &I::compress_disk_cache, "Keep entries inside gzip; without it as `config.json` says");
         s.beside(&I::s3, s3_schema());
         s.idle(detail::cache_idle_keys());
         s.unsupported(detail::image_embeds_unsupported_keys());

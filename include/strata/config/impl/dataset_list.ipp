@@ -155,18 +155,26 @@ STRATA_INLINE const TextEmbeds& DatasetList::text_embeds_of(const ImageDataset& 
 }
 
 STRATA_INLINE CachePlace DatasetList::latent_cache_of(const ImageDataset& dataset) const {
-    if (dataset.image_embeds.empty()) return detail::cache_place(dataset.type, dataset.s3, "", dataset.cache_dir_vae);
+    if (dataset.image_embeds.empty()) {
+        CachePlace place = detail::cache_place(dataset.type, dataset.s3, "", dataset.cache_dir_vae);
+        place.compress_disk_cache = dataset.compress_disk_cache;
+        return place;
+    }
     const ImageEmbeds* const found = detail::find_embeds(image_embeds, dataset.image_embeds);
     if (found == nullptr)
         throw Error{Errc::bad_reference,
                     "data set '" + dataset.id + "' has no image_embeds entry '" + dataset.image_embeds + "'",
                     "add it to the list"};
-    return detail::cache_place(found->type, found->s3, found->s3.data_prefix,
-                               dataset.cache_dir_vae.empty() ? found->cache_dir : dataset.cache_dir_vae);
+    CachePlace place = detail::cache_place(found->type, found->s3, found->s3.data_prefix,
+                                           dataset.cache_dir_vae.empty() ? found->cache_dir : dataset.cache_dir_vae);
+    place.compress_disk_cache = dataset.compress_disk_cache ? dataset.compress_disk_cache : found->compress_disk_cache;
+    return place;
 }
 
 STRATA_INLINE CachePlace text_cache_of(const TextEmbeds& embeds) {
-    return detail::cache_place(embeds.type, embeds.s3, embeds.s3.data_prefix, embeds.cache_dir);
+    CachePlace place = detail::cache_place(embeds.type, embeds.s3, embeds.s3.data_prefix, embeds.cache_dir);
+    place.compress_disk_cache = embeds.compress_disk_cache;
+    return place;
 }
 
 STRATA_INLINE DatasetList load_datasets(const std::filesystem::path& path, const ImageDataset& defaults) {

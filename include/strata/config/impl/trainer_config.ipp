@@ -157,7 +157,7 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                              "SimpleTuner gives the same pictures");
         s.integer("aspect_bucket_rounding", &C::aspect_bucket_rounding, {1, 9},
                   "Decimals of an aspect ratio in `bucket_mode` `simpletuner`; without effect otherwise");
-        s.flag("compress_disk_cache", &C::compress_disk_cache, "Keep cached latents and captions inside gzip");
+        s.flag("compress_disk_cache", &C::compress_disk_cache, "Keep cached latents and captions inside gzip; entries of the dataset list may say otherwise for theirs");
         s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
         s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");

@@ -75,20 +75,30 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
                         ", the autoencoder makes one latent of " + std::to_string(pixels) +
                         " pixels and the model takes multiples of " + std::to_string(options_.latents_multiple) + " latents",
                     "use a multiple of " + std::to_string(multiple)};
+    for (const config::ImageDataset& settings : list_.images)
+        if (settings.is_regularisation_data && !options_.trains_adapter)
+            throw Error{Errc::bad_value,
+                        "is_regularisation_data of data set '" + settings.id +
+                            "' is true: its pictures teach what the model predicts without its adapter, and this one has none",
+                        "set it to false, or disable the data set, or train an adapter (ImageTextOptions::trains_adapter)"};
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
-    for (const config::TextEmbeds& embeds : list_.text_embeds)
-        texts_.emplace_back(stores_.cache(config::text_cache_of(embeds), "text embeds '" + embeds.id + "'"),
-                            options_.compress_disk_cache, memory);
+    for (const config::TextEmbeds& embeds : list_.text_embeds) {
+        const config::CachePlace place = config::text_cache_of(embeds);
+        texts_.emplace_back(stores_.cache(place, "text embeds '" + embeds.id + "'"),
+                            place.compress_disk_cache.value_or(options_.compress_disk_cache), memory);
+    }
     for (const config::ImageDataset& settings : list_.images) {
         const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
         Store pictures = stores_.pictures(settings);
-        Store latents = stores_.cache(list_.latent_cache_of(settings), "the latents of data set '" + settings.id + "'");
+        const config::CachePlace cache = list_.latent_cache_of(settings);
+        Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
         const bool is_folder = settings.type == config::StoreType::local;
         const std::string place = is_folder ? detail::place_of(settings.instance_data_dir) : pictures.where("");
         const LatentCaching caching = latent_caching(settings);
         ends_epochs_ |= caching == LatentCaching::each_epoch;
         sources_.push_back({std::move(pictures),
-                            TensorCache<Store>{std::move(latents), options_.compress_disk_cache, memory,
+                            TensorCache<Store>{std::move(latents),
+                                               cache.compress_disk_cache.value_or(options_.compress_disk_cache), memory,
                                                caching == LatentCaching::each_epoch ? detail::epoch_folder(settings.id) : ""},
                             comm.all_gather_varied(place)[0],
                             static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
@@ -448,6 +458,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
     const Bucket& bucket = collection_.buckets()[set.first_bucket + static_cast<std::size_t>(global.bucket)];
     const PictureSize size = drawn(bucket.shapes, global.random);
     ImageTextBatch batch;
+    batch.is_regularisation_data = set.settings.is_regularisation_data;
     std::vector<at::Tensor> latents;
     std::vector<at::Tensor> tokens;
     std::vector<at::Tensor> pooled;

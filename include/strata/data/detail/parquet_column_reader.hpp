@@ -13,13 +13,13 @@
 #include <strata/data/detail/parquet_encodings.hpp>
 #include <strata/data/detail/parquet_footer.hpp>
 #include <strata/data/detail/parquet_page.hpp>
-#include <strata/data/parquet.hpp>
+#include <strata/data/parquet_values.hpp>
 
 namespace strata::data::detail::parquet {
 
 /// An open file: what its footer says, and how to read on.
 struct File {
-    ParquetFile::ReadRange read;
+    ReadRange read;
     std::uint64_t size = 0;
     std::string source;
     ParquetLimits limits;

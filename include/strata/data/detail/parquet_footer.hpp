@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <strata/data/detail/parquet_bytes.hpp>
-#include <strata/data/parquet.hpp>
+#include <strata/data/parquet_values.hpp>
 
 namespace strata::data::detail::parquet {
 

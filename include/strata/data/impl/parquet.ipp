@@ -13,11 +13,6 @@ namespace strata::data {
 
 namespace detail::parquet {
 
-inline std::string_view name_of(ParquetKind kind) noexcept {
-    constexpr std::string_view names[] = {"text", "integers", "real numbers", "booleans"};
-    return names[static_cast<std::size_t>(kind)];
-}
-
 /// One column that is being read.
 struct Selected {
     std::size_t column = 0;
@@ -149,14 +144,6 @@ inline std::shared_ptr<const File> open(ParquetFile::ReadRange read, std::uint64
 }
 
 }  // namespace detail::parquet
-
-STRATA_INLINE void ParquetValues::require(ParquetKind kind) const {
-    if (kind != kind_)
-        throw Error{Errc::wrong_column_type,
-                    "a Parquet column of " + std::string{detail::parquet::name_of(kind_)} + " was asked for " +
-                        std::string{detail::parquet::name_of(kind)},
-                    "ask for the column with the kind that the program needs"};
-}
 
 STRATA_INLINE ParquetBatches::ParquetBatches(std::unique_ptr<detail::parquet::Reading> reading)
     : reading_{std::move(reading)} {}

@@ -57,6 +57,10 @@ STRATA_INLINE std::optional<storage::S3Traffic> Buckets::traffic() const {
     return sum;
 }
 
+STRATA_INLINE void Buckets::interrupt() const noexcept {
+    for (const auto& [key, bucket] : opened_) bucket.interrupt();
+}
+
 namespace detail {
 
 STRATA_INLINE void refuse_bucket(const std::string& entry) {
