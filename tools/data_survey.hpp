@@ -1,7 +1,6 @@
 #pragma once
 // tools/data_survey.hpp - what `strata data` finds out: pictures, caches, the plan. It prints nothing.
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>

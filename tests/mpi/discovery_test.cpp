@@ -127,13 +127,13 @@ TEST(Discovery, OneRankThatFailsOrIsStoppedEndsAllAndWhatWasReadIsKept) {
     shared.dataset.caption_strategy = strata::config::CaptionStrategy::filename;
     if (shared.is_last())
         shared.store->calls().on_read = [](std::string_view, int before) {
-            if (before == 3) throw strata::Error{Errc::transfer_failed, "the connection broke", "try again"};
+            if (before >= 3) throw strata::Error{Errc::transfer_failed, "the connection broke", "try again"};
         };
     EXPECT_EQ(thrown_by([&] { (void)shared.discover(); }).code, Errc::transfer_failed);
     const int first = shared.reads_of_all();
     EXPECT_LT(first, 32);
     shared.store->calls().on_read = {};
-    if (shared.is_last()) shared.options.stopped = [&] { return shared.store->reads() >= 2; };
+    if (shared.is_last()) shared.options.stopped = [] { return true; };
     const auto error = thrown_by([&] { (void)shared.discover(); });
     EXPECT_EQ(error.code, Errc::interrupted);
     const int second = shared.reads_of_all();

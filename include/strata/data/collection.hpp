@@ -33,8 +33,7 @@ class Collection {
 public:
     explicit Collection(const BucketSettings& settings) : settings_{settings} {}
 
-    /// Adds a data set to train on. With `max_num_samples` only the samples of chosen_samples() are kept.
-    /// Throws what Framer's constructor throws.
+    /// Adds a data set to train on. Throws what Framer's constructor throws.
     void add(const config::ImageDataset& dataset, Discovered found);
     /// Adds a line about a data set to evaluate with.
     void add_eval(const config::ImageDataset& dataset, const Discovered& found);

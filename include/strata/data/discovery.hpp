@@ -35,6 +35,8 @@ namespace strata::data {
 /// the same result. With preserve_data_backend_cache, or skip_file_discovery `metadata`, nothing is listed if an
 /// earlier start came to its end.
 ///
+/// With max_num_samples the samples are those of chosen_samples().
+///
 /// With delete_problematic_images, files whose pixels are damaged are read once more and removed if they still are.
 ///
 /// Collective. Throws Errc::no_samples when the folder is missing or holds no picture, interrupted, what SampleIndex

@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -117,8 +119,8 @@ TEST(CacheCost, OnDemandIsTheSameInTheEndAndNoneIsNothing) {
     expect_equal(fixture.foreseen_latents(fixture.open()->collection()), {});
 }
 
-/// Two sizes, drawn by 1/4 and 3/4, and three turns in an epoch: a size is drawn once at least with 1 - (1 - w)^3.
-TEST(CacheCost, EachEpochIsTheMeanOfAnEpoch) {
+/// 64 pictures in one bucket, with two sizes that each batch draws one of, by 1/4 and 3/4; three turns a round.
+Collection drawn_collection(double probability) {
     config::ImageDataset settings;
     settings.id = "a";
     settings.resolution = 64;
@@ -127,6 +129,7 @@ TEST(CacheCost, EachEpochIsTheMeanOfAnEpoch) {
     settings.crop_aspect_buckets = {{1, 0.25}, {2, 0.75}};
     settings.vae_cache_clear_each_epoch = true;
     settings.repeats = 2;
+    settings.probability = probability;
     Discovered found;
     for (int i = 0; i < 64; ++i) {
         Sample& one = found.samples.emplace_back();
@@ -137,6 +140,12 @@ TEST(CacheCost, EachEpochIsTheMeanOfAnEpoch) {
     }
     Collection collection{{16, config::BucketMode::nearest, 2}};
     collection.add(settings, std::move(found));
+    return collection;
+}
+
+/// A size is drawn once at least in three turns with 1 - (1 - w)^3.
+TEST(CacheCost, EachEpochIsTheMeanOfAnEpoch) {
+    const Collection collection = drawn_collection(1);
     ASSERT_EQ(collection.buckets().size(), 1U);
     const Bucket& bucket = collection.buckets()[0];
     ASSERT_EQ(bucket.shapes.size(), 2U);
@@ -154,6 +163,25 @@ TEST(CacheCost, EachEpochIsTheMeanOfAnEpoch) {
     EXPECT_EQ(cost.entries, 100);
     EXPECT_EQ(entries, 100);
     EXPECT_EQ(cost.bytes, static_cast<std::uint64_t>(bytes));
+}
+
+TEST(CacheCost, EachEpochIsWhatThePlanShowsOnAverage) {
+    for (const double probability : {1.0, 0.5, 0.125}) {
+        Collection collection = drawn_collection(probability);
+        collection.arrange({4, 1, 1}, 42, false);
+        const SamplePlan& plan = collection.plan();
+        const Bucket& bucket = collection.buckets()[0];
+        constexpr std::int64_t epochs = 400;
+        std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> entries;  // epoch, sample, width
+        for (std::int64_t position = 0; position < plan.batches_before(epochs); ++position) {
+            const GlobalBatch batch = plan.batch(position);
+            for (const Visit& visit : batch.visits)
+                entries.emplace(batch.epoch, visit.sample, drawn(bucket.shapes, batch.random).width);
+        }
+        const double mean = static_cast<double>(entries.size()) / static_cast<double>(epochs);
+        const CacheCost cost = latent_cost(collection.sets()[0], bucket, "", encoders);
+        EXPECT_NEAR(static_cast<double>(cost.entries), mean, 0.02 * mean + 0.5) << "probability " << probability;
+    }
 }
 
 }  // namespace

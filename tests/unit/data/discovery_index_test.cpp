@@ -150,7 +150,7 @@ TEST(DiscoveryIndex, OtherSettingsJudgeAnewAndReadNothing) {
     const Discovered seven = folder.discover();
     EXPECT_EQ(seven.samples.size(), 7U);
     ASSERT_EQ(seven.notes.size(), 1U);
-    EXPECT_EQ(seven.notes[0], "max_num_samples: 7 of 21 pictures of data set 'set' are used");
+    EXPECT_EQ(seven.notes[0], "data set 'set': 7 of 21 pictures are used (max_num_samples)");
     // Pictures that come change at most themselves, and another id draws others.
     for (int i = 60; i < 64; ++i) folder.add(i);
     folder.dataset.maximum_aspect_ratio = 4;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <strata/data/captions.hpp>
 #include <strata/data/statistics.hpp>
 
 namespace {

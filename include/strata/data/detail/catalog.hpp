@@ -135,10 +135,6 @@ private:
     std::size_t cursor_ = 0;
 };
 
-/// `samples`, at most dataset.max_num_samples: those that come first in an order drawn by the data set's id, so that
-/// pictures that come or go change no more than themselves.
-void keep_max_num_samples(std::vector<Sample>& samples, const config::ImageDataset& dataset);
-
 }  // namespace strata::data::detail
 
 #ifndef STRATA_COMPILED

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include <strata/core/inline.hpp>
-#include <strata/core/mix.hpp>
 #include <strata/data/buckets.hpp>
 #include <strata/data/byte_fields.hpp>
 #include <strata/data/decode_image.hpp>
 #include <strata/data/detail/catalog.hpp>
 #include <strata/data/discovery.hpp>
 #include <strata/data/image_header.hpp>
+#include <strata/data/sample_choice.hpp>
 
 namespace strata::data::detail {
 
@@ -462,28 +461,18 @@ STRATA_INLINE Discovered Catalog::finish(const std::function<std::string(const s
         }
     }
     std::vector<IndexedPicture>{}.swap(pictures_);
-    const std::size_t usable = result.samples.size();
-    keep_max_num_samples(result.samples, dataset_);
-    if (result.samples.size() < usable)
-        result.notes.push_back("max_num_samples: " + std::to_string(result.samples.size()) + " of " +
-                               std::to_string(usable) + " pictures of data set '" + dataset_.id + "' are used");
-    return result;
-}
-
-STRATA_INLINE void keep_max_num_samples(std::vector<Sample>& samples, const config::ImageDataset& dataset) {
-    const auto most = static_cast<std::size_t>(dataset.max_num_samples);
-    if (most == 0 || samples.size() <= most) return;
-    std::vector<std::pair<std::uint64_t, std::size_t>> order;
-    order.reserve(samples.size());
-    for (std::size_t i = 0; i < samples.size(); ++i)
-        order.emplace_back(core::mix(fingerprint({dataset.id, samples[i].key})), i);
-    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end());
-    order.resize(most);
-    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::vector<std::string_view> keys;
+    keys.reserve(result.samples.size());
+    for (const Sample& sample : result.samples) keys.push_back(sample.key);
+    const std::vector<std::size_t> chosen = chosen_samples(keys, dataset_.id, dataset_.max_num_samples);
+    if (chosen.size() == result.samples.size()) return result;
+    result.notes.push_back("data set '" + dataset_.id + "': " + std::to_string(chosen.size()) + " of " +
+                           std::to_string(result.samples.size()) + " pictures are used (max_num_samples)");
     std::vector<Sample> kept;
-    kept.reserve(most);
-    for (const auto& [turn, i] : order) kept.push_back(std::move(samples[i]));
-    samples = std::move(kept);
+    kept.reserve(chosen.size());
+    for (const std::size_t i : chosen) kept.push_back(std::move(result.samples[i]));
+    result.samples = std::move(kept);
+    return result;
 }
 
 }  // namespace strata::data::detail

@@ -2,13 +2,11 @@
 // strata/data/impl/collection.ipp - discovered pictures become buckets, a plan and a report.
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/data/collection.hpp>
-#include <strata/data/sample_choice.hpp>
 
 namespace strata::data {
 
@@ -17,16 +15,7 @@ STRATA_INLINE void Collection::add(const config::ImageDataset& dataset, Discover
     for (std::string& note : found.notes) report_.notes.push_back(std::move(note));
     for (Skipped& one : found.skipped) report_.skipped.push_back(std::move(one));
 
-    std::vector<std::string_view> keys;
-    for (const Sample& sample : found.samples) keys.push_back(sample.key);
-    const std::vector<std::size_t> chosen = chosen_samples(keys, dataset.id, dataset.max_num_samples);
-    if (chosen.size() < found.samples.size())
-        report_.notes.push_back("data set '" + dataset.id + "': " + std::to_string(chosen.size()) + " of " +
-                                std::to_string(found.samples.size()) + " pictures are used (max_num_samples)");
-    PictureSet set{dataset, {}, Framer{dataset, settings_}};
-    set.samples.reserve(chosen.size());
-    for (const std::size_t i : chosen) set.samples.push_back(std::move(found.samples[i]));
-    sets_.push_back(std::move(set));
+    sets_.push_back({dataset, std::move(found.samples), Framer{dataset, settings_}});
     fill();
 }
 
