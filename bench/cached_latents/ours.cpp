@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +36,7 @@
 #include <strata/storage/gzip.hpp>
 #include <strata/storage/local.hpp>
 
-#include "../peer_process.hpp"
+#include "../measure.hpp"
 #include "by_hand.hpp"
 
 namespace {
@@ -46,6 +45,7 @@ namespace data = strata::data;
 namespace storage = strata::storage;
 namespace fs = std::filesystem;
 using Cache = data::TensorCache<strata::Local>;
+using bench::median, bench::median_ratio, bench::seconds_of;
 
 constexpr std::int64_t channels = 16;
 constexpr std::int64_t edge = 48;
@@ -61,22 +61,6 @@ struct Settings {
 [[noreturn]] void fail(const std::string& why) {
     std::fprintf(stderr, "cached_latents: %s\n", why.c_str());
     std::exit(1);
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-/// Median over the rounds of a / b.
-double median_ratio(std::vector<double> a, const std::vector<double>& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] /= b[i];
-    return median(std::move(a));
-}
-template <class Call>
-double seconds_of(Call&& call) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 /// What ImageTextSource knows latents by looks like this.
@@ -165,10 +149,7 @@ int main(int argc, char** argv) {
         else
             fail("unknown argument " + flag);
     }
-    const char* const python = std::getenv("BENCH_PEER_PYTHON");
-    const char* const script = std::getenv("BENCH_PEER_SCRIPT");
-    bench::PeerProcess peer{python != nullptr && script != nullptr ? std::vector<std::string>{python, script}
-                                                                   : std::vector<std::string>{}};
+    bench::PeerProcess peer{bench::peer_command()};
     std::string name = (fs::temp_directory_path() / "cached_latents_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) fail("no temporary folder");
     const fs::path folder{name};

@@ -5,7 +5,6 @@
 // peer once each over the same list. Rates are medians over the rounds, ratios are medians of the rounds' own ratios.
 // Before a time is printed, ours is compared with the limit's pixels and with the peer's.
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,11 +32,13 @@
 #include <strata/data/resample.hpp>
 #include <strata/storage/atomic_file.hpp>
 
+#include "../measure.hpp"
 #include "by_hand.hpp"
 
 namespace {
 
 namespace data = strata::data;
+using bench::median, bench::median_ratio, bench::seconds_of;
 namespace fs = std::filesystem;
 
 struct Settings {
@@ -53,74 +54,12 @@ struct Settings {
     std::exit(1);
 }
 
-/// The DataLoader in a process of its own that waits for a line between its passes.
-class Peer {
-public:
-    Peer(const char* python, const char* script) {
-        std::array<int, 2> to{};
-        std::array<int, 2> from{};
-        if (python == nullptr || ::pipe(to.data()) != 0 || ::pipe(from.data()) != 0) return;
-        child_ = ::fork();
-        if (child_ == 0) {
-            ::dup2(to[0], 0);
-            ::dup2(from[1], 1);
-            for (const int fd : {to[0], to[1], from[0], from[1]}) ::close(fd);
-            ::execlp(python, python, script, static_cast<char*>(nullptr));
-            ::_exit(127);
-        }
-        ::close(to[0]);
-        ::close(from[1]);
-        out_ = ::fdopen(to[1], "w");
-        in_ = ::fdopen(from[0], "r");
-        const std::string line = answer();
-        ready_ = line.starts_with("ready ");
-        if (ready_) version_ = line.substr(6);
-    }
-    Peer(const Peer&) = delete;
-    Peer& operator=(const Peer&) = delete;
-    ~Peer() {
-        if (out_ != nullptr) std::fclose(out_);
-        if (in_ != nullptr) std::fclose(in_);
-        if (child_ > 0) ::waitpid(child_, nullptr, 0);
-    }
-    [[nodiscard]] bool ready() const { return ready_; }
-    [[nodiscard]] const std::string& version() const { return version_; }
-
-    std::string ask(const std::string& line) {
-        std::fprintf(out_, "%s\n", line.c_str());
-        std::fflush(out_);
-        std::string said = answer();
-        if (said.empty()) fail("the peer has died");
-        return said;
-    }
-
-private:
-    std::string answer() {
-        std::string line;
-        for (int c = std::fgetc(in_); c != EOF && c != '\n'; c = std::fgetc(in_)) line += static_cast<char>(c);
-        return line;
-    }
-    ::pid_t child_ = -1;
-    std::FILE* out_ = nullptr;
-    std::FILE* in_ = nullptr;
-    bool ready_ = false;
-    std::string version_;
-};
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-/// Median over the rounds of a / b.
-double median_ratio(std::vector<double> a, const std::vector<double>& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] /= b[i];
-    return median(std::move(a));
-}
-template <class Call>
-double seconds_of(Call&& call) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+/// The answer to a line that the DataLoader's process is told.
+std::string ask(bench::PeerProcess& peer, const std::string& line) {
+    peer.say(line);
+    std::string said = peer.hear();
+    if (said.empty()) fail("the peer has died");
+    return said;
 }
 
 // ---- what is decoded ------------------------------------------------------------------------------------------------
@@ -256,7 +195,7 @@ void limit(const std::vector<std::vector<std::byte>>& files, const Settings& set
 /// Ends the program when a picture of ours is not that of the limit (within rounding) or of the peer (within what a
 /// reduced scale and 8-bit passes change).
 void verify(const std::vector<fs::path>& paths, const std::vector<std::vector<std::byte>>& files, bool with_limit,
-            const Settings& settings, Peer& peer) {
+            const Settings& settings, bench::PeerProcess& peer) {
     const auto plane = static_cast<std::size_t>(settings.size * settings.size);
     std::vector<float> planes(3 * plane);
     std::size_t index = 0;
@@ -271,8 +210,8 @@ void verify(const std::vector<fs::path>& paths, const std::vector<std::vector<st
                     if (std::abs(planes[i] - mine[i]) > 1e-4F)
                         fail(paths[index].string() + " has other pixels than by hand");
             }
-            if (!peer.ready() || index % 5 != 0) continue;
-            const std::string said = peer.ask("look " + paths[index].string() + " " + std::to_string(settings.size));
+            if (!peer.there() || index % 5 != 0) continue;
+            const std::string said = ask(peer, "look " + paths[index].string() + " " + std::to_string(settings.size));
             const char* at = said.c_str();
             const auto block = static_cast<std::size_t>(settings.size / 8);
             for (std::size_t c = 0; c < 3; ++c)
@@ -295,14 +234,14 @@ void verify(const std::vector<fs::path>& paths, const std::vector<std::vector<st
 }
 
 void measure(const std::string& name, const std::vector<fs::path>& paths, bool with_limit, const Settings& settings,
-             Peer& peer, const fs::path& folder) {
+             bench::PeerProcess& peer, const fs::path& folder) {
     std::vector<std::vector<std::byte>> files;
     for (const fs::path& path : paths) files.push_back(strata::storage::read_file(path));
-    if (peer.ready()) {
+    if (peer.there()) {
         std::ofstream list{folder / "list.txt"};
         for (const fs::path& path : paths) list << path.string() << '\n';
         list.close();
-        peer.ask("files " + (folder / "list.txt").string());
+        ask(peer, "files " + (folder / "list.txt").string());
     }
     verify(paths, files, with_limit, settings, peer);
 
@@ -318,13 +257,13 @@ void measure(const std::string& name, const std::vector<fs::path>& paths, bool w
                     if (with_limit) t_limit.push_back(seconds_of([&] { limit(files, settings, true); }));
                     break;
                 case 2:
-                    if (peer.ready()) t_peer.push_back(std::stod(peer.ask("run 0" + tail)));
+                    if (peer.there()) t_peer.push_back(std::stod(ask(peer, "run 0" + tail)));
                     break;
                 case 3:
                     if (with_limit) t_decode.push_back(seconds_of([&] { limit(files, settings, false); }));
                     break;
                 default:
-                    if (peer.ready()) t_draft.push_back(std::stod(peer.ask("run 1" + tail)));
+                    if (peer.there()) t_draft.push_back(std::stod(ask(peer, "run 1" + tail)));
             }
         }
     const auto rate = [&](const std::vector<double>& seconds) {
@@ -332,7 +271,7 @@ void measure(const std::string& name, const std::vector<fs::path>& paths, bool w
     };
     std::printf("{\"bench\":\"image_pipeline\",\"case\":\"%s, %d threads\",\"ours\":%.1f,\"unit\":\"pictures/s\"",
                 name.c_str(), settings.threads, rate(t_ours));
-    if (peer.ready()) {
+    if (peer.there()) {
         std::printf(",\"peer\":%.1f,\"peer_name\":\"DataLoader of torch %s, 2 workers\",\"ratio\":%.2f", rate(t_peer),
                     peer.version().c_str(), median_ratio(t_peer, t_ours));
         std::printf(",\"peer_draft\":%.1f,\"ratio_draft\":%.2f", rate(t_draft), median_ratio(t_draft, t_ours));
@@ -361,7 +300,7 @@ int main(int argc, char** argv) {
         else
             fail("unknown argument " + flag);
     }
-    Peer peer{std::getenv("BENCH_PEER_PYTHON"), std::getenv("BENCH_PEER_SCRIPT")};
+    bench::PeerProcess peer{bench::peer_command()};
     std::string name = (fs::temp_directory_path() / "image_pipeline_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) fail("no temporary folder");
     const fs::path folder{name};

@@ -26,24 +26,16 @@
 #include <strata/storage/sigv4.hpp>
 #include <strata/storage/url.hpp>
 
+#include "../measure.hpp"
 #include "by_hand.hpp"
 
 namespace {
 
+using bench::median, bench::seconds_of;
+
 using namespace strata;
 constexpr std::size_t object_bytes = 150'000;
 const std::string bucket = "latents";
-
-double seconds(const std::function<void()>& call) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 /// Bytes like those of latents: nothing to compress.
 std::vector<std::byte> latent(std::size_t index) {
@@ -194,10 +186,10 @@ int main(int argc, char** argv) {
         std::vector<double> plain_times;
         std::vector<double> boto_times;
         for (int round = -1; round < rounds; ++round) {  // the first one opens the connections
-            const double before = seconds([&] { limit.pass(); });
-            const double ours = seconds([&] { read_all(store, objects, connections); });
-            const double after = seconds([&] { limit.pass(); });
-            const double by_itself = seconds([&] { plain.pass(); });
+            const double before = seconds_of([&] { limit.pass(); });
+            const double ours = seconds_of([&] { read_all(store, objects, connections); });
+            const double after = seconds_of([&] { limit.pass(); });
+            const double by_itself = seconds_of([&] { plain.pass(); });
             const double with_boto = boto.ready() ? boto.pass() : 0;
             if (round < 0) continue;
             ours_times.push_back(ours);

@@ -32,18 +32,19 @@
 #include <strata/data/sample_index.hpp>
 #include <strata/data/sample_plan.hpp>
 
-#include "../peer_process.hpp"
+#include "../measure.hpp"
 #include "by_hand.hpp"
 
 namespace {
 
 namespace data = strata::data;
 namespace fs = std::filesystem;
+using bench::median, bench::median_ratio;
 
 struct Settings {
     std::int64_t pictures = 1'000'000;
     std::int64_t batch = 32;  ///< of all ranks
-    int rounds = 5;
+    int rounds = 7;
 };
 constexpr std::uint64_t seed = 42;
 
@@ -52,15 +53,6 @@ constexpr std::uint64_t seed = 42;
     std::exit(1);
 }
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-/// Median over the rounds of a / b.
-double median_ratio(std::vector<double> a, const std::vector<double>& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] /= b[i];
-    return median(std::move(a));
-}
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Picture number `index` of a data set of photos: a third of them as cameras make them, the others of any size.
@@ -235,12 +227,12 @@ using Times = std::vector<double>;
 /// One line of JSON; `peer` and `limit` may be empty.
 void print(const std::string& name, const Times& ours, const Times& peer, const std::string& peer_name,
            const Times& limit, const std::string& more) {
-    std::printf("{\"bench\":\"sample_index\",\"case\":\"%s\",\"ours\":%.3f,\"unit\":\"s\"", name.c_str(), median(ours));
+    std::printf("{\"bench\":\"sample_index\",\"case\":\"%s\",\"ours\":%.4g,\"unit\":\"s\"", name.c_str(), median(ours));
     if (!peer.empty())
-        std::printf(",\"peer\":%.3f,\"peer_name\":\"%s\",\"ratio\":%.2f", median(peer), peer_name.c_str(),
+        std::printf(",\"peer\":%.4g,\"peer_name\":\"%s\",\"ratio\":%.2f", median(peer), peer_name.c_str(),
                     median_ratio(peer, ours));
     if (!limit.empty())
-        std::printf(",\"limit\":%.3f,\"limit_name\":\"sqlite3 SELECT of all columns\",\"of_limit\":%.3f", median(limit),
+        std::printf(",\"limit\":%.4g,\"limit_name\":\"sqlite3 SELECT of all columns\",\"of_limit\":%.3f", median(limit),
                     median_ratio(limit, ours));
     std::printf("%s}\n", more.c_str());
 }
@@ -260,10 +252,7 @@ int main(int argc, char** argv) {
         else
             fail("unknown argument " + flag);
     }
-    const char* const python = std::getenv("BENCH_PEER_PYTHON");
-    const char* const script = std::getenv("BENCH_PEER_SCRIPT");
-    bench::PeerProcess peer{python != nullptr && script != nullptr ? std::vector<std::string>{python, script}
-                                                                   : std::vector<std::string>{}};
+    bench::PeerProcess peer{bench::peer_command()};
     std::string name = (fs::temp_directory_path() / "sample_index_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) fail("no temporary folder");
     const fs::path folder{name};

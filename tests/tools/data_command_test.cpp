@@ -437,7 +437,7 @@ TEST_F(DataCommand, DeletesNothing) {
     EXPECT_TRUE(fs::exists(pictures / "cut.png"));
 }
 
-TEST_F(DataCommand, NamesThatAreNoUtf8DoNotEndTheJson) {
+TEST_F(DataCommand, NamesInNoEncodingDoNotEndTheJson) {
     add("bare \xFF", 64, 64, "");
     const json all = asked("scan");
     ASSERT_TRUE(all.is_object());
