@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <strata/config/dataset.hpp>
+#include <strata/data/sample.hpp>
 
 namespace strata::data {
 
@@ -16,6 +17,9 @@ namespace strata::data {
 ///
 ///   split  false (`disable_multiline_split`): all lines with text are one caption, with '\n' between
 [[nodiscard]] std::vector<std::string> captions_in_text(std::string_view text, bool split = true);
+
+/// All captions of a sample, at least one: the lines of its caption file (`textfile`), otherwise what was found.
+[[nodiscard]] std::vector<std::string> found_captions(const Sample& sample, const config::ImageDataset& dataset);
 
 /// The orders that caption_shuffle makes of a caption, in the order in which they are counted: the caption as it is
 /// with `include_original`, then `count` orders that follow from seed and caption. The first `position_start` tags

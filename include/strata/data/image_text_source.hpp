@@ -165,8 +165,7 @@ private:
     template <class Comm>
     void clear_epochs(Comm& comm) const;
 
-    [[nodiscard]] std::string latent_identity(const View& view) const;
-    [[nodiscard]] std::string text_identity(std::string_view caption) const;
+    [[nodiscard]] std::string identity_of(const View& view) const;
     [[nodiscard]] NamedTensors make_latents(const View& view) const;
     [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const View& view) const;
     [[nodiscard]] std::pair<NamedTensors, CacheOutcome> text_of(std::size_t texts, const std::string& caption) const;

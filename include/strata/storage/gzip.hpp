@@ -10,7 +10,7 @@ namespace strata::storage {
 
 /// One gzip member without a time stamp, so equal input gives equal bytes.
 ///
-///   level  1 fast .. 9 small
+///   level  0 as it is, 1 fast .. 9 small
 [[nodiscard]] std::vector<std::byte> gzip_compress(std::span<const std::byte> plain, int level = 6);
 
 /// The bytes of one or several gzip members in sequence.

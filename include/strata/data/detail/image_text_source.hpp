@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/data/cache_identity.hpp>
 #include <strata/data/image_text_source.hpp>
 #include <strata/data/random.hpp>
 
@@ -22,21 +24,11 @@ namespace detail {
 
 [[nodiscard]] at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
                                         ByteBudget& decoding);            // (3, H, W)
-[[nodiscard]] std::string exact(double number);                            // another text for another number
 [[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
-[[nodiscard]] std::string place_of(const std::filesystem::path& folder);   // the same from every working directory
 [[nodiscard]] std::string epoch_folder(std::string_view dataset);          // of entries kept for one epoch
 
 /// What a seeded number is for, beside those of the sample plan.
 enum SourcePurpose : std::uint64_t { crop = 101, caption_dropout = 102, caption = 103 };
-
-inline std::vector<std::string> found_captions(const Sample& sample, const config::ImageDataset& dataset) {
-    if (dataset.caption_strategy == config::CaptionStrategy::textfile)
-        return captions_in_text(sample.caption, !dataset.disable_multiline_split);
-    std::vector<std::string> captions{sample.caption};
-    captions.insert(captions.end(), sample.other_captions.begin(), sample.other_captions.end());
-    return captions;
-}
 
 /// The picture is at fault and not the cache: filling goes on without it.
 class PictureFailure : public Error {
@@ -93,7 +85,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
         const config::CachePlace cache = list_.latent_cache_of(settings);
         Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
         const bool is_folder = settings.type == config::StoreType::local;
-        const std::string place = is_folder ? detail::place_of(settings.instance_data_dir) : pictures.where("");
+        const std::string place = is_folder ? folder_place(settings.instance_data_dir) : pictures.where("");
         const LatentCaching caching = latent_caching(settings);
         ends_epochs_ |= caching == LatentCaching::each_epoch;
         sources_.push_back({std::move(pictures),
@@ -209,7 +201,7 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     enum Kind : int { made, rebuilt, failed };
     fill_share(comm, "latents", tasks.size(), [&](std::size_t i) {
         const TensorCache<Store>& cache = sources_[tasks[i].dataset].latents;
-        const std::string identity = latent_identity(tasks[i]);
+        const std::string identity = identity_of(tasks[i]);
         // Beyond what fits into memory an entry is not read before it is needed; damage then shows later.
         if (cache.memory().is_full() && cache.contains(identity)) return;
         try {
@@ -260,7 +252,7 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
         const Sources& source = sources_[d];
         unique.emplace(source.texts, "");
         for (const Sample& sample : set.samples)
-            for (std::string& caption : source.captions.all(detail::found_captions(sample, set.settings)))
+            for (std::string& caption : source.captions.all(found_captions(sample, set.settings)))
                 unique.emplace(source.texts, std::move(caption));
     }
     const std::vector<std::pair<std::size_t, std::string>> tasks(unique.begin(), unique.end());
@@ -269,7 +261,7 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::mutex mutex;
     fill_share(comm, "captions", tasks.size(), [&](std::size_t i) {
         const auto& [texts, caption] = tasks[i];
-        const std::string identity = text_identity(caption);
+        const std::string identity = text_identity(text_encoder_->id(), caption);
         if (texts_[texts].memory().is_full() && texts_[texts].contains(identity)) return;
         const CacheOutcome outcome = text_of(texts, caption).second;
         if (outcome == CacheOutcome::found) return;
@@ -306,24 +298,11 @@ void ImageTextSource<A, T, Store>::require_same_plan(Comm& comm) const {
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
-std::string ImageTextSource<A, T, Store>::latent_identity(const View& view) const {
+std::string ImageTextSource<A, T, Store>::identity_of(const View& view) const {
     const Sources& source = sources_[view.dataset];
-    const Sample& sample = *view.sample;
-    const Frame& frame = view.frame;
-    FieldWriter identity;
-    identity << "latents 4: upright, lanczos3, on white" << std::string{autoencoder_->id()} << source.place << sample.key
-             << sample.bytes << sample.version << frame.target.width << frame.target.height << detail::exact(frame.width)
-             << detail::exact(frame.height) << detail::exact(frame.left) << detail::exact(frame.top);
-    if (source.caching == LatentCaching::each_epoch) identity << view.epoch;
-    return identity.bytes();
-}
-
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
-std::string ImageTextSource<A, T, Store>::text_identity(std::string_view caption) const {
-    FieldWriter identity;
-    identity << "caption 1" << std::string{text_encoder_->id()} << caption;
-    return identity.bytes();
+    const bool is_of_epoch = source.caching == LatentCaching::each_epoch;
+    return latent_identity(autoencoder_->id(), source.place, *view.sample, view.frame,
+                           is_of_epoch ? std::optional{view.epoch} : std::nullopt);
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -364,7 +343,7 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(c
     const std::vector<std::int64_t> shape_Chw{autoencoder_->latent_channels(), view.frame.target.height / pixels,
                                               view.frame.target.width / pixels};
     return source.latents.get(
-        latent_identity(view), [&] { return make_latents(view); },
+        identity_of(view), [&] { return make_latents(view); },
         [&](const NamedTensors& tensors) {
             return detail::has_shape(tensors, "latents", 3) && tensors.at("latents").sizes() == shape_Chw;
         });
@@ -375,7 +354,7 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std::size_t texts,
                                                                             const std::string& caption) const {
     return texts_[texts].get(
-        text_identity(caption),
+        text_identity(text_encoder_->id(), caption),
         [&]() -> NamedTensors {
             const at::NoGradGuard no_gradients;
             const TextEmbedding embedding = text_encoder_->encode(caption);
@@ -429,7 +408,7 @@ void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome o
     if (outcome == CacheOutcome::found) return;
     const Sources& source = sources_[view.dataset];
     if (source.caching == LatentCaching::none) return;
-    std::string identity = latent_identity(view);
+    std::string identity = identity_of(view);
     const std::lock_guard lock{mutex_};
     if (outcome == CacheOutcome::rebuilt) latents_report_.rebuilt.push_back(source.latents.where(identity));
     if (source.caching == LatentCaching::each_epoch)
@@ -475,12 +454,12 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
         const bool dropped = unit_interval(combine({visit.random, detail::caption_dropout})) <
                              options_.caption_dropout_probability;
         const std::string caption = dropped ? std::string{}
-                                            : source.captions.caption(detail::found_captions(sample, set.settings),
+                                            : source.captions.caption(found_captions(sample, set.settings),
                                                                       combine({visit.random, detail::caption}));
         auto [text, text_outcome] = text_of(source.texts, caption);
         if (text_outcome == CacheOutcome::rebuilt) {
             const std::lock_guard lock{mutex_};
-            texts_report_.rebuilt.push_back(texts_[source.texts].where(text_identity(caption)));
+            texts_report_.rebuilt.push_back(texts_[source.texts].where(text_identity(text_encoder_->id(), caption)));
         }
         latents.push_back(picture.at("latents"));
         tokens.push_back(text.at("tokens"));

@@ -43,6 +43,14 @@ STRATA_INLINE std::vector<std::string> captions_in_text(std::string_view text, b
     return captions;
 }
 
+STRATA_INLINE std::vector<std::string> found_captions(const Sample& sample, const config::ImageDataset& dataset) {
+    if (dataset.caption_strategy == config::CaptionStrategy::textfile)
+        return captions_in_text(sample.caption, !dataset.disable_multiline_split);
+    std::vector<std::string> captions{sample.caption};
+    captions.insert(captions.end(), sample.other_captions.begin(), sample.other_captions.end());
+    return captions;
+}
+
 STRATA_INLINE ShuffledCaption::ShuffledCaption(std::string_view caption, const config::CaptionShuffle& shuffle,
                                                std::uint64_t seed)
     : caption_{caption} {

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <system_error>
 
 #include <ATen/ops/empty.h>
 
@@ -44,18 +43,6 @@ STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const F
     resize_and_crop_into(picture, frame,
                          {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
     return tensor_3HW;
-}
-
-STRATA_INLINE std::string exact(double number) {
-    std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-    return {text.data(), end};
-}
-
-STRATA_INLINE std::string place_of(const std::filesystem::path& folder) {
-    std::error_code unknown;
-    const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(folder, unknown), unknown);
-    return (unknown ? folder : place).string();
 }
 
 STRATA_INLINE std::string epoch_folder(std::string_view dataset) {

@@ -11,19 +11,6 @@
 
 namespace strata::data {
 
-namespace detail {
-
-/// What was found beside a picture, as CaptionRule takes it.
-inline std::vector<std::string> captions_found(const Sample& sample, const config::ImageDataset& dataset) {
-    if (dataset.caption_strategy == config::CaptionStrategy::textfile)
-        return captions_in_text(sample.caption, !dataset.disable_multiline_split);
-    std::vector<std::string> captions{sample.caption};
-    captions.insert(captions.end(), sample.other_captions.begin(), sample.other_captions.end());
-    return captions;
-}
-
-}  // namespace detail
-
 STRATA_INLINE Spread spread_of(std::vector<double> numbers) {
     if (numbers.empty()) return {};
     const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
@@ -70,7 +57,7 @@ STRATA_INLINE CaptionStatistics caption_statistics(const PictureSet& set, std::u
     CaptionStatistics all;
     std::set<std::string> different;
     for (const Sample& sample : set.samples) {
-        const std::vector<std::string> found = detail::captions_found(sample, set.settings);
+        const std::vector<std::string> found = found_captions(sample, set.settings);
         all.found += static_cast<std::int64_t>(found.size());
         for (std::string& caption : rule.all(found)) different.insert(std::move(caption));
     }

@@ -2,7 +2,6 @@
 // strata/data/impl/tensor_cache.ipp - entries as bytes, names, and what stays in memory.
 
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include <ATen/ops/empty.h>
@@ -51,27 +50,6 @@ inline std::int64_t bytes_of(const NamedTensors& tensors) {
     return bytes;
 }
 
-/// The bytes of fp32 numbers by their place in a number: of all numbers the lowest, then the next, then the next, then
-/// the highest. What repeats, sign and exponent, is so apart from the noise of the mantissas, which gzip then keeps as
-/// it is: smaller, and unpacked several times as fast (HDF5 and Blosc call it the shuffle filter).
-inline std::vector<std::byte> byte_planes(std::span<const std::byte> numbers) {
-    const std::size_t count = numbers.size() / 4;
-    std::vector<std::byte> planes(count * 4);
-    for (std::size_t i = 0; i < count; ++i)
-        for (std::size_t b = 0; b < 4; ++b) planes[b * count + i] = numbers[i * 4 + b];
-    return planes;
-}
-
-/// The numbers of byte_planes(). A number at once, so that the loop becomes vectors.
-inline void join_planes(std::span<const std::byte> planes, float* __restrict numbers) {
-    const std::size_t count = planes.size() / 4;
-    const auto* const lowest = reinterpret_cast<const std::uint8_t*>(planes.data());
-    for (std::size_t i = 0; i < count; ++i)
-        numbers[i] = std::bit_cast<float>(std::uint32_t{lowest[i]} | std::uint32_t{lowest[count + i]} << 8 |
-                                          std::uint32_t{lowest[2 * count + i]} << 16 |
-                                          std::uint32_t{lowest[3 * count + i]} << 24);
-}
-
 }  // namespace detail
 
 STRATA_INLINE std::string cache_name(std::string_view identity, bool compress) {
@@ -83,20 +61,16 @@ STRATA_INLINE std::string cache_name(std::string_view identity, bool compress) {
 
 STRATA_INLINE std::vector<std::byte> pack_entry(const NamedTensors& tensors, std::string_view identity, bool compress) {
     std::vector<storage::TensorBytes> list;
-    NamedTensors contiguous;  // these two own what the list points to
-    std::map<std::string, std::vector<std::byte>> planes;
+    NamedTensors contiguous;  // owns what the list points to
     for (const auto& [name, tensor] : tensors) {
         const at::Tensor& kept = contiguous[name] = tensor.detach().cpu().to(at::kFloat).contiguous();
-        std::span numbers{static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()};
-        std::vector<std::int64_t> shape = kept.sizes().vec();
-        if (compress) {
-            shape.insert(shape.begin(), 4);
-            numbers = planes[name] = detail::byte_planes(numbers);
-        }
-        list.push_back({name, compress ? storage::Dtype::u8 : storage::Dtype::f32, std::move(shape), numbers});
+        list.push_back({name, storage::Dtype::f32, kept.sizes().vec(),
+                        {static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()}});
     }
-    std::vector<std::byte> file = storage::encode_safetensors(list, {{"identity", detail::ascii_of(identity)}});
-    return compress ? storage::gzip_compress(file) : file;
+    const std::vector<std::byte> file = storage::encode_safetensors(list, {{"identity", detail::ascii_of(identity)}});
+    if (!compress) return file;
+    const std::vector<std::byte> packed = storage::gzip_compress(file);
+    return packed.size() <= file.size() / 10 * 9 ? packed : storage::gzip_compress(file, 0);
 }
 
 STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::string_view identity, bool compress,
@@ -117,14 +91,10 @@ STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::s
         if (found == header.metadata.end() || found->second != detail::ascii_of(identity))
             refuse("it was made from something else");
         for (const storage::SafetensorsEntry& entry : header.tensors) {
-            at::IntArrayRef shape = entry.shape;
-            const bool in_planes = compress && entry.dtype == storage::Dtype::u8 && !shape.empty() && shape[0] == 4;
-            if (in_planes) shape = shape.slice(1);
-            else if (entry.dtype != storage::Dtype::f32) refuse("its numbers are not fp32");
+            if (entry.dtype != storage::Dtype::f32) refuse("its numbers are not fp32");
             const auto data = storage::tensor_bytes(bytes, header, entry.name);
-            const at::Tensor tensor = at::empty(shape, at::kFloat);
-            if (in_planes) detail::join_planes(data, static_cast<float*>(tensor.data_ptr()));
-            else if (!data.empty()) std::memcpy(tensor.data_ptr(), data.data(), data.size());
+            const at::Tensor tensor = at::empty(entry.shape, at::kFloat);
+            if (!data.empty()) std::memcpy(tensor.data_ptr(), data.data(), data.size());
             tensors.emplace(entry.name, tensor);
         }
     } catch (const Error& error) {

@@ -62,7 +62,7 @@ public:
 }  // namespace detail
 
 STRATA_INLINE std::vector<std::byte> gzip_compress(std::span<const std::byte> plain, int level) {
-    detail::DeflateStream deflater{std::clamp(level, 1, 9)};
+    detail::DeflateStream deflater{std::clamp(level, 0, 9)};
     z_stream& z = deflater.stream;
     std::vector<std::byte> packed(plain.size() / 2 + 64);
     std::size_t read = 0;
