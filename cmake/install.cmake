@@ -27,6 +27,10 @@ foreach(component IN LISTS strata_rooms ITEMS strata compiled)
     install(EXPORT strata-${component}-targets NAMESPACE strata:: DESTINATION "${strata_package_dir}")
 endforeach()
 
+if(TARGET strata_tool)
+    install(TARGETS strata_tool RUNTIME)
+endif()
+
 configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
     INSTALL_DESTINATION "${strata_package_dir}")
 write_basic_package_version_file(strata-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -7,14 +7,17 @@ include("${CMAKE_CURRENT_LIST_DIR}/room.cmake")
 
 strata_room(core
     HEADERS
+        amounts.hpp
         bf16.hpp
+        environment.hpp
         error.hpp
         fp16.hpp
         inline.hpp
         mix.hpp
         policy.hpp
         rule.hpp
-        schedule_shape.hpp)
+        schedule_shape.hpp
+        secret.hpp)
 
 strata_room(policy
     NEEDS core
@@ -34,20 +37,35 @@ strata_room(config
     PACKAGES nlohmann_json
     LINKS nlohmann_json::nlohmann_json
     HEADERS
+        dataset.hpp
         dataset_list.hpp
         schema.hpp
         trainer_config.hpp)
 
 strata_room(storage
     NEEDS core policy
-    PACKAGES ZLIB nlohmann_json
-    LINKS ZLIB::ZLIB nlohmann_json::nlohmann_json
+    PACKAGES ZLIB nlohmann_json CURL OpenSSL pugixml
+    LINKS ZLIB::ZLIB deflate nlohmann_json::nlohmann_json CURL::libcurl OpenSSL::Crypto pugixml::pugixml
     HEADERS
         atomic_file.hpp
+        crc32c.hpp
+        credentials.hpp
+        detail/in_parallel.hpp
+        detail/s3_client.hpp
+        detail/text.hpp
+        digest.hpp
+        folder_or_bucket.hpp
         gzip.hpp
+        http_pool.hpp
         local.hpp
         object_store.hpp
-        safetensors.hpp)
+        retry.hpp
+        s3.hpp
+        s3_answers.hpp
+        s3_options.hpp
+        safetensors.hpp
+        sigv4.hpp
+        url.hpp)
 
 if(STRATA_WITH_MPI)
     set(with_mpi PACKAGES MPI LINKS MPI::MPI_CXX DEFINES STRATA_WITH_MPI=1)
@@ -127,24 +145,59 @@ strata_room(zero
         unit.hpp)
 
 strata_room(data
-    NEEDS core policy config storage comm
-    PACKAGES Torch TBB PNG
-    LINKS torch TBB::tbb PNG::PNG
+    NEEDS core policy config storage comm optim
+    PACKAGES Torch TBB PNG JPEG ZLIB SQLite3 nlohmann_json
+    LINKS torch TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB SQLite::SQLite3 nlohmann_json::nlohmann_json webp webpdemux snappy zstd lz4 brotlidec
     HEADERS
         batch.hpp
         bucket_table.hpp
         buckets.hpp
+        byte_budget.hpp
         byte_fields.hpp
+        cache_cost.hpp
+        cache_identity.hpp
+        captions.hpp
+        collection.hpp
+        decode_image.hpp
+        detail/catalog.hpp
+        detail/discovery.hpp
+        detail/header_bytes.hpp
         detail/image_text_source.hpp
+        detail/parquet_bytes.hpp
+        detail/parquet_column_reader.hpp
+        detail/parquet_encodings.hpp
+        detail/parquet_footer.hpp
+        detail/parquet_page.hpp
+        detail/thrift_reader.hpp
+        discovered.hpp
         discovery.hpp
         encoders.hpp
+        frame.hpp
+        framing.hpp
+        image_header.hpp
         image_text_source.hpp
+        jpeg.hpp
+        latent_caching.hpp
+        orientation.hpp
+        parquet.hpp
+        parquet_values.hpp
+        permutation.hpp
+        picture.hpp
         pipeline.hpp
         png.hpp
+        random.hpp
         report.hpp
         resample.hpp
+        sample.hpp
+        sample_choice.hpp
+        sample_index.hpp
         sample_plan.hpp
-        tensor_cache.hpp)
+        sample_table.hpp
+        simpletuner_sizes.hpp
+        statistics.hpp
+        stores.hpp
+        tensor_cache.hpp
+        webp.hpp)
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero
@@ -188,6 +241,11 @@ strata_room(train
         trainable.hpp
         trainer.hpp
         unit_rules.hpp)
+
+strata_room(testing
+    NEEDS core storage
+    HEADERS
+        object_store_conformance.hpp)
 
 # The umbrella header belongs to strata::strata.
 strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")

@@ -7,6 +7,7 @@
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
+#   strata_tool_test(<name>)                     tests/tools/<name>_test.cpp, runs the command `strata`
 #
 # Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
 # executable a group of rooms, and one executable holds all MPI tests. ctest still sees every file as a test of
@@ -70,12 +71,13 @@ endfunction()
 function(strata_unit_test path)
     cmake_path(GET path PARENT_PATH room)
     cmake_path(GET path FILENAME file)
-    if(room MATCHES "^(core|policy|config|storage|offload)$")
+    if(room MATCHES "^(core|policy|config|storage|offload|testing)$")
         set(executable strata_light_tests)
-        set(libraries strata::core strata::policy strata::config strata::storage strata::offload)
+        set(libraries strata::core strata::policy strata::config strata::storage strata::offload strata::testing
+            OpenSSL::SSL nlohmann_json::nlohmann_json)
     elseif(room STREQUAL "data")
         set(executable strata_data_tests)
-        set(libraries strata::compiled)
+        set(libraries strata::compiled OpenSSL::SSL)
     elseif(room MATCHES "^(comm|optim|zero|checkpoint)$")
         set(executable strata_tensor_tests)
         set(libraries strata::compiled)
@@ -181,6 +183,26 @@ function(strata_program_test name)
         add_test(NAME ${name}/${test} COMMAND strata_program_tests --gtest_filter=${test})
         set_tests_properties(${name}/${test} PROPERTIES
             TIMEOUT 180 LABELS "program" PROCESSORS 2 FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+    endforeach()
+endfunction()
+
+# tests/tools/<name>_test.cpp, which starts the command `strata`; one ctest entry a test.
+function(strata_tool_test name)
+    set(source "${CMAKE_CURRENT_SOURCE_DIR}/tools/${name}_test.cpp")
+    strata_add_to_test_executable(strata_tool_tests "${source}" strata::compiled OpenSSL::SSL GTest::gtest_main)
+    target_compile_definitions(strata_tool_tests PRIVATE STRATA_TOOL="$<TARGET_FILE:strata_tool>")
+    add_dependencies(strata_tool_tests strata_tool)
+    if(TARGET 02_train_pictures AND STRATA_WITH_MPI)
+        target_compile_definitions(strata_tool_tests PRIVATE STRATA_TRAIN_PICTURES="$<TARGET_FILE:02_train_pictures>")
+        add_dependencies(strata_tool_tests 02_train_pictures)
+    endif()
+    file(STRINGS "${source}" tests REGEX "^TEST_F\\(")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    foreach(test IN LISTS tests)
+        string(REGEX REPLACE "^TEST_F\\(([A-Za-z]+), ([A-Za-z]+)\\).*" "\\1.\\2" test "${test}")
+        add_test(NAME tools/${test} COMMAND strata_tool_tests --gtest_filter=${test})
+        set_tests_properties(tools/${test} PROPERTIES
+            TIMEOUT 120 LABELS "tools" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
     endforeach()
 endfunction()
 

@@ -24,25 +24,17 @@
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/update_kernel.hpp>
 
+#include "../measure.hpp"
 #include "by_hand.hpp"
 
 namespace {
+
+using bench::median, bench::seconds_of;
 
 using namespace strata;
 using offload::Access;
 using offload::Window;
 using offload::WindowPipeline;
-
-double seconds(const std::function<void()>& call) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 void fill(const Window& window) {
     for (std::size_t k = 0; k < 3; ++k) {
@@ -136,13 +128,13 @@ int main(int argc, char** argv) {
     std::vector<double> raw_times;
     std::vector<double> peer_times;
     for (int round = 0; round < rounds; ++round) {
-        const double before = seconds([&] { raw.pass(); });
+        const double before = seconds_of([&] { raw.pass(); });
         for (std::size_t i = 0; i < cases.size(); ++i) {  // another one is first in every round
             Case& c = cases[(i + static_cast<std::size_t>(round)) % cases.size()];
-            c.times.push_back(seconds([&] { one_step(c); }));
+            c.times.push_back(seconds_of([&] { one_step(c); }));
         }
-        raw_times.push_back((before + seconds([&] { raw.pass(); })) / 2);
-        peer_times.push_back(seconds([&] { without_overlap(cases.front()); }));
+        raw_times.push_back((before + seconds_of([&] { raw.pass(); })) / 2);
+        peer_times.push_back(seconds_of([&] { without_overlap(cases.front()); }));
     }
 
     // The answer: every window against the same steps in memory, bit by bit.

@@ -26,11 +26,12 @@
 
 #include <strata/comm/mpi_comm.hpp>
 
+#include "../measure.hpp"
 #include "cases.hpp"
 
 namespace {
 
-using bench::Case, bench::Cases, bench::Sample;
+using bench::Case, bench::Cases, bench::median, bench::Sample;
 
 constexpr int verified_steps = 4;
 constexpr double tolerance = 1e-4;
@@ -43,12 +44,6 @@ struct Settings {
     std::string peak_of;
     std::map<std::string, double> peaks_mib;
 };
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 double median(const std::vector<Sample>& samples, double Sample::*what) {
     std::vector<double> values;

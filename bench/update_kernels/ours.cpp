@@ -5,12 +5,9 @@
 // compared with double arithmetic, and with the peer's weights where there is a peer.
 
 #include <omp.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +15,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +25,12 @@
 #include <strata/optim/lion.hpp>
 #include <strata/optim/update_kernel.hpp>
 
+#include "../measure.hpp"
 #include "by_hand.hpp"
 
 namespace {
 
+using bench::median, bench::median_ratio, bench::seconds_of;
 using strata::bf16;
 
 constexpr double lr = 1e-3;
@@ -64,76 +64,18 @@ float start_value(std::int64_t i, std::int64_t factor) {
     return static_cast<float>((i * factor) % 65536) / 65536.0F - 0.5F;
 }
 
-/// torch.optim in a process of its own that waits for a line between its steps.
-class Peer {
-public:
-    Peer(const char* python, const char* script) {
-        std::array<int, 2> to{};
-        std::array<int, 2> from{};
-        if (python == nullptr || ::pipe(to.data()) != 0 || ::pipe(from.data()) != 0) return;
-        child_ = ::fork();
-        if (child_ == 0) {
-            ::dup2(to[0], 0);
-            ::dup2(from[1], 1);
-            for (const int fd : {to[0], to[1], from[0], from[1]}) ::close(fd);
-            ::execlp(python, python, script, static_cast<char*>(nullptr));
-            ::_exit(127);
-        }
-        ::close(to[0]);
-        ::close(from[1]);
-        out_ = ::fdopen(to[1], "w");
-        in_ = ::fdopen(from[0], "r");
-        std::array<char, 64> line{};
-        ready_ = std::fgets(line.data(), line.size(), in_) != nullptr && std::strncmp(line.data(), "ready", 5) == 0;
-        if (ready_) version_ = std::string{line.data() + 6, std::strcspn(line.data() + 6, "\n")};
+/// Seconds of one step of torch.optim; its first weights go to `weights`.
+double step_of(bench::PeerProcess& peer, const std::string& name, int threads, std::int64_t numel,
+               std::array<double, 4>& weights) {
+    peer.say(name + " " + std::to_string(threads) + " " + std::to_string(numel));
+    std::istringstream said{peer.hear()};
+    double seconds = 0;
+    said >> seconds >> weights[0] >> weights[1] >> weights[2] >> weights[3];
+    if (!said) {
+        std::fprintf(stderr, "the peer has died\n");
+        std::exit(1);
     }
-    Peer(const Peer&) = delete;
-    Peer& operator=(const Peer&) = delete;
-    ~Peer() {
-        if (out_ != nullptr) std::fclose(out_);
-        if (in_ != nullptr) std::fclose(in_);
-        if (child_ > 0) ::waitpid(child_, nullptr, 0);
-    }
-    [[nodiscard]] bool ready() const { return ready_; }
-    [[nodiscard]] const std::string& version() const { return version_; }
-
-    /// Seconds of one step; its first weights go to `weights`.
-    double step(const std::string& name, int threads, std::int64_t numel, std::array<double, 4>& weights) {
-        std::fprintf(out_, "%s %d %lld\n", name.c_str(), threads, static_cast<long long>(numel));
-        std::fflush(out_);
-        double seconds = 0;
-        if (std::fscanf(in_, "%lf %lf %lf %lf %lf", &seconds, &weights[0], &weights[1], &weights[2], &weights[3]) !=
-            5) {
-            std::fprintf(stderr, "the peer has died\n");
-            std::exit(1);
-        }
-        return seconds;
-    }
-
-private:
-    ::pid_t child_ = -1;
-    std::FILE* out_ = nullptr;
-    std::FILE* in_ = nullptr;
-    bool ready_ = false;
-    std::string version_;
-};
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
-/// Median over the rounds of a / b.
-double median_ratio(std::vector<double> a, const std::vector<double>& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] /= b[i];
-    return median(std::move(a));
-}
-
-template <class Call>
-double seconds_of(Call&& call) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return seconds;
 }
 
 void reference(const strata::AdamW::Options& o, int t, double& w, double g, double* s) {
@@ -161,7 +103,7 @@ struct Settings {
 
 /// One case: G gradients, K weights and states, a bf16 copy beside fp32 ones when G is bf16.
 template <class Rule, class G, class K>
-void measure(const std::string& name, const std::string& peer_case, const Settings& settings, int threads, Peer& peer) {
+void measure(const std::string& name, const std::string& peer_case, const Settings& settings, int threads, bench::PeerProcess& peer) {
     constexpr std::size_t states = Rule::state_names.size();
     constexpr bool with_copy = sizeof(G) == 2 && sizeof(K) == 4;
     omp_set_num_threads(threads);
@@ -199,11 +141,11 @@ void measure(const std::string& name, const std::string& peer_case, const Settin
 
     // Verify: three steps of some elements in double, then of the peer. Pure bf16 is right on average only.
     std::array<double, 4> theirs{};
-    const bool has_peer = peer.ready() && !peer_case.empty();
+    const bool has_peer = peer.there() && !peer_case.empty();
     std::vector<double> error;
     for (int t = 1; t <= 3; ++t) {
         ours();
-        if (has_peer) peer.step(peer_case, threads, n, theirs);
+        if (has_peer) step_of(peer, peer_case, threads, n, theirs);
     }
     for (std::int64_t i = 0; i < n; i += 9973) {
         const auto number = [](auto value) {
@@ -279,7 +221,7 @@ void measure(const std::string& name, const std::string& peer_case, const Settin
                     t_single.push_back(seconds_of([&] { by_hand::one_by_one(streams); }));
                     break;
                 default:
-                    if (has_peer) t_peer.push_back(peer.step(peer_case, threads, n, theirs));
+                    if (has_peer) t_peer.push_back(step_of(peer, peer_case, threads, n, theirs));
             }
         }
     }
@@ -310,7 +252,7 @@ int main(int argc, char** argv) {
         if (flag == "--rounds") settings.rounds = std::atoi(argv[i + 1]);
         if (flag == "--numel") settings.numel = std::atoll(argv[i + 1]);
     }
-    Peer peer{std::getenv("BENCH_PEER_PYTHON"), std::getenv("BENCH_PEER_SCRIPT")};
+    bench::PeerProcess peer{bench::peer_command()};
     for (const int threads : settings.threads) {
         measure<strata::AdamW, float, float>("adamw fp32", "adamw_fp32", settings, threads, peer);
         measure<strata::AdamW, bf16, float>("adamw bf16 gradient, fp32 state, bf16 parameter", "adamw_mixed", settings,

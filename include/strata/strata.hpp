@@ -12,7 +12,9 @@
 #include <strata/optim/schedule.hpp>
 #include <strata/optim/sgd.hpp>
 #include <strata/policy/setup.hpp>
+#include <strata/storage/folder_or_bucket.hpp>
 #include <strata/storage/local.hpp>
+#include <strata/storage/s3.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainer.hpp>

@@ -8,12 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <strata/core/error.hpp>
+#include <strata/core/secret.hpp>
 
 namespace strata::config {
 
@@ -25,11 +27,19 @@ namespace strata::config {
 
 /// One value and where it stands, converted strictly. A number or truth value may also be written as
 /// text ("1e-4", "true"), as many files of this world do. `{env:NAME}` inside text becomes the value
-/// of that environment variable. Every conversion throws Errc::bad_value naming file and key.
+/// of that environment variable. Every conversion throws Errc::bad_value naming file and key; messages quote what
+/// the file says and never what a variable holds.
 class Value {
 public:
     Value(const nlohmann::json& json, std::string file, std::string key)
         : json_{&json}, file_{std::move(file)}, key_{std::move(key)} {}
+
+    /// The same value, which messages do not quote.
+    [[nodiscard]] Value hidden() const {
+        Value other = *this;
+        other.hidden_ = true;
+        return other;
+    }
 
     [[nodiscard]] std::string text() const;
     [[nodiscard]] std::int64_t integer() const;
@@ -37,15 +47,24 @@ public:
     [[nodiscard]] bool flag() const;
     [[nodiscard]] std::vector<std::string> texts() const;  ///< a list of text, or one text
     [[nodiscard]] bool is_null() const;
+    [[nodiscard]] std::vector<Value> elements() const;  ///< of a list; Errc::bad_value for anything else
+    [[nodiscard]] bool is_object() const;
+
+    [[nodiscard]] const nlohmann::json& json() const noexcept { return *json_; }
+    [[nodiscard]] const std::string& file() const noexcept { return file_; }
+    [[nodiscard]] const std::string& key() const noexcept { return key_; }
+
+    /// What the file says, cut after 60 bytes; of a hidden value only its kind.
+    [[nodiscard]] std::string shown() const;
 
     /// Throws Error{code, "FILE: key 'KEY' <problem>", fix}.
     [[noreturn]] void refuse(Errc code, std::string_view problem, std::string_view fix) const;
 
 private:
-    [[nodiscard]] std::string shown() const;
     const nlohmann::json* json_;
     std::string file_;
     std::string key_;
+    bool hidden_ = false;
 };
 
 /// The smallest and the largest value a number may have, both included.
@@ -76,6 +95,13 @@ struct KeyInfo {
 struct UnsupportedKey {
     std::string_view key;
     std::string_view why;
+    bool false_is_fine = false;  ///< `false` asks for what strata does anyway, so it is no error
+};
+
+/// A key of other trainers that is accepted because no result depends on it; `why` says what strata does instead.
+struct IdleKey {
+    std::string_view key;
+    std::string_view why;
 };
 
 namespace detail {
@@ -87,7 +113,8 @@ namespace detail {
 [[nodiscard]] std::string shown(const Range& range);
 void check_range(const Value& value, double number, const Range& range);
 void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
-                const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported);
+                const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported,
+                const std::vector<IdleKey>& idle);
 /// The member under the key's name or alias, or nullptr. Both at once throw Errc::bad_value.
 [[nodiscard]] const nlohmann::json* member(const nlohmann::json& object, const std::string& file,
                                            const std::string& path, const KeyInfo& info);
@@ -110,17 +137,28 @@ public:
         return add({std::move(key), "text", fallback, std::move(meaning), {}},
                    [member](Settings& settings, const Value& value) { settings.*member = Text{value.text()}; });
     }
+    /// Text that no message quotes: a Secret, or a std::string beside one.
+    template <class Text>
+    Schema& secret(std::string key, Text Settings::*member, std::string meaning) {
+        return add(
+            {std::move(key), "text", detail::quoted(""), std::move(meaning), {}},
+            [member](Settings& settings, const Value& value) { settings.*member = Text{value.hidden().text()}; });
+    }
     /// A list of text.
     Schema& texts(std::string key, std::vector<std::string> Settings::*member, std::string meaning) {
         return add({std::move(key), "list of text", detail::shown(Settings{}.*member), std::move(meaning), {}},
                    [member](Settings& settings, const Value& value) { settings.*member = value.texts(); });
     }
-    Schema& integer(std::string key, std::int64_t Settings::*member, Range range, std::string meaning) {
-        return add({std::move(key), "integer" + detail::shown(range), std::to_string(Settings{}.*member),
-                    std::move(meaning), {}},
+    /// A whole number, or an optional one.
+    template <class Integer>
+    Schema& integer(std::string key, Integer Settings::*member, Range range, std::string meaning) {
+        std::string fallback = "null";
+        if constexpr (std::is_same_v<Integer, std::int64_t>) fallback = std::to_string(Settings{}.*member);
+        return add({std::move(key), "integer" + detail::shown(range), std::move(fallback), std::move(meaning), {}},
                    [member, range](Settings& settings, const Value& value) {
-                       settings.*member = value.integer();
-                       detail::check_range(value, static_cast<double>(settings.*member), range);
+                       const std::int64_t integer = value.integer();
+                       detail::check_range(value, static_cast<double>(integer), range);
+                       settings.*member = integer;
                    });
     }
     /// A real number, or an optional one.
@@ -161,14 +199,40 @@ public:
                        for (const Choice<Enum>& choice : choices) {
                            if (choice.name != name) continue;
                            if (!choice.why_not.empty())
-                               value.refuse(Errc::unsupported_key, "is '" + name + "': " + std::string{choice.why_not},
+                               value.refuse(Errc::unsupported_key,
+                                            "is '" + std::string{choice.name} + "': " + std::string{choice.why_not},
                                             "use one of " + valid);
                            settings.*member = choice.value;
                            return;
                        }
-                       value.refuse(Errc::bad_value, "is '" + name + "', which is none of its values",
+                       value.refuse(Errc::bad_value, "is " + value.shown() + ", which is none of its values",
                                     "use one of " + valid);
                    });
+    }
+    /// An object with keys of its own; absent, the member stays as it is.
+    template <class Part>
+    Schema& object(std::string key, std::optional<Part> Settings::*member, const Schema<Part>& keys,
+                   std::string meaning) {
+        return add({std::move(key), "object", "null", std::move(meaning), {}},
+                   [member, &keys](Settings& settings, const Value& value) {
+                       settings.*member = keys.read(value.json(), value.file(), value.key() + ".");
+                   });
+    }
+    /// The keys of a member's own schema, written beside the others and not in an object.
+    template <class Part>
+    Schema& beside(Part Settings::*member, const Schema<Part>& keys) {
+        for (std::size_t i = 0; i < keys.keys_.size(); ++i)
+            add(keys.keys_[i], [member, reader = keys.readers_[i]](Settings& settings, const Value& value) {
+                reader(settings.*member, value);
+            });
+        return *this;
+    }
+    /// A key with a type of its own.
+    ///
+    ///   read  from the value; throws through Value::refuse
+    Schema& custom(std::string key, std::string type, std::string fallback, std::string meaning,
+                   std::function<void(Settings&, const Value&)> read) {
+        return add({std::move(key), std::move(type), std::move(fallback), std::move(meaning), {}}, std::move(read));
     }
     /// Makes the key added last one that must be given.
     Schema& required() {
@@ -186,8 +250,15 @@ public:
         return *this;
     }
 
+    /// Keys that are accepted and change nothing.
+    Schema& idle(std::vector<IdleKey> keys) {
+        idle_.insert(idle_.end(), keys.begin(), keys.end());
+        return *this;
+    }
+
     [[nodiscard]] const std::vector<KeyInfo>& keys() const noexcept { return keys_; }
     [[nodiscard]] const std::vector<UnsupportedKey>& unsupported() const noexcept { return unsupported_; }
+    [[nodiscard]] const std::vector<IdleKey>& idle() const noexcept { return idle_; }
 
     /// Settings from a JSON object; `settings` holds the values of keys that are absent or null.
     ///
@@ -196,7 +267,7 @@ public:
     /// Throws Errc::unknown_key with the nearest known name, unsupported_key or bad_value.
     [[nodiscard]] Settings read(const nlohmann::json& object, const std::string& file, const std::string& path,
                                 Settings settings = {}) const {
-        detail::check_keys(object, file, path, keys_, unsupported_);
+        detail::check_keys(object, file, path, keys_, unsupported_, idle_);
         for (std::size_t i = 0; i < keys_.size(); ++i) {
             const nlohmann::json* const json = detail::member(object, file, path, keys_[i]);
             if (json != nullptr) readers_[i](settings, Value{*json, file, path + keys_[i].key});
@@ -205,6 +276,8 @@ public:
     }
 
 private:
+    template <class Other>
+    friend class Schema;
     using Reader = std::function<void(Settings&, const Value&)>;
     Schema& add(KeyInfo info, Reader reader) {
         keys_.push_back(std::move(info));
@@ -214,11 +287,13 @@ private:
     std::vector<KeyInfo> keys_;
     std::vector<Reader> readers_;  // of the key with the same index
     std::vector<UnsupportedKey> unsupported_;
+    std::vector<IdleKey> idle_;
 };
 
-/// The Markdown table of a schema's keys, as docs/configuration.md has it.
+/// The Markdown table of a schema's keys, as docs/configuration.md and docs/dataset-keys.md have it.
 [[nodiscard]] std::string markdown(const std::vector<KeyInfo>& keys);
 [[nodiscard]] std::string markdown(const std::vector<UnsupportedKey>& keys);
+[[nodiscard]] std::string markdown(const std::vector<IdleKey>& keys);
 
 }  // namespace strata::config
 

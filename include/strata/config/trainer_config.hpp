@@ -32,6 +32,12 @@ enum class EmaValidation : std::uint8_t {
     comparison,  ///< both
 };
 
+/// How the training sizes of data sets are chosen; formulas in docs/data.md.
+enum class BucketMode : std::uint8_t {
+    nearest,      ///< `default`: a fixed list of sizes, of which a picture takes the nearest in aspect ratio
+    simpletuner,  ///< the sizes that SimpleTuner gives the same pictures, from ratios rounded to some decimals
+};
+
 /// A checked trainer configuration. Keys have the names of the members unless the schema says otherwise.
 ///
 /// What decides the types of a trainer (stage, offload, update rule, number formats) is no key here:
@@ -87,6 +93,8 @@ struct TrainerConfig {
     ResolutionType resolution_type = ResolutionType::pixel_area;
     CaptionStrategy caption_strategy = CaptionStrategy::textfile;
     std::int64_t aspect_bucket_alignment = 64;
+    BucketMode bucket_mode = BucketMode::nearest;
+    std::int64_t aspect_bucket_rounding = 2;  ///< decimals of an aspect ratio in bucket_mode simpletuner, 1 to 9
     bool compress_disk_cache = false;
     std::int64_t dataloader_prefetch_qlen = 10;
     std::int64_t cache_memory_mib = 512;

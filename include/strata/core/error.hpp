@@ -21,18 +21,28 @@ enum class Errc : std::uint16_t {
     no_space = 2003,           ///< the disk is full; nothing half-written was left behind
     corrupt_gzip = 2004,       ///< bytes are no gzip stream, or its check sum is wrong
     corrupt_safetensors = 2005,  ///< bytes are no safetensors file
-    bad_object_key = 2006,     ///< an object key would leave its store
+    bad_object_key = 2006,     ///< an object key is empty, too long, or would leave its store
+    store_refused = 2007,      ///< an object store refused a request: wrong credentials, missing rights
+    no_bucket = 2008,          ///< a bucket does not exist
+    clock_skew = 2009,         ///< this machine's clock and an object store's differ too much
+    store_unreachable = 2010,  ///< no connection to an object store: its name, its address, its certificate
+    transfer_failed = 2011,    ///< a connection broke or stalled, or a server was too busy, until no attempt was left
+    bad_answer = 2012,         ///< an answer is not what an S3 server says, or bytes arrived damaged
+    object_changed = 2013,     ///< an object was replaced again and again while it was read in parts
+    no_credentials = 2014,     ///< nothing to sign requests with, or only half of it
 
     unreadable_config = 2101,  ///< a configuration file is missing or no valid JSON
     unknown_key = 2102,        ///< a key that no schema knows, usually a typing error
     bad_value = 2103,          ///< a key's value has the wrong type or is out of range
     unsupported_key = 2104,    ///< a key that other trainers know and strata does not act on
     bad_reference = 2105,      ///< an id or path in the configuration points to nothing that can be used
+    no_backend = 2106,         ///< a data set is in a bucket, and the program was built for folders
 
     no_samples = 2201,         ///< a data folder is missing, empty, or everything in it was skipped
     bad_picture = 2202,        ///< a picture cannot be decoded
     small_bucket = 2203,       ///< a bucket holds fewer samples than the effective batch
     bad_cache_entry = 2204,    ///< a cached tensor is damaged or of another shape than expected
+    unsupported_picture = 2205,  ///< a picture is of a format or kind that is not decoded
 
     rank_failed = 2301,        ///< another rank failed, or MPI reported an error
     rank_mismatch = 2302,      ///< ranks disagree on something all of them must share
@@ -56,17 +66,33 @@ enum class Errc : std::uint16_t {
     output_in_use = 2603,      ///< another run works in the same output directory
     interrupted = 2604,        ///< stopped on request before training began
 
+    corrupt_parquet = 2620,    ///< bytes are no Parquet file, or it is damaged
+    unsupported_parquet = 2621,  ///< a Parquet file or column is of a kind that is not read
+    parquet_too_large = 2622,  ///< a part of a Parquet file is larger than the limits allow
+    no_such_column = 2623,     ///< a table has no column of a name that was asked for
+    wrong_column_type = 2624,  ///< a table's column holds values of another kind than needed
+    bad_json_line = 2625,      ///< a line of a table in JSON lines is no JSON object, or too long
+
     bad_model_options = 2701,  ///< a model's sizes do not fit together
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.
 constexpr bool is_bad_input(Errc code) noexcept {
     switch (code) {
+        case Errc::store_refused:
+        case Errc::no_bucket:
+        case Errc::no_credentials:
         case Errc::unreadable_config:
         case Errc::unknown_key:
         case Errc::bad_value:
         case Errc::unsupported_key:
         case Errc::bad_reference:
+        case Errc::no_backend:
+        case Errc::unsupported_parquet:
+        case Errc::parquet_too_large:
+        case Errc::no_such_column:
+        case Errc::wrong_column_type:
+        case Errc::bad_json_line:
         case Errc::no_samples:
         case Errc::small_bucket:
         case Errc::checkpoint_mismatch:

@@ -15,6 +15,7 @@ struct ImageTextBatch {
     at::Tensor pooled_BE;               ///< (B, E)
     std::vector<std::string> captions;  ///< B; empty where the caption was dropped
     std::vector<std::string> samples;   ///< B paths of the pictures
+    bool is_regularisation_data = false;  ///< the target is what the model predicts without its adapter
 };
 
 /// What a TextEncoder makes of one caption, fp32: tokens (T, E) and a summary (E) of the whole.

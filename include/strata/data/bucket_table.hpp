@@ -5,16 +5,19 @@
 #include <string>
 #include <vector>
 
-#include <strata/data/buckets.hpp>
-#include <strata/data/sample_plan.hpp>
+#include <strata/config/dataset.hpp>
+#include <strata/data/framing.hpp>
+#include <strata/data/picture.hpp>
 
 namespace strata::data {
 
-/// A bucket of one data set with the samples in it.
+/// A bucket of one data set with the samples in it. With `crop_aspect` random all pictures that are drawn from the same
+/// training sizes are one bucket, and each of its batches draws one of them.
 struct Bucket {
     std::size_t dataset = 0;  ///< index in the list of data sets
     std::string dataset_id;
-    PictureSize size;
+    PictureSize size;                  ///< the training size; of several the narrowest
+    std::vector<Shape> shapes;         ///< all of them; at least one
     std::vector<std::size_t> samples;  ///< indices of the data set's samples, ascending
     std::int64_t repeats = 0;          ///< additional visits of each sample in an epoch
     std::int64_t repeats_asked = 0;    ///< as configured
@@ -30,13 +33,16 @@ struct BatchShape {
 };
 static_assert(BatchShape{4, 8, 2}.effective() == 64);
 
-/// The buckets of one data set that hold at least one picture, in the order of bucket_list().
+/// The buckets of one data set that hold at least one picture, narrowest first.
+///
+///   pictures  sizes of the data set's samples; their order is that of Bucket::samples
 [[nodiscard]] std::vector<Bucket> fill_buckets(std::size_t dataset, const config::ImageDataset& settings,
-                                               std::int64_t alignment, const std::vector<PictureSize>& pictures);
+                                               const Framer& framer, const std::vector<PictureSize>& pictures);
 
 /// Makes sure that count * (repeats + 1) of every bucket is at least one effective batch.
 ///
-///   allow_oversubscription  raise the repeats of buckets that are too small instead of refusing them
+///   allow_oversubscription  raise the repeats of buckets that are too small instead of refusing them; not where the
+///                           data set's repeats were set, which stay as they are
 ///
 /// Throws Errc::small_bucket that lists each such bucket with its count, the repeats it needs and the ways out.
 void require_effective_batch(std::vector<Bucket>& buckets, const BatchShape& shape, bool allow_oversubscription);

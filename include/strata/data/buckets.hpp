@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <strata/config/dataset_list.hpp>
-#include <strata/data/png.hpp>
+#include <strata/data/picture.hpp>
 
 namespace strata::data {
 
@@ -31,6 +31,9 @@ struct BucketRule {
 /// each with its mirror image, and only within the aspect ratios. Symmetric: (w, h) is in it when (h, w) is and the
 /// limits are reciprocal.
 [[nodiscard]] std::vector<PictureSize> bucket_list(const BucketRule& rule);
+
+/// The order of bucket_list(): by width / height, then by width.
+[[nodiscard]] bool is_narrower(const PictureSize& a, const PictureSize& b) noexcept;
 
 /// The index of the bucket nearest in log(width / height); of two equally near ones that nearer to a square.
 [[nodiscard]] std::size_t nearest_bucket(const std::vector<PictureSize>& buckets, const PictureSize& picture) noexcept;

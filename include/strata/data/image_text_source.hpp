@@ -1,7 +1,9 @@
 #pragma once
 // strata/data/image_text_source.hpp - ImageTextSource: captioned pictures as an endless, seekable stream of batches.
 
+#include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,12 +16,14 @@
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/data/batch.hpp>
-#include <strata/data/bucket_table.hpp>
-#include <strata/data/discovery.hpp>
+#include <strata/data/byte_budget.hpp>
+#include <strata/data/captions.hpp>
+#include <strata/data/collection.hpp>
 #include <strata/data/encoders.hpp>
+#include <strata/data/latent_caching.hpp>
 #include <strata/data/pipeline.hpp>
 #include <strata/data/report.hpp>
-#include <strata/data/sample_plan.hpp>
+#include <strata/data/stores.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/object_store.hpp>
 
@@ -31,35 +35,50 @@ struct ImageTextOptions {
     std::int64_t gradient_accumulation_steps = 1;
     std::uint64_t seed = 42;
     std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of pixels_per_latent() * latents_multiple
+    config::BucketMode bucket_mode = config::BucketMode::nearest;
+    std::int64_t aspect_bucket_rounding = 2;  ///< decimals of an aspect ratio in bucket_mode simpletuner
     std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch, or 1; >= 1
+    bool trains_adapter = false;  ///< false: data sets with is_regularisation_data are refused
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;
     bool compress_disk_cache = false;
     std::int64_t prefetch_batches = 10;                     ///< batches made ahead
     std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
+    std::int64_t decode_memory_bytes = std::int64_t{2} << 30;   ///< of pictures that are decoded at the same time; one that
+                                                                ///< needs more is decoded alone
     std::int64_t threads = 0;                               ///< 0: as many as there are cores
+    std::filesystem::path index_folder = {};  ///< what is found out about pictures is kept here; empty: it is not
 
-    /// Called while caches are filled, from one thread at a time: what ("latents", "captions"), entries of this
-    /// rank's share that are done, and all of its share.
+    /// Called from one thread at a time: while pictures are looked for, as DiscoverOptions say; while caches are filled,
+    /// what ("latents", "captions"), entries of this rank's share that are done, and all of its share.
     std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
 
-    /// Asked between data sets and between cached items, from one thread at a time: true ends the constructor with
+    /// Asked between pictures and between cached items, from one thread at a time: true ends the constructor with
     /// Errc::interrupted on all ranks as soon as each is done with its share or was told to stop. Must not throw.
     std::function<bool()> stopped = {};
 
     [[nodiscard]] static ImageTextOptions from(const config::TrainerConfig& config);
+    [[nodiscard]] BucketSettings buckets() const {
+        return {aspect_bucket_alignment, bucket_mode, aspect_bucket_rounding};
+    }
+    [[nodiscard]] DiscoverOptions discovery() const {
+        return {index_folder, threads, decode_memory_bytes, progress, stopped};
+    }
 };
 
-/// Folders of captioned pictures, ready to train on.
+/// Folders and buckets of captioned pictures, ready to train on.
 ///
 /// The constructor finds the pictures, sorts them into aspect buckets, and fills the caches of latents and embedded
 /// captions, each rank its share; work that an earlier run did is not done again. next() then returns this
 /// rank's part of micro-batch 0, 1, 2, ..., made ahead of time by a TBB flow graph. Which samples a micro-batch holds
-/// is a pure function of (seed, position) and the buckets (sample_plan.hpp), and so is which captions are dropped.
+/// is a pure function of (seed, position) and the buckets (sample_plan.hpp), and so are the captions, which of them are
+/// dropped, and random crops.
+///
+/// latent_caching() says of which data sets the latents are made before the first step, and which are kept.
 ///
 ///   A      Autoencoder
 ///   T      TextEncoder
-///   Store  an ObjectStore that is made of a folder
+///   Store  `store` of the policy Backend<...>: an ObjectStore that is made of a folder; see Stores
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 class ImageTextSource {
@@ -67,17 +86,22 @@ public:
     /// Collective; every rank gets the same exception when one fails.
     ///
     /// Throws Errc::no_samples (missing or empty folder, or every picture was skipped), small_bucket (see
-    /// require_effective_batch), bad_value (alignment does not fit autoencoder or model), bad_reference (a cache
+    /// require_effective_batch), bad_value (alignment does not fit autoencoder or model; is_regularisation_data without an adapter), bad_reference (a cache
     /// folder cannot be written), no_space, io_failed, interrupted (options.stopped; what was cached stays),
     /// rank_mismatch (ranks were started with different settings). A picture that cannot be read or decoded is
     /// skipped and named in the report.
     template <comm::Communicator Comm>
     ImageTextSource(Comm& comm, config::DatasetList datasets, std::shared_ptr<const A> autoencoder,
                     std::shared_ptr<const T> text_encoder, ImageTextOptions options);
+    /// Batches that are being made are given up, and requests to buckets with them.
+    ~ImageTextSource() { stores_.interrupt(); }
     ImageTextSource(const ImageTextSource&) = delete;
     ImageTextSource& operator=(const ImageTextSource&) = delete;
 
-    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return plan_->batches_per_epoch(); }
+    /// Of the first epoch; later ones differ where a data set has a probability below 1, or joins or leaves.
+    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return collection_.plan().batches_in(0); }
+    /// Of so many epochs from the start; fewer where no data set takes part any more.
+    [[nodiscard]] std::int64_t micro_batches_of(std::int64_t epochs) const { return collection_.plan().batches_before(epochs); }
     [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }  ///< of one rank
 
     /// This rank's part of the micro-batch at the position, which then moves on by one. For one thread at a time.
@@ -90,38 +114,46 @@ public:
         position_ = micro_batch;
     }
 
-    /// As of now: damaged cache entries that were found while training are in it.
-    [[nodiscard]] Report report() const {
-        const std::lock_guard lock{report_mutex_};
-        return report_;
+    /// As of now: cache entries that were found damaged while training are in it.
+    [[nodiscard]] Report report() const;
+
+    /// What a run has cost, to be shown at its end: requests to buckets, of all ranks. Empty where none was used.
+    /// Collective.
+    template <comm::Communicator Comm>
+    [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm) const {
+        return detail::traffic_lines(comm, stores_.traffic());
     }
 
-    /// The buckets that are trained on.
-    [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
+    /// The pictures and buckets that are trained on.
+    [[nodiscard]] const Collection& collection() const noexcept { return collection_; }
 
 private:
-    struct Dataset {
-        config::ImageDataset settings;
+    /// What a data set of the collection has besides; the two lists go side by side.
+    struct Sources {
         Store pictures;
         TensorCache<Store> latents;
         std::string place;  // of the pictures, the same on all ranks: part of what latents are known by
         std::size_t texts;  // index in texts_
-        std::vector<Sample> samples;
+        CaptionRule captions;
+        LatentCaching caching;
     };
-    /// One cache entry to be filled: a sample in its bucket's size.
-    struct LatentTask {
+    /// A picture as it is shown: in which frame, and with caching each_epoch in which epoch.
+    struct View {
         std::size_t dataset;
-        std::size_t sample;
-        PictureSize size;
+        const Sample* sample;
+        Frame frame;
+        std::int64_t epoch;
+    };
+    /// A cache entry that no batch needs any more.
+    struct Stale {
+        std::size_t dataset;
+        std::string identity;
     };
 
     template <class Comm>
     void require_writable_caches(Comm& comm) const;
     template <class Comm>
     void end_if_stopped(Comm& comm, bool asked) const;
-    template <class Comm>
-    void discover_all(Comm& comm);
-    void sort_into_buckets();
     template <class Comm>
     void fill_latents(Comm& comm);
     template <class Comm>
@@ -130,31 +162,38 @@ private:
     void require_same_plan(Comm& comm) const;
     template <class Comm, class Work>
     void fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work);
+    template <class Comm>
+    void clear_epochs(Comm& comm) const;
 
-    [[nodiscard]] std::string latent_identity(const Dataset& dataset, const Sample& sample, PictureSize size) const;
-    [[nodiscard]] std::string text_identity(std::string_view caption) const;
-    [[nodiscard]] NamedTensors make_latents(const Dataset& dataset, const Sample& sample, PictureSize size) const;
-    [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const Dataset& dataset, const Sample& sample,
-                                                                   PictureSize size) const;
+    [[nodiscard]] std::string identity_of(const View& view) const;
+    [[nodiscard]] NamedTensors make_latents(const View& view) const;
+    [[nodiscard]] std::pair<NamedTensors, CacheOutcome> latents_of(const View& view) const;
     [[nodiscard]] std::pair<NamedTensors, CacheOutcome> text_of(std::size_t texts, const std::string& caption) const;
-    [[nodiscard]] std::shared_ptr<const SamplePlan::Epoch> epoch(std::int64_t number) const;
     [[nodiscard]] ImageTextBatch make_batch(std::int64_t position, const std::atomic<bool>& stop);
+    void note_latents(const View& view, CacheOutcome outcome);
+    void end_epochs_before(std::int64_t epoch);
+    void remove_some_stale();
 
     ImageTextOptions options_;
     config::DatasetList list_;
+    Stores<Store> stores_;
     std::shared_ptr<const A> autoencoder_;
     std::shared_ptr<const T> text_encoder_;
     BatchShape shape_;
     std::int64_t rank_;
-    std::vector<Dataset> datasets_;
+    std::unique_ptr<ByteBudget> decoding_;
+    Collection collection_;
+    std::vector<Sources> sources_;
     std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
-    std::vector<Bucket> buckets_;
-    std::unique_ptr<const SamplePlan> plan_;
-    Report report_;
-    mutable std::mutex report_mutex_;
-    mutable std::mutex epoch_mutex_;
-    mutable std::map<std::int64_t, std::shared_ptr<const SamplePlan::Epoch>> epochs_;  // the one or two in use
+    bool ends_epochs_ = false;               // a data set is cached each_epoch
     std::int64_t position_ = 0;
+
+    mutable std::mutex mutex_;  // of what follows
+    CacheReport latents_report_;
+    CacheReport texts_report_;
+    std::map<std::int64_t, std::vector<Stale>> of_epoch_;  // entries that this rank wrote for one epoch
+    std::vector<Stale> stale_;
+
     std::unique_ptr<OrderedStream<ImageTextBatch>> stream_;  // last: its threads use everything above
 };
 

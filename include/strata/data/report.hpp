@@ -14,9 +14,10 @@ enum class SkipReason : std::uint8_t {
     below_minimum_size,     ///< smaller than minimum_image_size
     outside_aspect_ratio,   ///< narrower or wider than the data set's limits
     unreadable,             ///< damaged, or it cannot be opened
-    unsupported_format,     ///< a picture, but no PNG
+    unsupported_format,     ///< a picture, but no PNG, JPEG or WebP that is decoded
+    not_in_table,           ///< metadata_backend parquet: no row names it, or its row has no size
 };
-inline constexpr int skip_reasons = 5;
+inline constexpr int skip_reasons = 6;
 
 /// "no caption", "below the minimum size", ...
 [[nodiscard]] std::string_view name_of(SkipReason reason) noexcept;
@@ -34,7 +35,8 @@ struct BucketReport {
     std::string dataset;
     std::int64_t width = 0;   ///< pixels
     std::int64_t height = 0;
-    std::int64_t count = 0;    ///< samples
+    std::int64_t shapes = 1;  ///< training sizes that each batch draws one of; width and height are of the narrowest
+    std::int64_t count = 0;   ///< samples
     std::int64_t repeats = 0;  ///< additional visits in an epoch, as they are used
     std::int64_t repeats_asked = 0;  ///< as configured; less than `repeats` when the bucket was oversubscribed
 };
@@ -52,6 +54,7 @@ struct Report {
     std::int64_t found = 0;  ///< files that are pictures by their names
     std::int64_t used = 0;   ///< samples that are trained on
     std::vector<Skipped> skipped;
+    std::vector<std::string> notes;  ///< what discovery did and found besides, a line each
     std::vector<BucketReport> buckets;
     CacheReport latents;
     CacheReport texts;

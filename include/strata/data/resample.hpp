@@ -1,10 +1,13 @@
 #pragma once
-// strata/data/resample.hpp - a picture of any size to the fixed size of its bucket.
+// strata/data/resample.hpp - a picture of any size to its training size.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include <strata/data/png.hpp>
+#include <strata/data/frame.hpp>
+#include <strata/data/picture.hpp>
+#include <strata/optim/simd.hpp>
 
 namespace strata::data {
 
@@ -15,16 +18,33 @@ struct PlanarImage {
     std::vector<float> values;  ///< 3 * height * width: plane, row, column
 };
 
-/// Resizes a picture until it covers width x height, and keeps the middle of it.
+/// Resizes a picture to the frame's intermediary size, and keeps the frame's box of it.
 ///
-/// Alpha is laid on white first. One scale for both edges, max(width / picture.width, height / picture.height); the
-/// filter is Lanczos with three lobes, widened when it shrinks, so that nothing aliases (as Pillow's LANCZOS, but in
-/// float throughout); only what is kept is computed. Values outside of black .. white are cut off.
+/// Alpha is laid on white first. The filter is Lanczos with three lobes, widened when it shrinks, so that nothing aliases
+/// (as Pillow's LANCZOS, but in float throughout); only what is kept is computed. Values outside of black .. white are
+/// cut off. The same bits on every CPU.
+///
+///   picture  may be smaller or larger than the one the frame was made for, as long as it shows the same
+///   level    what the loops are compiled for; tests set it
+///
+/// Throws Errc::bad_picture for an empty picture. Cost: about 6 * scale multiply-adds a sample and pass. Memory beside
+/// the result: 200 bytes a column of the picture, and about 35 KB * (1 + scale).
+[[nodiscard]] PlanarImage resize_and_crop(const Picture& picture, const Frame& frame,
+                                          optim::SimdLevel level = optim::simd_level());
+
+/// The same into memory of the caller: 3 * height * width values of the frame's target.
+void resize_and_crop_into(const Picture& picture, const Frame& frame, std::span<float> values,
+                          optim::SimdLevel level = optim::simd_level());
+
+/// resize_and_crop() to the middle of the picture, where it just covers width x height: centered().
 ///
 ///   width, height  >= 1; the result's size, in pixels
-///
-/// Throws Errc::bad_picture for an empty picture. Cost: about 6 * scale taps a pixel and pass.
-[[nodiscard]] PlanarImage cover_and_crop(const Picture& picture, std::int64_t width, std::int64_t height);
+[[nodiscard]] PlanarImage cover_and_crop(const Picture& picture, std::int64_t width, std::int64_t height,
+                                         optim::SimdLevel level = optim::simd_level());
+
+/// The same into memory of the caller: 3 * height * width values.
+void cover_and_crop_into(const Picture& picture, std::int64_t width, std::int64_t height, std::span<float> values,
+                         optim::SimdLevel level = optim::simd_level());
 
 }  // namespace strata::data
 

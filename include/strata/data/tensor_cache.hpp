@@ -1,10 +1,8 @@
 #pragma once
 // strata/data/tensor_cache.hpp - tensors that took work to make, kept by what they were made from.
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,7 +17,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/error.hpp>
-#include <strata/storage/atomic_file.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
@@ -33,7 +30,9 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 ///             itself is kept inside and compared
 [[nodiscard]] std::string cache_name(std::string_view identity, bool compress);
 
-/// An entry as bytes: a safetensors file, inside gzip if `compress`, with the identity in its metadata.
+/// An entry as bytes: a safetensors file of fp32 tensors with the identity in its metadata, inside gzip if `compress`.
+/// What deflate makes less than a tenth smaller, such as numbers whose mantissas are noise to the last bit, is kept inside
+/// gzip as it is: unpacking it is then a copy.
 [[nodiscard]] std::vector<std::byte> pack_entry(const NamedTensors& tensors, std::string_view identity, bool compress);
 
 /// The tensors of an entry. Throws Errc::bad_cache_entry, naming `place`, when the bytes are damaged, hold
@@ -48,6 +47,7 @@ public:
     explicit CacheMemory(std::int64_t budget_bytes) : budget_{budget_bytes} {}
     [[nodiscard]] std::optional<NamedTensors> find(const std::string& identity) const;
     void keep(const std::string& identity, const NamedTensors& tensors);
+    void drop(const std::string& identity);
     [[nodiscard]] bool is_full() const;
     [[nodiscard]] std::int64_t bytes() const;  ///< of the tensors kept
 
@@ -59,17 +59,6 @@ private:
     bool full_ = false;
 };
 
-/// A store for cache entries in a folder. They are checked when they are read, so a store that can skip making
-/// each of them survive a power loss is asked to.
-template <storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
-[[nodiscard]] Store cache_store(const std::filesystem::path& folder) {
-    if constexpr (std::constructible_from<Store, std::filesystem::path, storage::Durability>)
-        return Store{folder, storage::Durability::process_end};
-    else
-        return Store{folder};
-}
-
 /// How an entry was come by.
 enum class CacheOutcome : std::uint8_t { found, made, rebuilt };
 
@@ -79,22 +68,39 @@ enum class CacheOutcome : std::uint8_t { found, made, rebuilt };
 template <storage::ObjectStore Store>
 class TensorCache {
 public:
-    TensorCache(Store store, bool compress, std::shared_ptr<CacheMemory> memory)
-        : store_{std::move(store)}, place_{store_.where("") + '\n'}, compress_{compress}, memory_{std::move(memory)} {}
+    ///   folder  in front of all names: empty, or one that ends with '/'
+    TensorCache(Store store, bool compress, std::shared_ptr<CacheMemory> memory, std::string folder = {})
+        : store_{std::move(store)},
+          folder_{std::move(folder)},
+          place_{store_.where(folder_) + '\n'},
+          compress_{compress},
+          memory_{std::move(memory)} {}
 
     /// True if the store has an entry; whether it is intact shows when it is read.
     [[nodiscard]] bool contains(const std::string& identity) const {
-        return store_.exists(cache_name(identity, compress_));
+        return store_.exists(name(identity));
     }
     /// Where the entry is, for messages.
     [[nodiscard]] std::string where(const std::string& identity) const {
-        return store_.where(cache_name(identity, compress_));
+        return store_.where(name(identity));
     }
+    /// Where all entries are, for messages.
+    [[nodiscard]] std::string where() const { return store_.where(folder_); }
     [[nodiscard]] const CacheMemory& memory() const noexcept { return *memory_; }
     /// Throws what the store throws when nothing can be written; leaves no object behind.
     void require_writable() const {
-        store_.put(".write_test", {});
-        store_.remove(".write_test");
+        store_.put(folder_ + ".write_test", {});
+        store_.remove(folder_ + ".write_test");
+    }
+
+    /// Removes an entry; nothing happens if there is none.
+    void remove(const std::string& identity) const {
+        memory_->drop(place_ + identity);
+        store_.remove(name(identity));
+    }
+    /// Removes all entries below the folder from the store, and not from memory.
+    void clear() const {
+        for (const storage::ObjectInfo& object : store_.list(folder_)) store_.remove(object.key);
     }
 
     /// The entry, made by `make` and stored when there is none or it is damaged or not `intact`.
@@ -106,7 +112,7 @@ public:
     std::pair<NamedTensors, CacheOutcome> get(const std::string& identity, const Make& make, const Intact& intact) const {
         const std::string in_memory = place_ + identity;
         if (std::optional<NamedTensors> kept = memory_->find(in_memory)) return {std::move(*kept), CacheOutcome::found};
-        const std::string name = cache_name(identity, compress_);
+        const std::string name = this->name(identity);
         CacheOutcome outcome = CacheOutcome::made;
         try {
             const std::vector<std::byte> bytes = store_.get(name);
@@ -130,8 +136,11 @@ public:
     }
 
 private:
+    [[nodiscard]] std::string name(const std::string& identity) const { return folder_ + cache_name(identity, compress_); }
+
     Store store_;
-    std::string place_;  // of the store, and what ends it
+    std::string folder_;
+    std::string place_;  // of the folder in the store, and what ends it
     bool compress_;
     std::shared_ptr<CacheMemory> memory_;
 };

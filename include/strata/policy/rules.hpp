@@ -1,11 +1,8 @@
 #pragma once
 // strata/policy/rules.hpp - what cannot be composed, and the sentence a user gets instead.
 
-#include <concepts>
-
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
-#include <strata/policy/backend.hpp>
 #include <strata/policy/offload_target.hpp>
 #include <strata/policy/zero_stage.hpp>
 
@@ -63,16 +60,6 @@ struct ParameterOffloadNeedsShardedParameters {
         static_assert(holds,
                       "[ST0008] OffloadTarget<..., Parameters> moves parameter shards, but only ZeroStage<3> shards "
                       "parameters. Fix: use ZeroStage<3>, or drop Parameters from OffloadTarget.");
-    };
-};
-
-template <class BackendPolicy>
-struct S3IsNotBuiltYet {
-    static constexpr bool holds = !std::same_as<typename BackendPolicy::store, S3>;
-    struct Report {
-        static_assert(holds,
-                      "[ST0006] Backend<S3> names an object store that this version of strata does not have yet. "
-                      "Fix: use Backend<Local>.");
     };
 };
 

@@ -34,8 +34,7 @@ struct SetupMembers {
 template <class M>
 using broken_pair_t = rule::first_broken_t<
     rule::OffloadNeedsShardedState<typename M::sharding, typename M::offload>,
-    rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>,
-    rule::S3IsNotBuiltYet<typename M::backend>>;
+    rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>>;
 
 template <class BrokenArgument, class... Ps>
 struct BrokenRule {

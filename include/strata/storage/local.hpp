@@ -2,6 +2,7 @@
 // strata/storage/local.hpp - Local: a directory of this machine as an object store.
 
 #include <filesystem>
+#include <functional>
 
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/object_store.hpp>
@@ -11,8 +12,9 @@ namespace strata {
 /// A directory as an object store; a key is a path below it.
 ///
 /// list() follows symbolic links, goes into folders once along each path (a link to a parent ends
-/// there) and leaves out files that AtomicFile has not published. The version is the modification
-/// time in nanoseconds. put() is storage::AtomicFile. Thread-safe; holds nothing but the path.
+/// there) and leaves out files that AtomicFile has not published. A page costs a look into each folder
+/// that has keys behind `after`. The version is size and modification time in nanoseconds. put() is
+/// storage::AtomicFile. Thread-safe; holds nothing but the path.
 ///
 /// Throws Errc::not_found, Errc::no_space, Errc::io_failed with the path, and Errc::bad_object_key
 /// for a key that is empty or would leave the directory.
@@ -24,6 +26,10 @@ public:
     [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
     [[nodiscard]] std::vector<storage::ObjectInfo> list(std::string_view prefix) const;  ///< empty if nothing is there
+    [[nodiscard]] storage::ObjectPage list_page(std::string_view prefix, std::string_view after,
+                                                std::size_t limit) const;
+    /// One walk over the folder: objects in the order of keys, until `visit` returns false.
+    void list_each(std::string_view prefix, const std::function<bool(storage::ObjectInfo&&)>& visit) const;
     [[nodiscard]] std::optional<storage::ObjectInfo> head(std::string_view key) const;
     [[nodiscard]] bool exists(std::string_view key) const;
     [[nodiscard]] std::vector<std::byte> get(std::string_view key) const;

@@ -12,6 +12,7 @@ namespace strata {
 /// Semantic requirements (not checked by the compiler):
 ///   * what next() returns is a pure function of the position, so a run can resume at any of them;
 ///   * all ranks have the same micro_batches_per_epoch() and are sought to the same position.
+/// A source that has closing_lines(comm), collective, has a say at the end of a run: lines that rank 0 shows.
 template <class S, class Batch>
 concept BatchSource = requires(S& source, std::int64_t micro_batch) {
     { source.next() } -> std::convertible_to<Batch>;                    // at the position, then moves on by one

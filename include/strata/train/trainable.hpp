@@ -53,8 +53,9 @@ struct BackendHasObjectStore {
     static constexpr bool holds = std::same_as<Store, Local> || storage::ObjectStore<Store>;
     struct Report {
         static_assert(holds,
-                      "[ST0010] Backend<Store> names a type that is no object store. Fix: use Backend<Local>, or give a "
-                      "store of your own what strata::storage::ObjectStore asks for, and include its header.");
+                      "[ST0010] Backend<Store> names a type that is no object store. Fix: use Backend<Local>; "
+                      "include <strata/storage/folder_or_bucket.hpp> for Backend<S3>; or give a store of your own what "
+                      "strata::storage::ObjectStore asks for, and include its header.");
     };
 };
 

@@ -114,6 +114,8 @@ public:
             finish_step(metrics, interrupted);
         }
         session_.comm().barrier();
+        if constexpr (requires { source.closing_lines(session_.comm()); })
+            for (const std::string& line : source.closing_lines(session_.comm())) session_.progress().note(line);
         return {engine_.step_count(), last_.loss, interrupted};
     }
 

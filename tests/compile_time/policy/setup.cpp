@@ -105,11 +105,11 @@ static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>)
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::None, ZeroStage<1>, OffloadTarget<Nvme>>);
+static_assert(breaks<rule::None, Backend<S3>> && std::same_as<Setup<Backend<S3>>::backend::store, storage::FolderOrBucket>);
 static_assert(breaks<rule::None, Recompute<Blocks>, Ema<>>, "neither needs sharded state");
 static_assert(breaks<rule::OneOfEachKind<Ema<>, NoEma>, Ema<>, NoEma>);
 static_assert(breaks<rule::OneOfEachKind<Recompute<Blocks>, Recompute<Nothing>>, Recompute<Blocks>, Recompute<Nothing>>);
 static_assert(breaks<rule::OnlyPolicies<Blocks>, Blocks>, "what a policy is about is not the policy");
-static_assert(breaks<rule::S3IsNotBuiltYet<Backend<S3>>, Backend<S3>>);
 
 // Arguments are looked at before pairs: one mistake at a time.
 static_assert(breaks<rule::OnlyPolicies<int, ZeroStage<3>, ZeroStage<3>>, int, ZeroStage<3>, ZeroStage<3>>);

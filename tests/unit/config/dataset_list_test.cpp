@@ -1,29 +1,25 @@
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/trainer_config.hpp>
 
-#include "temporary_json.hpp"
+#include "dataset_lists.hpp"
 
 namespace {
 
 using namespace strata::config;
 using strata::Errc;
+using strata_test::list_with;
+using strata_test::load;
+using strata_test::refused;
 using strata_test::TemporaryJson;
-using strata_test::thrown_by;
-
-const std::string text_entry = R"({"id":"text","dataset_type":"text_embeds","cache_dir":"cache/text"})";
-
-/// A list of one picture data set with `more` keys, and one text_embeds entry.
-std::string list_with(const std::string& more) {
-    return R"([{"id":"pictures","instance_data_dir":"data","cache_dir_vae":"cache/vae")" + more + "}," + text_entry + "]";
-}
-DatasetList load(const std::string& json) { return load_datasets(TemporaryJson{json}.path()); }
-strata_test::Thrown refused(const std::string& json) {
-    return thrown_by([&] { (void)load(json); });
-}
+using strata_test::text_entry;
 
 TEST(DatasetList, ReadsTheKeysOfThisWorld) {
     const DatasetList list = load(list_with(
@@ -43,6 +39,152 @@ TEST(DatasetList, ReadsTheKeysOfThisWorld) {
     EXPECT_EQ(list.text_embeds_of(pictures).cache_dir, "cache/text");
 }
 
+TEST(DatasetList, ReadsSizesAndCrops) {
+    const ImageDataset cropped =
+        load(list_with(
+                 R"(,"resolution":1.0,"resolution_type":"area","minimum_image_size":0.75,"maximum_image_size":2.0,
+           "target_downsample_size":1.5,"crop":true,"crop_style":"random","crop_aspect":"closest",
+           "crop_aspect_buckets":[1.0,0.75,1.23],"max_upscale_threshold":0.2,"vae_cache_clear_each_epoch":true)"))
+            .images[0];
+    EXPECT_EQ(cropped.maximum_image_size, 2.0);
+    EXPECT_EQ(cropped.target_downsample_size, 1.5);
+    EXPECT_EQ(cropped.crop_style, CropStyle::random);
+    EXPECT_EQ(cropped.crop_aspect, CropAspect::closest);
+    ASSERT_EQ(cropped.crop_aspect_buckets.size(), 3U);
+    EXPECT_EQ(cropped.crop_aspect_buckets[2].aspect, 1.23);
+    EXPECT_NEAR(cropped.crop_aspect_buckets[2].weight, 1.0 / 3, 1e-15);
+    EXPECT_EQ(cropped.max_upscale_threshold, 0.2);
+    EXPECT_TRUE(cropped.is_cropped_at_random());
+
+    const ImageDataset weighted =
+        load(list_with(
+                 R"(,"crop":true,"crop_aspect":"random","vae_cache_disable":true,"crop_style":"corner",
+           "crop_aspect_buckets":[{"aspect":1.0,"weight":0.7},{"aspect":"0.5","weight":0.3}])"))
+            .images[0];
+    EXPECT_EQ(weighted.crop_style, CropStyle::corner);
+    EXPECT_EQ(weighted.crop_aspect_buckets[1].aspect, 0.5);
+    EXPECT_EQ(weighted.crop_aspect_buckets[1].weight, 0.3);
+    EXPECT_TRUE(weighted.is_cropped_at_random());
+
+    // Without `crop` the other keys of cropping have no say, so they need no cache that is cleared.
+    const ImageDataset whole =
+        load(list_with(R"(,"crop":false,"crop_style":"random","crop_aspect":"random")")).images[0];
+    EXPECT_FALSE(whole.is_cropped_at_random());
+}
+
+TEST(DatasetList, ReadsTurnsScheduleAndCaches) {
+    const ImageDataset one =
+        load(
+            list_with(
+                R"(,"probability":0.5,"max_num_samples":1000,"start_epoch":1,"end_epoch":"4","start_step":0,"end_step":300,
+           "is_regularization_data":true,"preserve_data_backend_cache":true,"skip_file_discovery":"vae, metadata",
+           "vae_cache_ondemand":true,"scan_for_errors":true,"delete_problematic_images":true)"))
+            .images[0];
+    EXPECT_EQ(one.probability, 0.5);
+    EXPECT_EQ(one.max_num_samples, 1000);
+    EXPECT_EQ(one.end_epoch, 4);
+    EXPECT_EQ(one.end_step, 300);
+    EXPECT_TRUE(one.is_regularisation_data && one.preserve_data_backend_cache && one.vae_cache_ondemand);
+    EXPECT_TRUE(one.scan_for_errors && one.delete_problematic_images);
+    EXPECT_TRUE(one.skip_file_discovery.vae && one.skip_file_discovery.metadata);
+    EXPECT_FALSE(one.skip_file_discovery.aspect || one.skip_file_discovery.text);
+    const SkipDiscovery others =
+        load(list_with(R"(,"skip_file_discovery":["aspect","text"])")).images[0].skip_file_discovery;
+    EXPECT_TRUE(others.aspect && others.text && !others.vae && !others.metadata);
+
+    const ImageDataset plain =
+        load(list_with(
+                 R"(,"max_num_samples":null,"end_epoch":null,"skip_file_discovery":"","max_upscale_threshold":null)"))
+            .images[0];
+    EXPECT_EQ(plain.probability, 1);
+    EXPECT_EQ(plain.max_num_samples, 0);
+    EXPECT_EQ(plain.start_epoch, 1);
+    EXPECT_EQ(plain.end_epoch, 0);
+    EXPECT_FALSE(plain.max_upscale_threshold.has_value());
+    EXPECT_FALSE(plain.caption_shuffle.has_value() || plain.parquet.has_value());
+}
+
+TEST(DatasetList, ReadsCaptions) {
+    const ImageDataset shuffled =
+        load(list_with(
+                 R"(,"instance_prompt":"sks dog","prepend_instance_prompt":true,"only_instance_prompt":true,
+           "caption_shuffle":{"enable":true,"count":3,"seed":7,"split_on":"space","position_start":1,"include_original":false})"))
+            .images[0];
+    EXPECT_TRUE(shuffled.prepend_instance_prompt && shuffled.only_instance_prompt);
+    ASSERT_TRUE(shuffled.caption_shuffle.has_value());
+    EXPECT_TRUE(shuffled.caption_shuffle->enable);
+    EXPECT_EQ(shuffled.caption_shuffle->count, 3);
+    EXPECT_EQ(shuffled.caption_shuffle->seed, 7);
+    EXPECT_EQ(shuffled.caption_shuffle->split_on, CaptionSeparator::space);
+    EXPECT_EQ(shuffled.caption_shuffle->position_start, 1);
+    EXPECT_FALSE(shuffled.caption_shuffle->include_original);
+    const ImageDataset plain = load(list_with(R"(,"caption_shuffle":{},"caption_strategy":"json")")).images[0];
+    EXPECT_FALSE(plain.caption_shuffle->enable || plain.caption_shuffle->seed.has_value());
+    EXPECT_TRUE(plain.caption_shuffle->include_original);
+    EXPECT_EQ(plain.caption_strategy, CaptionStrategy::json);
+
+    const ImageDataset table =
+        load(
+            list_with(
+                R"(,"caption_strategy":"parquet","parquet":{"path":"t.jsonl","filename_column":"id","caption_column":["a","b"]})"))
+            .images[0];
+    EXPECT_EQ(table.metadata_backend, MetadataBackend::discovery);
+    EXPECT_EQ(table.parquet->caption_column, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(table.parquet->width_column, "width");
+    EXPECT_EQ(table.parquet->height_column, "height");
+    EXPECT_FALSE(table.parquet->identifier_includes_extension);
+    EXPECT_EQ(load(list_with(R"(,"metadata_backend":"json")")).images[0].metadata_backend, MetadataBackend::discovery);
+}
+
+// A first list of many who train an adapter: a subject, pictures that keep the model as it was, one text cache.
+TEST(DatasetList, ReadsAListOfASubjectAndItsRegularisation) {
+    const DatasetList list = load(R"([
+      {"id": "regularisation", "type": "local", "crop": true, "crop_aspect": "square", "crop_style": "center",
+       "resolution": 512, "minimum_image_size": 512, "maximum_image_size": 512, "target_downsample_size": 512,
+       "resolution_type": "pixel_area", "cache_dir_vae": "cache/vae/flux/regularisation",
+       "instance_data_dir": "datasets/regularisation", "disabled": false, "skip_file_discovery": "",
+       "caption_strategy": "filename", "metadata_backend": "discovery", "repeats": 0, "is_regularisation_data": true},
+      {"id": "subject-1024", "type": "local", "crop": false, "crop_aspect": "square", "crop_style": "random",
+       "resolution": 1024, "minimum_image_size": 768, "maximum_image_size": 1536, "target_downsample_size": 1024,
+       "resolution_type": "pixel_area", "minimum_aspect_ratio": 0.5, "maximum_aspect_ratio": 3.0,
+       "cache_dir_vae": "cache/vae/flux/subject-1024", "instance_data_dir": "datasets/subject",
+       "caption_strategy": "textfile", "instance_prompt": "a photo of sks dog", "prepend_instance_prompt": true,
+       "only_instance_prompt": false, "metadata_backend": "discovery", "probability": 1.0, "repeats": 9,
+       "vae_cache_clear_each_epoch": false, "hash_filenames": true, "delete_unwanted_images": false},
+      {"id": "holdout", "dataset_type": "eval", "instance_data_dir": "datasets/holdout", "resolution": 1024,
+       "cache_dir_vae": "cache/vae/flux/holdout", "caption_strategy": "textfile"},
+      {"id": "clips", "dataset_type": "video", "disabled": true, "video": {"num_frames": 125}},
+      {"id": "text-embeds", "type": "local", "dataset_type": "text_embeds", "default": true,
+       "cache_dir": "cache/text/flux", "disabled": false, "write_batch_size": 128,
+       "preserve_data_backend_cache": false, "skip_file_discovery": ""}])");
+    ASSERT_EQ(list.images.size(), 2U);
+    EXPECT_TRUE(list.images[0].is_regularisation_data);
+    EXPECT_EQ(list.images[1].instance_prompt, "a photo of sks dog");
+    EXPECT_EQ(list.images[1].repeats, 9);
+    ASSERT_EQ(list.eval.size(), 1U);
+    EXPECT_TRUE(list.eval[0].is_eval());
+    EXPECT_EQ(list.eval[0].text_embeds, "text-embeds");
+    EXPECT_EQ(list.latent_cache_of(list.images[1]).folder, "cache/vae/flux/subject-1024");
+    EXPECT_EQ(text_cache_of(list.text_embeds_of(list.images[0])).folder, "cache/text/flux");
+}
+
+TEST(DatasetList, TheListsOfTheDocumentationLoad) {
+    ::setenv("S3_KEY", "id", 1);
+    ::setenv("S3_SECRET", "geheim", 1);
+    int loaded = 0;
+    for (const char* page : {"configuration.md", "dataset-keys.md"}) {
+        std::ifstream stream{std::string{STRATA_SOURCE_DIR} + "/docs/" + page};
+        const std::string text{std::istreambuf_iterator<char>{stream}, {}};
+        const std::string fence = "```json\n";
+        for (std::size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at)) {
+            at += fence.size();
+            EXPECT_NO_THROW((void)load(text.substr(at, text.find("```", at) - at))) << page;
+            ++loaded;
+        }
+    }
+    EXPECT_EQ(loaded, 3);
+}
+
 TEST(DatasetList, TakesDefaultsFromTheTrainer) {
     TrainerConfig trainer;
     trainer.resolution = 0.5;
@@ -57,7 +199,8 @@ TEST(DatasetList, LinksToTheOnlyOrTheDefaultTextEntry) {
     const std::string other = R"({"id":"other","dataset_type":"text_embeds","cache_dir":"o")";
     const std::string picture = R"({"id":"p","instance_data_dir":"d","cache_dir_vae":"v"})";
     EXPECT_EQ(load("[" + picture + "," + text_entry + "]").images[0].text_embeds, "text");
-    EXPECT_EQ(load("[" + other + R"(,"default":true},)" + picture + "," + text_entry + "]").images[0].text_embeds, "other");
+    EXPECT_EQ(load("[" + other + R"(,"default":true},)" + picture + "," + text_entry + "]").images[0].text_embeds,
+              "other");
     EXPECT_EQ(refused("[" + other + "}," + picture + "," + text_entry + "]").code, Errc::bad_reference);
     EXPECT_EQ(refused("[" + picture + "]").code, Errc::bad_reference);
     const auto wrong = refused(list_with(R"(,"text_embeds":"texd")"));
@@ -65,37 +208,45 @@ TEST(DatasetList, LinksToTheOnlyOrTheDefaultTextEntry) {
     EXPECT_TRUE(wrong.says("did you mean 'text'")) << wrong.message;
 }
 
-TEST(DatasetList, DisabledEntriesAreLeftOut) {
-    EXPECT_EQ(refused(list_with(R"(,"disabled":true)")).code, Errc::bad_value);
-    EXPECT_EQ(refused(list_with(R"(,"disable":true)")).code, Errc::bad_value);
+TEST(DatasetList, LatentsAreWhereImageEmbedsLead) {
+    const auto place_of = [](const std::string& picture, const std::string& embeds) {
+        const DatasetList list = load(R"([{"id":"p","instance_data_dir":"d","image_embeds":"e")" + picture + "}," +
+                                      R"({"id":"e","dataset_type":"image_embeds")" + embeds + "}," + text_entry + "]");
+        return list.latent_cache_of(list.images[0]);
+    };
+    EXPECT_EQ(place_of(R"(,"cache_dir_vae":"v")", "").folder, "v");
+    EXPECT_EQ(place_of("", R"(,"cache_dir":"c")").folder, "c");
+    EXPECT_EQ(place_of(R"(,"cache_dir_vae":"a/../c")", R"(,"cache_dir":"c")").folder, "a/../c");
+    const CachePlace bucket =
+        place_of(R"(,"cache_dir_vae":"v")", R"(,"type":"aws","aws_bucket_name":"b","aws_data_prefix":"x/")");
+    EXPECT_EQ(bucket.type, StoreType::aws);
+    EXPECT_EQ(bucket.s3.bucket, "b");
+    EXPECT_EQ(bucket.s3.data_prefix, "x/v");
+    EXPECT_EQ(
+        place_of("", R"(,"type":"aws","aws_bucket_name":"b","aws_data_prefix":"x","cache_dir":"y")").s3.data_prefix,
+        "x/y");
+    EXPECT_EQ(place_of("", R"(,"type":"aws","aws_bucket_name":"b")").s3.data_prefix, "");
+
+    const std::string folder = R"(,"cache_dir":"c")";
+    EXPECT_FALSE(place_of("", folder).compress_disk_cache);
+    EXPECT_EQ(place_of("", folder + R"(,"compress_disk_cache":true)").compress_disk_cache, true);
+    EXPECT_EQ(place_of(R"(,"compress_disk_cache":false)", folder + R"(,"compress_disk_cache":true)").compress_disk_cache,
+              false);
+
+    DatasetList broken = load(list_with(""));
+    broken.images[0].image_embeds = "gone";
+    EXPECT_EQ(strata_test::thrown_by([&] { (void)broken.latent_cache_of(broken.images[0]); }).code,
+              Errc::bad_reference);
+    EXPECT_EQ(load(R"([{"id":"p","instance_data_dir":"d","vae_cache_disable":true},)" + text_entry + "]").images.size(),
+              1U);
+}
+
+TEST(DatasetList, DisabledEntriesAreLeftOutUnread) {
     const std::string second = R"([{"id":"b","instance_data_dir":"d","cache_dir_vae":"v","disabled":true},)";
     EXPECT_EQ(load(second + list_with("").substr(1)).images.size(), 1U);
-}
-
-TEST(DatasetList, OutOfScopeIsRefusedWithAReason) {
-    for (const char* more : {R"(,"dataset_type":"video")", R"(,"dataset_type":"eval")", R"(,"type":"aws")",
-                             R"(,"type":"huggingface")", R"(,"aws_bucket_name":"b")", R"(,"crop_style":"random")",
-                             R"(,"crop_aspect":"closest")", R"(,"caption_strategy":"parquet")", R"(,"metadata_backend":"parquet")",
-                             R"(,"probability":0.5)", R"(,"vae_cache_ondemand":true)", R"(,"video":{})", R"(,"start_epoch":1)"})
-        EXPECT_EQ(refused(list_with(more)).code, Errc::unsupported_key) << more;
-    EXPECT_TRUE(refused(list_with(R"(,"type":"aws")")).says("local folders only"));
-}
-
-TEST(DatasetList, MistakesNameTheFileAndTheEntry) {
-    const auto typo = refused(list_with(R"(,"repeat":1)"));
-    EXPECT_EQ(typo.code, Errc::unknown_key);
-    EXPECT_TRUE(typo.says("'[0].repeat'")) << typo.message;
-    EXPECT_TRUE(typo.says("did you mean 'repeats'")) << typo.message;
-    EXPECT_TRUE(typo.says("config.json")) << typo.message;
-    for (const char* more : {R"(,"resolution":0)", R"(,"resolution":4)", R"(,"resolution":1024,"resolution_type":"area")",
-                             R"(,"resolution":"big")", R"(,"repeats":-1)", R"(,"caption_strategy":"instanceprompt")",
-                             R"(,"minimum_aspect_ratio":2)", R"(,"instance_data_dir":"")"})
-        EXPECT_TRUE(refused(list_with(more).substr(0)).code == Errc::bad_value) << more;
-    EXPECT_EQ(refused("{}").code, Errc::bad_value);
-    EXPECT_EQ(refused("[1]").code, Errc::bad_value);
-    EXPECT_EQ(refused("[]").code, Errc::bad_value);
-    EXPECT_EQ(refused(R"([{"id":"x"}])").code, Errc::bad_value);
-    EXPECT_EQ(refused("[" + text_entry + "," + text_entry + "]").code, Errc::bad_value);
+    const std::string foreign =
+        R"([{"id":"b","type":"webshart","disable":"true","aws_secret_access_key":"{env:STRATA_TEST_NOT_SET}"},)";
+    EXPECT_EQ(load(foreign + list_with("").substr(1)).images.size(), 1U);
 }
 
 }  // namespace

@@ -19,6 +19,19 @@ using strata_test::TemporaryJson;
 using strata_test::thrown_by;
 
 enum class Colour { red, green };
+struct Part {
+    std::int64_t size = 1;
+    std::vector<std::string> names;
+};
+Schema<Part>& part_schema() {
+    static Schema<Part> s = [] {
+        Schema<Part> one;
+        one.integer("size", &Part::size, {1, 9}, "A size");
+        one.texts("names", &Part::names, "Names");
+        return one;
+    }();
+    return s;
+}
 struct Settings {
     std::string name = "a \"b\"";
     std::int64_t count = 3;
@@ -27,6 +40,10 @@ struct Settings {
     bool on = false;
     std::vector<std::string> words{"x"};
     Colour colour = Colour::red;
+    std::optional<std::int64_t> limit;
+    strata::Secret key;
+    std::optional<Part> part;
+    Part beside;
     std::optional<bool> loud;
     std::optional<Colour> second;
 };
@@ -41,9 +58,14 @@ Schema<Settings> schema() {
     s.texts("words", &Settings::words, "Words");
     s.choice<Colour>("colour", &Settings::colour,
                      {{"red", Colour::red}, {"green", Colour::green}, {"blue", Colour::red, "there is no blue"}}, "A colour");
+    s.integer("limit", &Settings::limit, {1, 5}, "A limit");
+    s.secret("key", &Settings::key, "A key");
+    s.object("part", &Settings::part, part_schema(), "A part");
+    s.beside(&Settings::beside, part_schema());
+    s.unsupported({{"shape", "all shapes are round"}, {"flat", "all shapes are round", true}});
+    s.idle({{"threads", "as many as there are cores"}});
     s.flag("loud", &Settings::loud, "A switch with a third position");
     s.choice<Colour>("second", &Settings::second, {{"red", Colour::red}, {"green", Colour::green}}, "Another colour");
-    s.unsupported({{"shape", "all shapes are round"}});
     return s;
 }
 
@@ -111,6 +133,33 @@ TEST(Schema, KnownButUnsupportedKeysAndValuesSayWhy) {
     EXPECT_TRUE(value.says("there is no blue")) << value.message;
 }
 
+TEST(Schema, NullLeavesOutAnyKeyAndFalseThoseThatAskForWhatHappensAnyway) {
+    EXPECT_NO_THROW((void)read(R"({"shape": null, "flat": false, "threads": {"any": "thing"}})"));
+    EXPECT_EQ(refused(R"({"flat": true})").code, Errc::unsupported_key);
+    EXPECT_EQ(refused(R"({"flat": "false"})").code, Errc::unsupported_key);
+    EXPECT_EQ(refused(R"({"shape": false})").code, Errc::unsupported_key);
+}
+
+TEST(Schema, ReadsObjectsKeysOfMembersAndOptionalIntegers) {
+    const Settings none = read("{}");
+    EXPECT_FALSE(none.part.has_value() || none.limit.has_value());
+    EXPECT_EQ(none.beside.size, 1);
+    const Settings all = read(R"({"part":{"size":4,"names":["a"]},"size":"7","limit":5,"key":"geheim"})");
+    ASSERT_TRUE(all.part.has_value());
+    EXPECT_EQ(all.part->size, 4);
+    EXPECT_EQ(all.part->names, std::vector<std::string>{"a"});
+    EXPECT_EQ(all.beside.size, 7);
+    EXPECT_EQ(all.limit, 5);
+    EXPECT_EQ(all.key.reveal(), "geheim");
+    EXPECT_TRUE(refused(R"({"part":{"size":10}})").says("f.json: key 'part.size' is 10, out of its range"));
+    EXPECT_TRUE(refused(R"({"part":{"names":["a",2]}})").says("key 'part.names[1]' is 2, not text"));
+    EXPECT_TRUE(refused(R"({"part":{"sise":1}})").says("key 'part.sise' is unknown. Fix: did you mean 'size'"));
+    EXPECT_TRUE(refused(R"({"part":[]})").says("'part' is not a JSON object"));
+    EXPECT_EQ(refused(R"({"limit":6})").code, Errc::bad_value);
+    const auto secret = refused(R"({"key":4711})");
+    EXPECT_TRUE(secret.says("key 'key' is a value of type number, not text")) << secret.message;
+}
+
 TEST(Schema, EnvironmentVariablesAreFilledInOnce) {
     ::setenv("STRATA_TEST_A", "x{env:STRATA_TEST_B}", 1);
     ::setenv("STRATA_TEST_N", "5", 1);
@@ -174,15 +223,23 @@ TEST(Schema, NearestNameCountsASwapOfNeighboursAsOneEdit) {
     EXPECT_EQ(nearest_name("x", {"resolution"}), "");
 }
 
-TEST(Schema, DocumentationHasTheTablesOfTheSchemas) {
-    std::ifstream stream{std::string{STRATA_SOURCE_DIR} + "/docs/configuration.md"};
-    ASSERT_TRUE(stream);
+void expect_tables(const std::string& page, const std::vector<std::string>& tables) {
+    std::ifstream stream{std::string{STRATA_SOURCE_DIR} + "/docs/" + page};
+    ASSERT_TRUE(stream) << page;
     const std::string text{std::istreambuf_iterator<char>{stream}, {}};
-    for (const std::string& table :
-         {markdown(trainer_schema().keys()), markdown(image_schema().keys()), markdown(text_embeds_schema().keys()),
-          markdown(trainer_schema().unsupported()), markdown(image_schema().unsupported()),
-          markdown(text_embeds_schema().unsupported())})
-        EXPECT_NE(text.find(table), std::string::npos) << "docs/configuration.md needs exactly this table:\n" << table;
+    for (const std::string& table : tables)
+        EXPECT_NE(text.find(table), std::string::npos) << "docs/" << page << " needs exactly this table:\n" << table;
+}
+
+TEST(Schema, DocumentationHasTheTablesOfTheSchemas) {
+    expect_tables("configuration.md", {markdown(trainer_schema().keys()), markdown(trainer_schema().unsupported())});
+    expect_tables("dataset-keys.md",
+                  {markdown(image_schema().keys()), markdown(parquet_schema().keys()),
+                   markdown(caption_shuffle_schema().keys()), markdown(text_embeds_schema().keys()),
+                   markdown(image_embeds_schema().keys()), markdown(image_schema().idle()),
+                   markdown(text_embeds_schema().idle()), markdown(image_embeds_schema().idle()),
+                   markdown(image_schema().unsupported()), markdown(parquet_schema().unsupported()),
+                   markdown(text_embeds_schema().unsupported()), markdown(image_embeds_schema().unsupported())});
 }
 
 TEST(Schema, NoKeyIsBothSupportedAndUnsupported) {
@@ -195,6 +252,7 @@ TEST(Schema, NoKeyIsBothSupportedAndUnsupported) {
             EXPECT_FALSE(key.fallback.empty()) << key.key;
         }
         for (const UnsupportedKey& key : s.unsupported()) names.emplace_back(key.key);
+        for (const IdleKey& key : s.idle()) names.emplace_back(key.key);
         std::sort(names.begin(), names.end());
         const auto twice = std::adjacent_find(names.begin(), names.end());
         EXPECT_TRUE(twice == names.end()) << *twice;
@@ -203,6 +261,9 @@ TEST(Schema, NoKeyIsBothSupportedAndUnsupported) {
     check(trainer_schema());
     check(image_schema());
     check(text_embeds_schema());
+    check(image_embeds_schema());
+    check(parquet_schema());
+    check(caption_shuffle_schema());
 }
 
 }  // namespace

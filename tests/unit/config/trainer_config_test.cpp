@@ -60,6 +60,17 @@ TEST(TrainerConfig, TypingErrorsAndForeignKeysAreToldApart) {
     EXPECT_EQ(refused(R"({"lr_scheduler": "polynomal"})").code, Errc::bad_value);
 }
 
+TEST(TrainerConfig, ReadsHowBucketsAreChosen) {
+    EXPECT_EQ(load("{}").bucket_mode, BucketMode::nearest);
+    EXPECT_EQ(load(R"({"bucket_mode": "default"})").bucket_mode, BucketMode::nearest);
+    const TrainerConfig config = load(R"({"bucket_mode": "simpletuner", "--aspect_bucket_rounding": 3})");
+    EXPECT_EQ(config.bucket_mode, BucketMode::simpletuner);
+    EXPECT_EQ(config.aspect_bucket_rounding, 3);
+    EXPECT_EQ(refused(R"({"bucket_mode": "kohya"})").code, Errc::bad_value);
+    EXPECT_EQ(refused(R"({"aspect_bucket_rounding": 0})").code, Errc::bad_value);
+    EXPECT_TRUE(refused(R"({"vae_cache_ondemand": true})").says("in the dataset list"));
+}
+
 TEST(TrainerConfig, ReadsTheShapeOfASchedule) {
     const TrainerConfig config = load(R"({"lr_scheduler": "polynomial", "lr_power": 2, "lr_num_cycles": 3})");
     EXPECT_EQ(config.lr_scheduler, ScheduleShape::polynomial);

@@ -96,13 +96,14 @@ TEST(Buckets, MinimumSizeIsInTheUnitOfTheResolution) {
     EXPECT_FALSE(keeps(ResolutionType::area, 1, {1000, 999}));
 }
 
-std::vector<Bucket> two_buckets() {
+std::vector<Bucket> two_buckets(std::int64_t repeats = 0) {
     strata::config::ImageDataset settings;
     settings.id = "stamps";
     settings.resolution = 128;
+    settings.repeats = repeats;
     std::vector<PictureSize> pictures(10, PictureSize{100, 100});
     pictures.insert(pictures.end(), 3, PictureSize{200, 100});
-    return fill_buckets(0, settings, 32, pictures);
+    return fill_buckets(0, settings, Framer{settings, {.alignment = 32}}, pictures);
 }
 
 TEST(Buckets, EveryPictureIsInExactlyOneBucketAndEmptyOnesAreLeftOut) {
@@ -111,6 +112,47 @@ TEST(Buckets, EveryPictureIsInExactlyOneBucketAndEmptyOnesAreLeftOut) {
     EXPECT_EQ(buckets[0].samples.size(), 10U);
     EXPECT_EQ(buckets[1].samples, (std::vector<std::size_t>{10, 11, 12}));
     EXPECT_EQ(buckets[1].size, (PictureSize{192, 96}));
+}
+
+TEST(Buckets, PicturesThatAreDrawnFromTheSameSizesAreOneBucket) {
+    strata::config::ImageDataset settings;
+    settings.crop = true;
+    settings.crop_aspect = strata::config::CropAspect::random;
+    settings.crop_aspect_buckets = {{1.0, 0.5}, {0.75, 0.5}};
+    const std::vector<PictureSize> pictures{{3000, 2000}, {1100, 1000}, {1024, 1024}, {900, 1200}, {2000, 2000}};
+    const auto all = fill_buckets(0, settings, Framer{settings, {}}, pictures);
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].shapes.size(), 2U);
+    EXPECT_EQ(all[0].size, all[0].shapes[0].size);
+    EXPECT_EQ(all[0].samples.size(), 5U);
+    settings.max_upscale_threshold = 0;  // not every size for every picture any more
+    const auto some = fill_buckets(0, settings, Framer{settings, {}}, pictures);
+    ASSERT_EQ(some.size(), 3U);
+    std::size_t count = 0;
+    for (const Bucket& bucket : some) {
+        count += bucket.samples.size();
+        for (const std::size_t i : bucket.samples) EXPECT_EQ(bucket.shapes, (Framer{settings, {}}.shapes_of(pictures[i])));
+    }
+    EXPECT_EQ(count, 5U);
+}
+
+TEST(Buckets, TheOrderOfPicturesChangesNoBucket) {
+    for (const auto mode : {strata::config::BucketMode::nearest, strata::config::BucketMode::simpletuner}) {
+        strata::config::ImageDataset settings;
+        const Framer framer{settings, {64, mode, 1}};
+        std::vector<PictureSize> pictures;
+        for (std::int64_t i = 0; i < 2000; ++i) pictures.push_back({100 + i * 7919 % 2900, 100 + i * 104729 % 2900});
+        const auto forward = fill_buckets(0, settings, framer, pictures);
+        std::reverse(pictures.begin(), pictures.end());
+        const auto backward = fill_buckets(0, settings, framer, pictures);
+        ASSERT_EQ(forward.size(), backward.size());
+        for (std::size_t b = 0; b < forward.size(); ++b) {
+            EXPECT_EQ(forward[b].shapes, backward[b].shapes);
+            ASSERT_EQ(forward[b].samples.size(), backward[b].samples.size());
+            const std::size_t last = forward[b].samples.size() - 1;
+            for (std::size_t i = 0; i <= last; ++i) EXPECT_EQ(forward[b].samples[i], 1999 - backward[b].samples[last - i]);
+        }
+    }
 }
 
 TEST(Buckets, ASmallBucketIsRefusedWithItsNumbersAndTheWaysOut) {
@@ -123,6 +165,19 @@ TEST(Buckets, ASmallBucketIsRefusedWithItsNumbersAndTheWaysOut) {
                              "set repeats to 2 or more", "to 3 or less", "allow_dataset_oversubscription"})
         EXPECT_TRUE(error.says(part)) << part << "\n" << error.message;
     EXPECT_FALSE(error.says("128 x 128")) << error.message;
+}
+
+TEST(Buckets, RepeatsThatWereSetAreNeverRaised) {
+    auto enough = two_buckets(3);
+    require_effective_batch(enough, {6, 2, 1}, true);
+    EXPECT_EQ(enough[1].repeats, 3);
+    auto buckets = two_buckets(1);
+    const auto error = thrown_by([&] { require_effective_batch(buckets, {4, 2, 1}, true); });
+    EXPECT_EQ(error.code, Errc::small_bucket);
+    EXPECT_TRUE(error.says("holds 3 samples x 2 visits = 6, needs repeats >= 2")) << error.message;
+    EXPECT_TRUE(error.says("remove repeats of data set 'stamps': allow_dataset_oversubscription raises only repeats that are not set"))
+        << error.message;
+    EXPECT_EQ(buckets[1].repeats, 1);
 }
 
 TEST(Buckets, OversubscriptionRaisesOnlyTheRepeatsThatAreNeeded) {

@@ -1,3 +1,7 @@
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
@@ -6,6 +10,7 @@
 #include <strata/storage/local.hpp>
 
 #include "../storage/temporary_folder.hpp"
+#include "made_files.hpp"
 #include "pictures.hpp"
 
 namespace {
@@ -29,7 +34,7 @@ Discovered discover_in(const TemporaryFolder& folder, const strata::config::Imag
     return discover(comm, Local{folder.path()}, dataset);
 }
 
-TEST(Discovery, ReadsSizesAndFirstCaptionLines) {
+TEST(Discovery, ReadsSizesAndCaptions) {
     const TemporaryFolder folder;
     write_file(folder.path() / "b" / "two.PNG", plain_png(40, 50, 1, 2, 3));
     write_file(folder.path() / "b" / "two.txt", "\r\n  A blue car. \r\nde.utf8=Ein blaues Auto.\n");
@@ -41,7 +46,7 @@ TEST(Discovery, ReadsSizesAndFirstCaptionLines) {
     EXPECT_TRUE(found.skipped.empty());
     ASSERT_EQ(found.samples.size(), 2U);
     EXPECT_EQ(found.samples[0].key, "b/two.PNG");
-    EXPECT_EQ(found.samples[0].caption, "A blue car.");
+    EXPECT_EQ(found.samples[0].caption, "A blue car. \r\nde.utf8=Ein blaues Auto.");
     EXPECT_EQ(found.samples[0].size, (PictureSize{40, 50}));
     EXPECT_EQ(found.samples[1].caption, "A star");
     EXPECT_FALSE(found.samples[1].version.empty());
@@ -64,7 +69,8 @@ TEST(Discovery, NamesWhatItSkipsWithTheReason) {
     auto damaged = png;
     damaged[17] ^= std::byte{1};
     add("damaged", damaged, "A caption");
-    write_file(folder.path() / "really.png", "\xFF\xD8\xFF jpeg");
+    add("huge", strata_test::webp_file(strata_test::vp8x_chunk(0, 1 << 20, 1 << 10)), "A caption");
+    write_file(folder.path() / "really.png", "GIF89a, whatever its name says");
     write_file(folder.path() / "photo.jpg", "\xFF\xD8\xFF jpeg");
     const Discovered found = discover_in(folder, settings());
     std::map<std::string, SkipReason> reasons;
@@ -72,17 +78,78 @@ TEST(Discovery, NamesWhatItSkipsWithTheReason) {
         EXPECT_EQ(one.dataset, "set");
         reasons[std::filesystem::path{one.place}.filename()] = one.reason;
     }
-    EXPECT_EQ(found.found, 10);
+    EXPECT_EQ(found.found, 11);
     EXPECT_EQ(found.samples.size(), 1U);
     EXPECT_EQ(reasons, (std::map<std::string, SkipReason>{{"blank.png", SkipReason::no_caption},
                                                           {"damaged.png", SkipReason::unreadable},
                                                           {"empty.png", SkipReason::unreadable},
+                                                          {"huge.png", SkipReason::unreadable},
                                                           {"no_file.png", SkipReason::no_caption},
-                                                          {"photo.jpg", SkipReason::unsupported_format},
+                                                          {"photo.jpg", SkipReason::unreadable},
                                                           {"really.png", SkipReason::unsupported_format},
                                                           {"short.png", SkipReason::unreadable},
                                                           {"small.png", SkipReason::below_minimum_size},
                                                           {"wide.png", SkipReason::outside_aspect_ratio}}));
+}
+
+TEST(Discovery, EveryFormatIsFoundByItsBytesAndAsItIsSeen) {
+    const TemporaryFolder folder;
+    const auto jpeg = strata_test::make_jpeg({}, 60, 40).file;
+    write_file(folder.path() / "a.jpg", jpeg);
+    write_file(folder.path() / "b.JPEG", strata_test::inserted(jpeg, 2, strata_test::exif_segment(strata_test::exif(6))));
+    write_file(folder.path() / "c.webp", strata_test::make_webp(strata_test::soft_picture(60, 40), false));
+    write_file(folder.path() / "d.png", strata_test::make_webp(strata_test::soft_picture(50, 40), true));
+    write_file(folder.path() / "e.jpg", plain_png(45, 40, 1, 2, 3));
+    auto dataset = settings();
+    dataset.caption_strategy = strata::config::CaptionStrategy::filename;
+    const Discovered found = discover_in(folder, dataset);
+    EXPECT_TRUE(found.skipped.empty());
+    ASSERT_EQ(found.samples.size(), 5U);
+    EXPECT_EQ(found.samples[0].size, (PictureSize{60, 40}));
+    EXPECT_EQ(found.samples[1].size, (PictureSize{40, 60}));
+    EXPECT_EQ(found.samples[2].size, (PictureSize{60, 40}));
+    EXPECT_EQ(found.samples[3].size, (PictureSize{50, 40}));
+    EXPECT_EQ(found.samples[4].size, (PictureSize{45, 40}));
+}
+
+TEST(Discovery, OfLargeFilesOnlyTheBeginningIsRead) {
+    // An object store that counts: what is read of 8 MB of pictures is a window each.
+    struct Counting : Local {
+        using Local::Local;
+        std::shared_ptr<std::atomic<std::uint64_t>> bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
+        [[nodiscard]] std::vector<std::byte> get(std::string_view) const { throw std::logic_error{"a whole file is read"}; }
+        [[nodiscard]] std::vector<std::byte> get_range(std::string_view key, std::uint64_t offset, std::uint64_t length) const {
+            auto range = Local::get_range(key, offset, length);
+            *bytes += range.size();
+            return range;
+        }
+    };
+    const TemporaryFolder folder;
+    auto jpeg = strata_test::make_jpeg({}, 60, 40).file;
+    jpeg.resize(2 << 20);
+    for (const char* name : {"a.jpg", "b.jpg", "c.jpg", "d.jpg"}) write_file(folder.path() / name, jpeg);
+    auto dataset = settings();
+    dataset.caption_strategy = strata::config::CaptionStrategy::filename;
+    strata::comm::SelfComm comm;
+    const Counting store{folder.path()};
+    EXPECT_EQ(discover(comm, store, dataset).samples.size(), 4U);
+    EXPECT_EQ(*store.bytes, 4U * 4096U);
+}
+
+TEST(Discovery, AStoreThatCannotBeReachedIsNoReasonToSkipPictures) {
+    struct Unreachable : Local {
+        using Local::Local;
+        [[nodiscard]] std::vector<std::byte> get_range(std::string_view, std::uint64_t, std::uint64_t) const {
+            throw strata::Error{Errc::transfer_failed, "the connection broke", "try again"};
+        }
+    };
+    const TemporaryFolder folder;
+    write_file(folder.path() / "a.png", plain_png(40, 40, 1, 2, 3));
+    auto dataset = settings();
+    dataset.caption_strategy = strata::config::CaptionStrategy::filename;
+    strata::comm::SelfComm comm;
+    const Unreachable store{folder.path()};
+    EXPECT_EQ(strata_test::thrown_by([&] { (void)discover(comm, store, dataset); }).code, Errc::transfer_failed);
 }
 
 TEST(Discovery, CaptionsCanComeFromNamesOrOnePrompt) {
@@ -116,11 +183,10 @@ TEST(Discovery, NamesThatAreNoUtf8ArePictureNamesToo) {
     EXPECT_EQ(found.samples[0].caption, "Caf\xE9");
 }
 
-TEST(Discovery, FirstLineSkipsBlankLinesAndTheByteOrderMark) {
-    EXPECT_EQ(first_line("\xEF\xBB\xBFHello \n x"), "Hello");
-    EXPECT_EQ(first_line("\n \n\tx y\t"), "x y");
-    EXPECT_EQ(first_line(""), "");
-    EXPECT_EQ(first_line("\n\n"), "");
+TEST(Discovery, NamesAndTextsOfCaptions) {
+    EXPECT_EQ(caption_from_text("\xEF\xBB\xBFHello \n x\n"), "Hello \n x");
+    EXPECT_EQ(caption_from_text("\r\n \n\tx y\t"), "x y");
+    EXPECT_EQ(caption_from_text("\n\n"), "");
     EXPECT_EQ(caption_key("a.b/c.d.png"), "a.b/c.d.txt");
     EXPECT_TRUE(is_picture_name("a/B.JpEg"));
     EXPECT_FALSE(is_picture_name(".png"));

@@ -1,4 +1,6 @@
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 #include <span>
@@ -8,11 +10,14 @@
 
 #include <strata/comm/self_comm.hpp>
 #include <strata/data/image_text_source.hpp>
+#include <strata/data/orientation.hpp>
+#include <strata/data/resample.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
 #include "../storage/temporary_folder.hpp"
 #include "fake_encoders.hpp"
+#include "made_files.hpp"
 #include "pictures.hpp"
 
 namespace {
@@ -105,6 +110,41 @@ TEST(ImageTextSource, AnEpochShowsEveryPictureWithItsLatentsAndCaption) {
         }
     }
     EXPECT_EQ(seen.size(), 36U);
+}
+
+TEST(ImageTextSource, EveryFormatComesUprightAtTheSizeOfItsBucket) {
+    // Upright wide pictures of which the left part is bright; the JPEGs lie on their side, and are decoded at reduced scale.
+    const Fixture fixture;
+    std::filesystem::remove_all(fixture.data());
+    const Picture wide = strata_test::soft_picture(400, 256);
+    const auto tall = turn_upright(wide, Orientation::turn_left);
+    const auto sideways = strata_test::encode_jpeg({}, tall.width, tall.height, tall.pixels);
+    for (int i = 0; i < 4; ++i) {
+        const std::string stem = "p" + std::to_string(i);
+        const auto tagged = strata_test::inserted(sideways, 2, strata_test::exif_segment(strata_test::exif(6)));
+        write_file(fixture.data() / (stem + (i < 2 ? ".jpg" : i == 2 ? ".webp" : ".png")),
+                   i < 2 ? tagged : i == 2 ? strata_test::make_webp(wide, true) : encode_png(400, 256, wide.pixels));
+        write_file(fixture.data() / (stem + ".txt"), "x");
+    }
+    const auto source = fixture.open();
+    ASSERT_EQ(source->collection().buckets().size(), 1U);
+    const PictureSize size = source->collection().buckets()[0].size;
+    EXPECT_GT(size.width, size.height);
+    const at::Tensor latents_BCHW = source->next().latents_BCHW;
+    const PlanarImage expected = cover_and_crop(wide, size.width, size.height);
+    const std::int64_t block = size.width / latents_BCHW.size(3);
+    for (std::int64_t b = 0; b < 4; ++b) {
+        double difference = 0;
+        for (std::int64_t y = 0; y < latents_BCHW.size(2); ++y)
+            for (std::int64_t x = 0; x < latents_BCHW.size(3); ++x) {
+                double mean = 0;  // of the red plane
+                for (std::int64_t j = 0; j < block; ++j)
+                    for (std::int64_t i = 0; i < block; ++i)
+                        mean += expected.values[static_cast<std::size_t>((y * block + j) * size.width + x * block + i)];
+                difference += std::abs(latents_BCHW[b][0][y][x].item<float>() - mean / static_cast<double>(block * block));
+            }
+        EXPECT_LT(difference / static_cast<double>(latents_BCHW.size(2) * latents_BCHW.size(3)), 0.03) << b;
+    }
 }
 
 TEST(ImageTextSource, ReportSaysWhatWasFoundAndBucketed) {
@@ -406,13 +446,56 @@ TEST(ImageTextSource, ProgressCountsToTheEndAndCompressedCachesWork) {
     fixture.options.compress_disk_cache = true;
     std::map<std::string, std::int64_t> last;
     fixture.options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
-        EXPECT_LE(done, total);
+        if (total != 0) {  // 0: unknown
+            EXPECT_LE(done, total);
+        }
         last[std::string{what}] = done;
     };
     (void)fixture.open()->next();
-    EXPECT_EQ(last, (std::map<std::string, std::int64_t>{{"latents", 36}, {"captions", 37}}));
+    EXPECT_EQ(last, (std::map<std::string, std::int64_t>{
+                        {"pictures listed", 36}, {"pictures examined", 36}, {"latents", 36}, {"captions", 37}}));
     EXPECT_TRUE(fixture.latent_files().front().string().ends_with(".safetensors.gz"));
     EXPECT_EQ(fixture.open()->report().latents.made, 0);
+}
+
+TEST(ImageTextSource, EachCacheHasItsOwnCompression) {
+    const Fixture fixture;
+    strata::config::DatasetList list = fixture.list();
+    list.images[0].compress_disk_cache = true;
+    strata::comm::SelfComm comm;
+    (void)Source{comm, list, fixture.codec, fixture.text, fixture.options}.next();
+    for (const auto& file : fixture.latent_files()) EXPECT_TRUE(file.string().ends_with(".safetensors.gz")) << file;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{fixture.folder.path() / "text"})
+        EXPECT_TRUE(entry.is_directory() || entry.path().string().ends_with(".safetensors")) << entry.path();
+}
+
+/// A folder on a disk that has room for so many more objects, for all copies together.
+class SmallDisk : public strata::Local {
+public:
+    using strata::Local::Local;
+    static inline std::atomic<int> room = 0;
+    void put(std::string_view key, std::span<const std::byte> bytes) const {
+        if (!bytes.empty() && room-- <= 0)
+            throw strata::Error{Errc::no_space, "no space for '" + where(key) + "'", "make room"};
+        Local::put(key, bytes);
+    }
+};
+
+TEST(ImageTextSource, AFullDiskEndsFillingAndLosesNothing) {
+    const Fixture fixture;
+    strata::comm::SelfComm comm;
+    const auto open = [&] {
+        return ImageTextSource<MeanCodec, LengthText, SmallDisk>{comm, fixture.list(), fixture.codec, fixture.text,
+                                                                 fixture.options};
+    };
+    SmallDisk::room = 20;
+    const auto error = thrown_by([&] { (void)open(); });
+    EXPECT_EQ(error.code, Errc::no_space);
+    EXPECT_TRUE(error.says((fixture.folder.path() / "vae").string())) << error.message;
+    EXPECT_EQ(fixture.latent_files().size(), 20U);
+    SmallDisk::room = 1000;
+    EXPECT_EQ(open().report().latents.made, 16);
+    EXPECT_EQ(fixture.latent_files().size(), 36U);
 }
 
 }  // namespace

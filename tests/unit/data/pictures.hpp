@@ -1,6 +1,7 @@
 #pragma once
-// tests/unit/data/pictures.hpp - PNG files of every kind, made with libpng, with the pixels they must decode to.
-// Without a setjmp of ours libpng ends the process when it cannot write: a loud failure is all a test needs.
+// tests/unit/data/pictures.hpp - picture files of every kind, made with libpng, libjpeg and libwebp, with the pixels they
+// must decode to. Without a setjmp of ours libpng and libjpeg end the process when they cannot write: a loud failure is
+// all a test needs.
 
 #include <cstdint>
 #include <string>
@@ -21,8 +22,18 @@ struct PngKind {
 
 struct MadePng {
     std::vector<std::byte> file;
-    strata::data::Picture pixels;
+    strata::data::Picture pixels;  ///< RGBA
 };
+
+/// The picture with an opaque alpha where it has none.
+inline strata::data::Picture as_rgba(const strata::data::Picture& picture) {
+    strata::data::Picture rgba{picture.width, picture.height, 4, {}};
+    for (std::size_t i = 0; i < picture.pixels.size(); ++i) {
+        rgba.pixels.push_back(picture.pixels[i]);
+        if (picture.channels == 3 && i % 3 == 2) rgba.pixels.push_back(255);
+    }
+    return rgba;
+}
 
 inline std::string name_of(const PngKind& kind) {
     return "colour type " + std::to_string(kind.colour_type) + ", " + std::to_string(kind.bit_depth) + " bits" +
@@ -59,8 +70,7 @@ inline MadePng make_png(const PngKind& kind, int width, int height) {
     const std::size_t row_bytes = (static_cast<std::size_t>(width * channels * kind.bit_depth) + 7) / 8;
     std::vector<std::uint8_t> rows(row_bytes * static_cast<std::size_t>(height));
     MadePng made;
-    made.pixels.width = width;
-    made.pixels.height = height;
+    made.pixels = {width, height, 4, {}};
 
     std::vector<png_color> palette(std::size_t{1} << (kind.bit_depth <= 8 ? kind.bit_depth : 8));
     std::vector<png_byte> palette_alpha(palette.size());
@@ -108,7 +118,7 @@ inline MadePng make_png(const PngKind& kind, int width, int height) {
                 if (channels == 4) rgba[3] = eight(s[3]);
                 else if (kind.transparent && s[0] == clear.red && s[1] == clear.green && s[2] == clear.blue) rgba[3] = 0;
             }
-            made.pixels.rgba.insert(made.pixels.rgba.end(), rgba, rgba + 4);
+            made.pixels.pixels.insert(made.pixels.pixels.end(), rgba, rgba + 4);
         }
     }
 

@@ -1,14 +1,8 @@
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include <zlib.h>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <strata/data/png.hpp>
-#include <strata/storage/atomic_file.hpp>
 
 #include "../storage/temporary_folder.hpp"
 #include "pictures.hpp"
@@ -36,11 +30,12 @@ TEST(Png, EveryKindDecodesToItsPixels) {
     for (const auto& kind : strata_test::all_png_kinds()) {
         for (const auto& [width, height] : {std::pair{13, 9}, std::pair{2, 1}, std::pair{1, 17}}) {
             const auto made = strata_test::make_png(kind, width, height);
-            EXPECT_EQ(png_size(made.file), (PictureSize{width, height}));
             const Picture picture = decode_png(made.file);
             EXPECT_EQ(picture.width, width);
             EXPECT_EQ(picture.height, height);
-            EXPECT_EQ(picture.rgba, made.pixels.rgba) << strata_test::name_of(kind);
+            const bool has_alpha = kind.transparent || (kind.colour_type & PNG_COLOR_MASK_ALPHA) != 0;
+            EXPECT_EQ(picture.channels, has_alpha ? 4 : 3);
+            EXPECT_EQ(strata_test::as_rgba(picture).pixels, made.pixels.pixels) << strata_test::name_of(kind);
         }
     }
 }
@@ -51,11 +46,7 @@ TEST(Png, WhatIsEncodedDecodesToTheSamePixels) {
     const Bytes file = encode_png(7, 5, rgb);
     EXPECT_EQ(file, encode_png(7, 5, rgb));
     const Picture picture = decode_png(file);
-    ASSERT_EQ(picture.rgba.size(), 7U * 5U * 4U);
-    for (std::size_t i = 0; i < 35; ++i) {
-        for (std::size_t c = 0; c < 3; ++c) EXPECT_EQ(picture.rgba[i * 4 + c], rgb[i * 3 + c]);
-        EXPECT_EQ(picture.rgba[i * 4 + 3], 255);
-    }
+    EXPECT_EQ(picture.pixels, rgb);
     EXPECT_EQ(thrown_by([&] { (void)encode_png(7, 6, rgb); }).code, Errc::bad_picture);
     EXPECT_EQ(thrown_by([&] { (void)encode_png(0, 5, {}); }).code, Errc::bad_picture);
 }
@@ -80,7 +71,7 @@ TEST(Png, FlippedBytesGiveAnErrorOrAPictureOfTheSameSize) {
             damaged[i] ^= std::byte{0x41};
             Picture picture;
             if (decodes(damaged, &picture)) {
-                EXPECT_EQ(picture.rgba.size(), 9U * 7U * 4U);
+                EXPECT_EQ(picture.pixels.size(), static_cast<std::size_t>(9 * 7 * picture.channels));
             }
         }
     }
@@ -97,60 +88,16 @@ TEST(Png, HugeClaimsAreRefusedBeforeMemoryIsTaken) {
         for (int i = 0; i < 4; ++i) file[static_cast<std::size_t>(29 + i)] = static_cast<std::byte>(sum >> (24 - 8 * i));
     };
     claim(30'000, 30'000);
-    EXPECT_EQ(png_size(file), (PictureSize{30'000, 30'000}));
     EXPECT_FALSE(decodes(file));
     claim(0x7FFFFFFF, 1);
     EXPECT_FALSE(decodes(file));
     claim(0xFFFFFFFF, 1);
-    EXPECT_EQ(png_size(file), std::nullopt);
+    EXPECT_FALSE(decodes(file));
     claim(0, 4);
-    EXPECT_EQ(png_size(file), std::nullopt);
+    EXPECT_FALSE(decodes(file));
     claim(100, 100);
     EXPECT_FALSE(decodes(file, nullptr, {.edge = 99, .pixels = 1'000'000}));
     EXPECT_FALSE(decodes(file, nullptr, {.edge = 100, .pixels = 9'999}));
-}
-
-TEST(Png, SizeNeedsAnIntactHeader) {
-    const Bytes file = strata_test::plain_png(40, 30, 1, 2, 3);
-    EXPECT_EQ(png_size(std::span{file}.first(png_header_bytes)), (PictureSize{40, 30}));
-    for (std::size_t size = 0; size < png_header_bytes; ++size) EXPECT_EQ(png_size(std::span{file}.first(size)), std::nullopt);
-    for (std::size_t i = 0; i < png_header_bytes; ++i) {
-        Bytes damaged = file;
-        damaged[i] ^= std::byte{1};
-        EXPECT_EQ(png_size(damaged), std::nullopt) << i;
-    }
-    EXPECT_FALSE(is_png({}));
-}
-
-TEST(Png, HardPicturesDecodeOrAreRefusedAsTheirListSays) {
-    const std::filesystem::path folder = std::filesystem::path{STRATA_REFERENCE_DIR} / "data" / "images" / "edge";
-    std::ifstream stream{folder / "edge_expected.json"};
-    if (!stream) GTEST_SKIP() << "no hard pictures at " << folder;
-    const auto list = nlohmann::json::parse(stream).at("files");
-    int pictures = 0;
-    for (const auto& entry : list) {
-        const std::string name = entry.at("file");
-        const Bytes file = strata::storage::read_file(folder / name);
-        if (!is_png(file)) continue;
-        ++pictures;
-        Picture picture;
-        const bool decoded = decodes(file, &picture);
-        const auto& expected = entry.at("pillow");
-        if (expected.at("decode") == "ok" && name.find("bad") == std::string::npos && name.find("broken") == std::string::npos) {
-            ASSERT_TRUE(decoded) << name;
-            EXPECT_EQ(picture.width, expected.at("stored_size").at(0)) << name;
-            EXPECT_EQ(picture.height, expected.at("stored_size").at(1)) << name;
-            // Pillow keeps 16-bit grey as integers and clips them; its mean is then no reference.
-            if (expected.at("mode") == "I") continue;
-            for (std::size_t c = 0; c < 3; ++c) {
-                double sum = 0;
-                for (std::size_t i = c; i < picture.rgba.size(); i += 4) sum += picture.rgba[i];
-                const double mean = sum / static_cast<double>(picture.width * picture.height);
-                EXPECT_NEAR(mean, expected.at("mean_rgb").at(c).get<double>(), 0.01) << name;
-            }
-        }
-    }
-    EXPECT_GE(pictures, 60);
 }
 
 }  // namespace

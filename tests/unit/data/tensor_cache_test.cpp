@@ -1,3 +1,6 @@
+#include <cstring>
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include <ATen/ops/arange.h>
@@ -69,12 +72,85 @@ TEST(TensorCache, WhetherItCanBeWrittenShowsWithoutAnEntry) {
     EXPECT_EQ(thrown_by([&] { through.require_writable(); }).code, Errc::io_failed);
 }
 
+TEST(TensorCache, EntriesAreRemovedOneByOneOrAFolderAtATime) {
+    const TemporaryFolder folder;
+    const auto memory = std::make_shared<CacheMemory>(1 << 20);
+    const Cache all{Local{folder.path()}, false, memory};
+    const Cache some_of_them{Local{folder.path()}, false, memory, "part/"};
+    for (const Cache& cache : {all, some_of_them})
+        for (const char* identity : {"x", "y", "z"}) (void)cache.get(identity, some, anything);
+    EXPECT_EQ(folder.count_files(), 6);
+    some_of_them.remove("x");
+    some_of_them.remove("x");
+    EXPECT_FALSE(some_of_them.contains("x"));
+    EXPECT_TRUE(all.contains("x"));
+    EXPECT_EQ(some_of_them.get("x", some, anything).second, CacheOutcome::made);
+    EXPECT_EQ(some_of_them.get("x", some, anything).second, CacheOutcome::found);
+    some_of_them.clear();
+    EXPECT_EQ(folder.count_files(), 3);
+    EXPECT_TRUE(all.contains("y"));
+    EXPECT_NE(some_of_them.where().find("part"), std::string::npos);
+}
+
 TEST(TensorCache, EntriesAreSafetensorsThatOthersCanRead) {
     const TemporaryFolder folder;
     (void)cache_in(folder).get("identity \\ \n\xE9", some, anything);
     const strata::storage::SafetensorsFile file{folder.path() / cache_name("identity \\ \n\xE9", false)};
     EXPECT_EQ(file.header().at("a").shape, (std::vector<std::int64_t>{2, 3}));
     EXPECT_EQ(file.header().metadata.at("identity"), "identity \\x5c \\x0a\\xe9");
+}
+
+TEST(TensorCache, GzipHoldsTheSameFileAndPacksWhatCanBePacked) {
+    at::Tensor noise = at::ones({4096}, at::kFloat);
+    auto* const bits = static_cast<std::uint32_t*>(noise.data_ptr());
+    std::mt19937 random{1};
+    for (std::int64_t i = 0; i < noise.numel(); ++i) bits[i] = static_cast<std::uint32_t>(random()) & 0xBFFFFFFFU;
+    const at::Tensor rounded = noise.to(at::kBFloat16).to(at::kFloat);
+    const auto sizes = [](const at::Tensor& tensor) {
+        const auto plain = pack_entry({{"a", tensor}}, "x", false);
+        const auto packed = pack_entry({{"a", tensor}}, "x", true);
+        EXPECT_EQ(strata::storage::gzip_decompress(packed), plain);
+        return std::pair{plain.size(), packed.size()};
+    };
+    const auto [noise_plain, noise_packed] = sizes(noise);
+    EXPECT_GE(noise_packed, noise_plain);
+    EXPECT_LE(noise_packed, noise_plain + 64);
+    const auto [rounded_plain, rounded_packed] = sizes(rounded);
+    EXPECT_LT(rounded_packed, rounded_plain * 2 / 3);
+}
+
+TEST(TensorCache, EveryBitOfANumberComesBack) {
+    // A quiet and a signalling NaN with something in it, -0, infinity, the least and the largest number.
+    std::vector<std::uint32_t> bits{0x7FC12345, 0x7F812345, 0x80000000, 0xFF800000, 1, 0x7F7FFFFF};
+    for (std::uint32_t i = 0; i < 1000; ++i) bits.push_back(i * 2654435761U);
+    at::Tensor tensor = at::ones({static_cast<std::int64_t>(bits.size())}, at::kFloat);
+    std::memcpy(tensor.data_ptr(), bits.data(), bits.size() * 4);
+    for (const bool compress : {false, true}) {
+        const NamedTensors back = unpack_entry(pack_entry({{"a", tensor}}, "x", compress), "x", compress, "place");
+        ASSERT_EQ(back.at("a").nbytes(), bits.size() * 4);
+        EXPECT_EQ(std::memcmp(back.at("a").data_ptr(), bits.data(), bits.size() * 4), 0) << compress;
+    }
+}
+
+TEST(TensorCache, EmptyTensorsAndScalarsComeBack) {
+    const NamedTensors tensors{{"none", at::ones({0, 3}, at::kFloat)}, {"one", at::ones({}, at::kFloat)}};
+    for (const bool compress : {false, true}) {
+        const NamedTensors back = unpack_entry(pack_entry(tensors, "x", compress), "x", compress, "place");
+        EXPECT_EQ(back.at("none").sizes(), (at::IntArrayRef{0, 3}));
+        EXPECT_EQ(back.at("one").dim(), 0);
+        EXPECT_TRUE(back.at("one").equal(tensors.at("one")));
+    }
+}
+
+TEST(TensorCache, BytesThatAreNoNumbersAreRefused) {
+    const std::vector<std::byte> bytes(12);
+    for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{12}, {3, 4}, {2, 6}})
+        for (const bool compress : {false, true}) {
+            const strata::storage::TensorBytes tensor{"a", strata::storage::Dtype::u8, shape, bytes};
+            auto file = strata::storage::encode_safetensors({&tensor, 1}, {{"identity", "x"}});
+            if (compress) file = strata::storage::gzip_compress(file);
+            EXPECT_EQ(thrown_by([&] { (void)unpack_entry(file, "x", compress, "place"); }).code, Errc::bad_cache_entry);
+        }
 }
 
 TEST(TensorCache, DifferentIdentitiesHaveDifferentNames) {

@@ -4,6 +4,7 @@
 
 #include <strata/storage/gzip.hpp>
 
+#include "../data/address_space.hpp"
 #include "temporary_folder.hpp"
 
 namespace {
@@ -39,6 +40,30 @@ TEST(Gzip, ReadsMembersInSequence) {
     const Bytes second = gzip_compress(noise(5000));
     packed.insert(packed.end(), second.begin(), second.end());
     EXPECT_EQ(gzip_decompress(packed).size(), 5010U);
+}
+
+TEST(Gzip, MembersBeforeTheLastMayBeOfAnySize) {
+    // Only the last one's size is at the end of the stream.
+    Bytes plain = noise(3'000'000);
+    Bytes packed = gzip_compress(plain);
+    for (const Bytes& more : {Bytes(500'000), Bytes{}, noise(7)}) {
+        const Bytes member = gzip_compress(more);
+        packed.insert(packed.end(), member.begin(), member.end());
+        plain.insert(plain.end(), more.begin(), more.end());
+    }
+    EXPECT_EQ(gzip_decompress(packed), plain);
+    EXPECT_EQ(gzip_decompress(packed, plain.size()), plain);
+    EXPECT_EQ(thrown_by([&] { (void)gzip_decompress(packed, plain.size() - 1); }).code, Errc::corrupt_gzip);
+}
+
+TEST(Gzip, AStatedSizeIsCheckedAndTakesLittleMemory) {
+    const Bytes packed = gzip_compress(noise(200));
+    for (const unsigned stated : {0U, 199U, 201U, 0x7FFFFFFFU, 0xFFFFFFFFU}) {
+        Bytes lie = packed;
+        for (std::size_t i = 0; i < 4; ++i) lie[lie.size() - 4 + i] = static_cast<std::byte>(stated >> (8 * i));
+        const strata_test::AddressSpaceLimit limit{64 << 20};
+        EXPECT_EQ(thrown_by([&] { (void)gzip_decompress(lie); }).code, Errc::corrupt_gzip) << stated;
+    }
 }
 
 TEST(Gzip, EveryTruncationIsRefused) {

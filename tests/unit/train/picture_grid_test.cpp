@@ -20,8 +20,8 @@ at::Tensor plain(float red, float green, float blue) {
 }
 
 std::array<int, 3> pixel(const strata::data::Picture& grid, std::int64_t x, std::int64_t y) {
-    const auto at = static_cast<std::size_t>((y * grid.width + x) * 4);
-    return {grid.rgba[at], grid.rgba[at + 1], grid.rgba[at + 2]};
+    const auto at = static_cast<std::size_t>((y * grid.width + x) * grid.channels);
+    return {grid.pixels[at], grid.pixels[at + 1], grid.pixels[at + 2]};
 }
 
 TEST(PictureGrid, PlacesPicturesRowByRowWithWhiteBetween) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -13,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/config/schema.hpp>
+#include <strata/core/environment.hpp>
 
 namespace strata::config {
 
@@ -72,13 +72,14 @@ STRATA_INLINE std::string shown(const Range& range) {
 
 STRATA_INLINE void check_range(const Value& value, double number, const Range& range) {
     if (number >= range.least && number <= range.most) return;
-    value.refuse(Errc::bad_value, "is " + shown(number) + ", out of its range",
+    value.refuse(Errc::bad_value, "is " + value.shown() + ", out of its range",
                  "use a number" + (std::isfinite(range.least) && std::isfinite(range.most) ? " from" : std::string{}) +
                      shown(range));
 }
 
 STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
-                              const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported) {
+                              const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported,
+                              const std::vector<IdleKey>& idle) {
     const std::string place = path.empty() ? "the file" : "'" + path.substr(0, path.size() - 1) + "'";
     if (!object.is_object())
         throw Error{Errc::bad_value, file + ": " + place + " is not a JSON object", "write {\"key\": value, ...} there"};
@@ -88,15 +89,19 @@ STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& f
         if (!info.alias.empty()) names.push_back(info.alias);
     }
     for (const auto& [key, value] : object.items()) {
+        const auto is_named = [&key = key](const auto& other) { return other.key == key; };
         if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+        if (std::any_of(idle.begin(), idle.end(), is_named)) continue;
         const std::string what = file + ": key '" + path + key + "'";
-        for (const UnsupportedKey& other : unsupported)
-            if (other.key == key)
-                throw Error{Errc::unsupported_key, what + " is known from other trainers, and strata does not act on it",
-                            "remove it: " + std::string{other.why}};
+        const auto other = std::find_if(unsupported.begin(), unsupported.end(), is_named);
+        if (other != unsupported.end()) {
+            if (value.is_null() || (other->false_is_fine && value == false)) continue;
+            throw Error{Errc::unsupported_key, what + " is known from other trainers, and strata does not act on it",
+                        "remove it: " + std::string{other->why}};
+        }
         const std::string_view near = nearest_name(key, names);
         throw Error{Errc::unknown_key, what + " is unknown",
-                    near.empty() ? "remove it, or see docs/configuration.md for the keys there are"
+                    near.empty() ? "remove it; docs/configuration.md and docs/dataset-keys.md have the keys there are"
                                  : "did you mean '" + std::string{near} + "'"};
     }
 }
@@ -161,30 +166,29 @@ STRATA_INLINE void Value::refuse(Errc code, std::string_view problem, std::strin
 }
 
 STRATA_INLINE std::string Value::shown() const {
+    if (hidden_) return std::string{"a value of type "} + json_->type_name();
     const std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
 STRATA_INLINE bool Value::is_null() const { return json_->is_null(); }
 
+STRATA_INLINE bool Value::is_object() const { return json_->is_object(); }
+
+STRATA_INLINE std::vector<Value> Value::elements() const {
+    if (!json_->is_array()) refuse(Errc::bad_value, "is " + shown() + ", not a list", "write [..., ...]");
+    std::vector<Value> all;
+    for (std::size_t i = 0; i < json_->size(); ++i) {
+        all.emplace_back(json_->at(i), file_, key_ + "[" + std::to_string(i) + "]");
+        all.back().hidden_ = hidden_;
+    }
+    return all;
+}
+
 STRATA_INLINE std::string Value::text() const {
     if (!json_->is_string()) refuse(Errc::bad_value, "is " + shown() + ", not text", "write it in double quotes");
-    std::string text = json_->get<std::string>();
-    constexpr std::string_view opening = "{env:";
-    for (std::size_t at = text.find(opening); at != std::string::npos; at = text.find(opening, at)) {
-        const std::size_t end = text.find('}', at);
-        if (end == std::string::npos)
-            refuse(Errc::bad_value, "has '{env:' without its closing '}'", "write {env:NAME}");
-        const std::string name = text.substr(at + opening.size(), end - at - opening.size());
-        const char* const found = std::getenv(name.c_str());
-        if (found == nullptr)
-            refuse(Errc::bad_value, "asks for the environment variable " + name + ", which is not set",
-                   "export " + name + " or write the value itself");
-        const std::string_view value = found;
-        text.replace(at, end + 1 - at, value);
-        at += value.size();  // what a variable holds is not expanded again
-    }
-    return text;
+    return expand_environment(json_->get_ref<const std::string&>(), file_ + ": key '" + key_ + "'",
+                              process_environment);
 }
 
 STRATA_INLINE std::int64_t Value::integer() const {
@@ -221,8 +225,7 @@ STRATA_INLINE bool Value::flag() const {
 STRATA_INLINE std::vector<std::string> Value::texts() const {
     if (!json_->is_array()) return {text()};
     std::vector<std::string> all;
-    for (std::size_t i = 0; i < json_->size(); ++i)
-        all.push_back(Value{json_->at(i), file_, key_ + "[" + std::to_string(i) + "]"}.text());
+    for (const Value& element : elements()) all.push_back(element.text());
     return all;
 }
 
@@ -250,7 +253,15 @@ STRATA_INLINE std::string markdown(const std::vector<KeyInfo>& keys) {
 
 STRATA_INLINE std::string markdown(const std::vector<UnsupportedKey>& keys) {
     std::string table = "| key | what to do instead |\n| --- | --- |\n";
-    for (const UnsupportedKey& key : keys) table += "| `" + std::string{key.key} + "` | " + std::string{key.why} + " |\n";
+    for (const UnsupportedKey& key : keys)
+        table += "| `" + std::string{key.key} + "`" + (key.false_is_fine ? " (`false` is accepted)" : "") + " | " +
+                 std::string{key.why} + " |\n";
+    return table;
+}
+
+STRATA_INLINE std::string markdown(const std::vector<IdleKey>& keys) {
+    std::string table = "| key | what strata does instead |\n| --- | --- |\n";
+    for (const IdleKey& key : keys) table += "| `" + std::string{key.key} + "` | " + std::string{key.why} + " |\n";
     return table;
 }
 

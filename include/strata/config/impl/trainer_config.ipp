@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <strata/config/impl/dataset.ipp>
 #include <strata/config/impl/schema.ipp>
 #include <strata/config/trainer_config.hpp>
 
@@ -28,9 +29,8 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
         {"checkpointing_steps", "the key is `checkpoint_step_interval`"},
         {"validation_steps", "the key is `validation_step_interval`"},
         {"validation_prompt", "the key is `validation_prompts`, a list"},
-        {"aspect_bucket_rounding", "buckets are sizes, not rounded ratios"},
         {"disable_bucket_pruning", "no bucket is removed silently"},
-        {"data_backend_sampling", "data sets are joined; use `repeats` to give one of them more weight"},
+        {"data_backend_sampling", "use `repeats` and `probability` of the data sets to give one of them more weight"},
         {"report_to", "metrics go to metrics.jsonl and report.html in output_dir"},
         {"tracker_project_name", "metrics go to metrics.jsonl and report.html in output_dir"},
     };
@@ -46,17 +46,19 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
     add("as many threads work as there are cores",
         {"aspect_bucket_worker_count", "vae_batch_size", "write_batch_size", "read_batch_size",
          "text_encoder_batch_size", "dataloader_prefetch"});
-    add("every start lists the folder; cached entries are found by content and used again",
-        {"preserve_data_backend_cache", "skip_file_discovery", "vae_cache_scan_behaviour", "vae_cache_ondemand"});
+    add("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
     add("older checkpoints are removed by `checkpoints_total_limit`",
         {"checkpointing_rolling_steps", "checkpoints_rolling_total_limit", "delete_invalid_checkpoints"});
     add("this version watches neither disk nor network",
         {"disk_low_threshold", "disk_low_action", "webhook_config"});
     add("this version validates by pictures for `validation_prompts`",
         {"evaluation_type", "num_eval_images", "validation_multigpu", "validation_negative_prompt", "eval_steps_interval"});
-    add("this version reads local folders only", {"aws_max_pool_connections", "publishing_config"});
+    add("checkpoints are written to output_dir", {"publishing_config"});
     add("set it for each data set in the dataset list",
-        {"instance_data_dir", "instance_prompt", "minimum_image_size", "crop", "crop_style", "crop_aspect", "repeats"});
+        {"aws_max_pool_connections", "preserve_data_backend_cache", "skip_file_discovery", "vae_cache_ondemand",
+         "vae_cache_disable", "vae_cache_clear_each_epoch", "delete_problematic_images", "instance_data_dir",
+         "instance_prompt", "minimum_image_size", "maximum_image_size", "target_downsample_size", "crop", "crop_style",
+         "crop_aspect", "repeats"});
     return keys;
 }
 
@@ -143,19 +145,19 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.flag("allow_dataset_oversubscription", &C::allow_dataset_oversubscription,
                "Raise the repeats of a bucket that holds fewer samples than the effective batch, instead of stopping");
         s.number("resolution", &C::resolution, {0.01, 16384}, "`resolution` of data sets without their own");
-        s.choice<ResolutionType>("resolution_type", &C::resolution_type,
-                                 {{"pixel", ResolutionType::pixel},
-                                  {"area", ResolutionType::area},
-                                  {"pixel_area", ResolutionType::pixel_area}},
-                                 "`resolution_type` of data sets without their own");
-        s.choice<CaptionStrategy>("caption_strategy", &C::caption_strategy,
-                                  {{"textfile", CaptionStrategy::textfile},
-                                   {"filename", CaptionStrategy::filename},
-                                   {"instanceprompt", CaptionStrategy::instanceprompt}},
-                                  "`caption_strategy` of data sets without their own");
+        s.choice("resolution_type", &C::resolution_type, detail::resolution_types(),
+                 "`resolution_type` of data sets without their own");
+        s.choice("caption_strategy", &C::caption_strategy, detail::caption_strategies(),
+                 "`caption_strategy` of data sets without their own");
         s.integer("aspect_bucket_alignment", &C::aspect_bucket_alignment, {8, 64},
                   "Both edges of a bucket are multiples of this: 8, 16, 24, 32 or 64 pixels");
-        s.flag("compress_disk_cache", &C::compress_disk_cache, "Keep cached latents and captions inside gzip");
+        s.choice<BucketMode>("bucket_mode", &C::bucket_mode,
+                             {{"default", BucketMode::nearest}, {"simpletuner", BucketMode::simpletuner}},
+                             "How training sizes are chosen: [strata's rule](data.md#the-bucket-rule), or the sizes that "
+                             "SimpleTuner gives the same pictures");
+        s.integer("aspect_bucket_rounding", &C::aspect_bucket_rounding, {1, 9},
+                  "Decimals of an aspect ratio in `bucket_mode` `simpletuner`; without effect otherwise");
+        s.flag("compress_disk_cache", &C::compress_disk_cache, "Keep cached latents and captions inside gzip; entries of the dataset list may say otherwise for theirs");
         s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
         s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");

@@ -5,22 +5,30 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include <ATen/core/grad_mode.h>
 
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/data/cache_identity.hpp>
 #include <strata/data/image_text_source.hpp>
-#include <strata/data/resample.hpp>
+#include <strata/data/random.hpp>
 
 namespace strata::data {
 
 namespace detail {
 
-[[nodiscard]] at::Tensor to_tensor(const PlanarImage& image);            // (3, H, W)
+[[nodiscard]] at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
+                                        ByteBudget& decoding);            // (3, H, W)
 [[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
-[[nodiscard]] std::string place_of(const std::filesystem::path& folder);   // the same from every working directory
+[[nodiscard]] std::string epoch_folder(std::string_view dataset);          // of entries kept for one epoch
+
+/// What a seeded number is for, beside those of the sample plan.
+enum SourcePurpose : std::uint64_t { crop = 101, caption_dropout = 102, caption = 103 };
 
 /// The picture is at fault and not the cache: filling goes on without it.
 class PictureFailure : public Error {
@@ -44,10 +52,13 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
                                               std::shared_ptr<const T> text_encoder, ImageTextOptions options)
     : options_{std::move(options)},
       list_{std::move(datasets)},
+      stores_{list_},
       autoencoder_{std::move(autoencoder)},
       text_encoder_{std::move(text_encoder)},
       shape_{options_.train_batch_size, comm.world(), options_.gradient_accumulation_steps},
-      rank_{comm.rank()} {
+      rank_{comm.rank()},
+      decoding_{std::make_unique<ByteBudget>(options_.decode_memory_bytes)},
+      collection_{options_.buckets()} {
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
     const std::int64_t multiple = pixels * options_.latents_multiple;
     if (multiple < 1 || options_.aspect_bucket_alignment % multiple != 0)
@@ -56,34 +67,43 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
                         ", the autoencoder makes one latent of " + std::to_string(pixels) +
                         " pixels and the model takes multiples of " + std::to_string(options_.latents_multiple) + " latents",
                     "use a multiple of " + std::to_string(multiple)};
+    for (const config::ImageDataset& settings : list_.images)
+        if (settings.is_regularisation_data && !options_.trains_adapter)
+            throw Error{Errc::bad_value,
+                        "is_regularisation_data of data set '" + settings.id +
+                            "' is true: its pictures teach what the model predicts without its adapter, and this one has none",
+                        "set it to false, or disable the data set, or train an adapter (ImageTextOptions::trains_adapter)"};
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
-    for (const config::TextEmbeds& embeds : list_.text_embeds)
-        texts_.emplace_back(cache_store<Store>(embeds.cache_dir), options_.compress_disk_cache, memory);
+    for (const config::TextEmbeds& embeds : list_.text_embeds) {
+        const config::CachePlace place = config::text_cache_of(embeds);
+        texts_.emplace_back(stores_.cache(place, "text embeds '" + embeds.id + "'"),
+                            place.compress_disk_cache.value_or(options_.compress_disk_cache), memory);
+    }
     for (const config::ImageDataset& settings : list_.images) {
         const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
-        datasets_.push_back({settings, Store{settings.instance_data_dir},
-                             TensorCache<Store>{cache_store<Store>(settings.cache_dir_vae), options_.compress_disk_cache, memory},
-                             comm.all_gather_varied(detail::place_of(settings.instance_data_dir))[0],
-                             static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
-                             {}});
+        Store pictures = stores_.pictures(settings);
+        const config::CachePlace cache = list_.latent_cache_of(settings);
+        Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
+        const bool is_folder = settings.type == config::StoreType::local;
+        const std::string place = is_folder ? folder_place(settings.instance_data_dir) : pictures.where("");
+        const LatentCaching caching = latent_caching(settings);
+        ends_epochs_ |= caching == LatentCaching::each_epoch;
+        sources_.push_back({std::move(pictures),
+                            TensorCache<Store>{std::move(latents),
+                                               cache.compress_disk_cache.value_or(options_.compress_disk_cache), memory,
+                                               caching == LatentCaching::each_epoch ? detail::epoch_folder(settings.id) : ""},
+                            comm.all_gather_varied(place)[0],
+                            static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
+                            CaptionRule{settings, options_.seed}, caching});
     }
-    discover_all(comm);
-    sort_into_buckets();  // first without the pixels: a bucket that is too small shows before hours of encoding
+    collection_ = discover_all(comm, list_, stores_, options_.buckets(), options_.discovery());
+    const auto arrange = [&] { collection_.arrange(shape_, options_.seed, options_.allow_dataset_oversubscription); };
+    arrange();  // first without the pixels: a bucket that is too small shows before hours of encoding
     require_writable_caches(comm);  // makes the folders, so only when there is something to put into them
+    clear_epochs(comm);
     fill_latents(comm);
-    sort_into_buckets();
+    arrange();
     fill_texts(comm);
-
-    std::vector<PlanBucket> plan;
-    for (const Bucket& bucket : buckets_) {
-        plan.push_back({static_cast<std::int64_t>(bucket.samples.size()), bucket.repeats + 1});
-        report_.buckets.push_back({bucket.dataset_id, bucket.size.width, bucket.size.height, plan.back().count,
-                                   bucket.repeats, bucket.repeats_asked});
-        report_.used += plan.back().count;
-    }
-    plan_ = std::make_unique<const SamplePlan>(std::move(plan), options_.seed, shape_.micro());
-    report_.effective_batch = shape_.effective();
-    report_.micro_batches_per_epoch = plan_->batches_per_epoch();
     require_same_plan(comm);
 }
 
@@ -92,20 +112,21 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
     comm::agree(comm, [&] {
-        const auto require = [](const auto& cache, const std::string& what, const std::filesystem::path& folder) {
+        const auto require = [](const auto& cache, const std::string& what) {
             try {
                 cache.require_writable();
             } catch (const Error& error) {
                 if (error.code() != Errc::not_found && error.code() != Errc::io_failed) throw;
                 throw Error{Errc::bad_reference,
-                            what + " is '" + folder.string() + "', which cannot be written: " + error.problem(),
+                            what + " is '" + cache.where() + "', which cannot be written: " + error.problem(),
                             "name a folder that every rank can write, or change its permissions"};
             }
         };
-        for (const Dataset& dataset : datasets_)
-            require(dataset.latents, "'cache_dir_vae' of data set '" + dataset.settings.id + "'", dataset.settings.cache_dir_vae);
+        for (std::size_t d = 0; d < sources_.size(); ++d)
+            if (sources_[d].caching != LatentCaching::none)
+                require(sources_[d].latents, "'cache_dir_vae' of data set '" + list_.images[d].id + "'");
         for (std::size_t i = 0; i < texts_.size(); ++i)
-            require(texts_[i], "'cache_dir' of text embeds '" + list_.text_embeds[i].id + "'", list_.text_embeds[i].cache_dir);
+            require(texts_[i], "'cache_dir' of text embeds '" + list_.text_embeds[i].id + "'");
     });
 }
 
@@ -117,44 +138,6 @@ void ImageTextSource<A, T, Store>::end_if_stopped(Comm& comm, bool asked) const 
         if (!said.empty())
             throw Error{Errc::interrupted, "stopped before training began; what was cached is kept",
                         "run the same command again to go on"};
-}
-
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
-template <class Comm>
-void ImageTextSource<A, T, Store>::discover_all(Comm& comm) {
-    for (Dataset& dataset : datasets_) {
-        end_if_stopped(comm, options_.stopped && options_.stopped());
-        Discovered found = discover(comm, dataset.pictures, dataset.settings);
-        report_.found += found.found;
-        report_.skipped.insert(report_.skipped.end(), found.skipped.begin(), found.skipped.end());
-        dataset.samples = std::move(found.samples);
-    }
-}
-
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
-void ImageTextSource<A, T, Store>::sort_into_buckets() {
-    buckets_.clear();
-    for (std::size_t d = 0; d < datasets_.size(); ++d) {
-        std::vector<PictureSize> sizes;
-        for (const Sample& sample : datasets_[d].samples) sizes.push_back(sample.size);
-        for (Bucket& bucket : fill_buckets(d, datasets_[d].settings, options_.aspect_bucket_alignment, sizes))
-            buckets_.push_back(std::move(bucket));
-    }
-    if (buckets_.empty()) {
-        std::string reasons;
-        for (int i = 0; i < skip_reasons; ++i) {
-            const auto reason = static_cast<SkipReason>(i);
-            if (const std::int64_t count = report_.count(reason); count > 0)
-                reasons += (reasons.empty() ? "" : ", ") + std::to_string(count) + " " + std::string{name_of(reason)};
-        }
-        throw Error{Errc::no_samples,
-                    "none of the " + std::to_string(report_.found) + " pictures can be trained on: " + reasons +
-                        "; the first is '" + report_.skipped.front().place + "'",
-                    "put captions beside the pictures, or relax minimum_image_size and the aspect ratios"};
-    }
-    require_effective_batch(buckets_, shape_, options_.allow_dataset_oversubscription);
 }
 
 /// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere, or being asked to stop, is thrown
@@ -185,10 +168,29 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 template <class Comm>
+void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
+    if (!ends_epochs_) return;
+    comm::agree(comm, [&] {
+        if (rank_ != 0) return;
+        for (const Sources& source : sources_)
+            if (source.caching == LatentCaching::each_epoch) source.latents.clear();
+    });
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
 void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
-    std::vector<LatentTask> tasks;
-    for (const Bucket& bucket : buckets_)
-        for (const std::size_t sample : bucket.samples) tasks.push_back({bucket.dataset, sample, bucket.size});
+    std::vector<View> tasks;
+    std::vector<std::size_t> indices;  // of the samples
+    for (const Bucket& bucket : collection_.buckets()) {
+        if (sources_[bucket.dataset].caching != LatentCaching::ahead) continue;
+        const PictureSet& set = collection_.sets()[bucket.dataset];
+        for (const std::size_t i : bucket.samples) {
+            tasks.push_back({bucket.dataset, &set.samples[i], set.framer.frame(set.samples[i].size, bucket.size), 0});
+            indices.push_back(i);
+        }
+    }
 
     FieldWriter news;  // what this rank tells the others: kind, task, text
     std::mutex mutex;
@@ -198,22 +200,20 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     };
     enum Kind : int { made, rebuilt, failed };
     fill_share(comm, "latents", tasks.size(), [&](std::size_t i) {
-        const LatentTask& task = tasks[i];
-        const Dataset& dataset = datasets_[task.dataset];
-        const Sample& sample = dataset.samples[task.sample];
-        const std::string identity = latent_identity(dataset, sample, task.size);
+        const TensorCache<Store>& cache = sources_[tasks[i].dataset].latents;
+        const std::string identity = identity_of(tasks[i]);
         // Beyond what fits into memory an entry is not read before it is needed; damage then shows later.
-        if (dataset.latents.memory().is_full() && dataset.latents.contains(identity)) return;
+        if (cache.memory().is_full() && cache.contains(identity)) return;
         try {
-            const CacheOutcome outcome = latents_of(dataset, sample, task.size).second;
+            const CacheOutcome outcome = latents_of(tasks[i]).second;
             if (outcome == CacheOutcome::made) tell(made, i, "");
-            if (outcome == CacheOutcome::rebuilt) tell(rebuilt, i, dataset.latents.where(identity));
+            if (outcome == CacheOutcome::rebuilt) tell(rebuilt, i, cache.where(identity));
         } catch (const detail::PictureFailure& failure) {
             tell(failed, i, failure.problem());
         }
     });
 
-    report_.latents.entries = static_cast<std::int64_t>(tasks.size());
+    CacheReport report;
     std::vector<std::pair<std::size_t, std::string>> failures;
     for (const std::string& bytes : comm.all_gather_varied(news.bytes())) {
         for (FieldReader fields{bytes}; !fields.empty();) {
@@ -221,27 +221,24 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
             const auto task = static_cast<std::size_t>(fields.integer());
             std::string text = fields.text();
             if (kind == failed) failures.emplace_back(task, std::move(text));
-            else ++report_.latents.made;
-            if (kind == rebuilt) report_.latents.rebuilt.push_back(std::move(text));
+            else ++report.made;
+            if (kind == rebuilt) report.rebuilt.push_back(std::move(text));
         }
     }
-    std::sort(report_.latents.rebuilt.begin(), report_.latents.rebuilt.end());
+    std::sort(report.rebuilt.begin(), report.rebuilt.end());
+    report.entries = static_cast<std::int64_t>(tasks.size() - failures.size());
+    latents_report_ = std::move(report);
+    if (failures.empty()) return;
     std::sort(failures.begin(), failures.end());
-    std::vector<std::set<std::size_t>> broken(datasets_.size());
+    std::vector<std::set<std::size_t>> broken(sources_.size());
+    std::vector<Skipped> why;
     for (auto& [task, text] : failures) {
-        const LatentTask& one = tasks[task];
-        const Dataset& dataset = datasets_[one.dataset];
-        report_.skipped.push_back({dataset.settings.id, dataset.pictures.where(dataset.samples[one.sample].key),
-                                   SkipReason::unreadable, std::move(text)});
-        broken[one.dataset].insert(one.sample);
+        const std::size_t d = tasks[task].dataset;
+        why.push_back({list_.images[d].id, sources_[d].pictures.where(tasks[task].sample->key), SkipReason::unreadable,
+                       std::move(text)});
+        broken[d].insert(indices[task]);
     }
-    for (std::size_t d = 0; d < datasets_.size(); ++d) {
-        std::vector<Sample> kept;
-        for (std::size_t i = 0; i < datasets_[d].samples.size(); ++i)
-            if (!broken[d].contains(i)) kept.push_back(std::move(datasets_[d].samples[i]));
-        datasets_[d].samples = std::move(kept);
-    }
-    report_.latents.entries -= static_cast<std::int64_t>(failures.size());
+    collection_.leave_out(broken, std::move(why));
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -249,9 +246,14 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::set<std::pair<std::size_t, std::string>> unique;  // the empty caption is for caption dropout
-    for (const Dataset& dataset : datasets_) {
-        unique.emplace(dataset.texts, "");
-        for (const Sample& sample : dataset.samples) unique.emplace(dataset.texts, sample.caption);
+    for (std::size_t d = 0; d < sources_.size(); ++d) {
+        const PictureSet& set = collection_.sets()[d];
+        if (set.settings.skip_file_discovery.text) continue;
+        const Sources& source = sources_[d];
+        unique.emplace(source.texts, "");
+        for (const Sample& sample : set.samples)
+            for (std::string& caption : source.captions.all(found_captions(sample, set.settings)))
+                unique.emplace(source.texts, std::move(caption));
     }
     const std::vector<std::pair<std::size_t, std::string>> tasks(unique.begin(), unique.end());
 
@@ -259,7 +261,7 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::mutex mutex;
     fill_share(comm, "captions", tasks.size(), [&](std::size_t i) {
         const auto& [texts, caption] = tasks[i];
-        const std::string identity = text_identity(caption);
+        const std::string identity = text_identity(text_encoder_->id(), caption);
         if (texts_[texts].memory().is_full() && texts_[texts].contains(identity)) return;
         const CacheOutcome outcome = text_of(texts, caption).second;
         if (outcome == CacheOutcome::found) return;
@@ -267,14 +269,14 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
         news << (outcome == CacheOutcome::rebuilt ? texts_[texts].where(identity) : std::string{});
     });
 
-    report_.texts.entries = static_cast<std::int64_t>(tasks.size());
+    texts_report_.entries = static_cast<std::int64_t>(tasks.size());
     for (const std::string& bytes : comm.all_gather_varied(news.bytes())) {
         for (FieldReader fields{bytes}; !fields.empty();) {
-            ++report_.texts.made;
-            if (std::string place = fields.text(); !place.empty()) report_.texts.rebuilt.push_back(std::move(place));
+            ++texts_report_.made;
+            if (std::string place = fields.text(); !place.empty()) texts_report_.rebuilt.push_back(std::move(place));
         }
     }
-    std::sort(report_.texts.rebuilt.begin(), report_.texts.rebuilt.end());
+    std::sort(texts_report_.rebuilt.begin(), texts_report_.rebuilt.end());
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -285,7 +287,7 @@ void ImageTextSource<A, T, Store>::require_same_plan(Comm& comm) const {
     plan << options_.seed << options_.train_batch_size << options_.gradient_accumulation_steps
          << std::to_string(options_.caption_dropout_probability) << std::string{autoencoder_->id()}
          << std::string{text_encoder_->id()};
-    for (const Bucket& bucket : buckets_)
+    for (const Bucket& bucket : collection_.buckets())
         plan << bucket.dataset_id << bucket.size.width << bucket.size.height << bucket.samples.size() << bucket.repeats;
     const std::vector<std::string> all = comm.all_gather_varied(plan.bytes());
     for (std::size_t r = 1; r < all.size(); ++r)
@@ -296,39 +298,32 @@ void ImageTextSource<A, T, Store>::require_same_plan(Comm& comm) const {
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
-std::string ImageTextSource<A, T, Store>::latent_identity(const Dataset& dataset, const Sample& sample,
-                                                          PictureSize size) const {
-    FieldWriter identity;
-    identity << "latents 2: cover, center, lanczos3, on white" << std::string{autoencoder_->id()} << dataset.place
-             << sample.key << sample.bytes << sample.version << size.width << size.height;
-    return identity.bytes();
+std::string ImageTextSource<A, T, Store>::identity_of(const View& view) const {
+    const Sources& source = sources_[view.dataset];
+    const bool is_of_epoch = source.caching == LatentCaching::each_epoch;
+    return latent_identity(autoencoder_->id(), source.place, *view.sample, view.frame,
+                           is_of_epoch ? std::optional{view.epoch} : std::nullopt);
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
-std::string ImageTextSource<A, T, Store>::text_identity(std::string_view caption) const {
-    FieldWriter identity;
-    identity << "caption 1" << std::string{text_encoder_->id()} << caption;
-    return identity.bytes();
-}
-
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
-NamedTensors ImageTextSource<A, T, Store>::make_latents(const Dataset& dataset, const Sample& sample,
-                                                        PictureSize size) const {
-    const std::string place = dataset.pictures.where(sample.key);
-    const PlanarImage image = [&] {
+NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const {
+    const Store& pictures = sources_[view.dataset].pictures;
+    const std::string& key = view.sample->key;
+    const std::string place = pictures.where(key);
+    const at::Tensor image_3HW = [&] {
         try {
-            const std::vector<std::byte> file = dataset.pictures.get(sample.key);
-            return cover_and_crop(decode_png(file, "'" + place + "'"), size.width, size.height);
+            return detail::picture_tensor(pictures.get(key), view.frame, "'" + place + "'", *decoding_);
         } catch (const Error& error) {
-            if (error.code() == Errc::bad_picture || error.code() == Errc::not_found) throw detail::PictureFailure{error};
+            if (error.code() == Errc::bad_picture || error.code() == Errc::unsupported_picture ||
+                error.code() == Errc::not_found)
+                throw detail::PictureFailure{error};
             throw;
         }
     }();
     const at::NoGradGuard no_gradients;
     try {
-        return {{"latents", autoencoder_->encode(detail::to_tensor(image)).contiguous()}};
+        return {{"latents", autoencoder_->encode(image_3HW).contiguous()}};
     } catch (const Error&) {
         throw;
     } catch (const std::exception& failure) {
@@ -341,13 +336,14 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const Dataset& dataset, 
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
-std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(const Dataset& dataset,
-                                                                               const Sample& sample,
-                                                                               PictureSize size) const {
+std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(const View& view) const {
+    const Sources& source = sources_[view.dataset];
+    if (source.caching == LatentCaching::none) return {make_latents(view), CacheOutcome::made};
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
-    const std::vector<std::int64_t> shape_Chw{autoencoder_->latent_channels(), size.height / pixels, size.width / pixels};
-    return dataset.latents.get(
-        latent_identity(dataset, sample, size), [&] { return make_latents(dataset, sample, size); },
+    const std::vector<std::int64_t> shape_Chw{autoencoder_->latent_channels(), view.frame.target.height / pixels,
+                                              view.frame.target.width / pixels};
+    return source.latents.get(
+        identity_of(view), [&] { return make_latents(view); },
         [&](const NamedTensors& tensors) {
             return detail::has_shape(tensors, "latents", 3) && tensors.at("latents").sizes() == shape_Chw;
         });
@@ -358,7 +354,7 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std::size_t texts,
                                                                             const std::string& caption) const {
     return texts_[texts].get(
-        text_identity(caption),
+        text_identity(text_encoder_->id(), caption),
         [&]() -> NamedTensors {
             const at::NoGradGuard no_gradients;
             const TextEmbedding embedding = text_encoder_->encode(caption);
@@ -371,15 +367,52 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std:
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
-std::shared_ptr<const SamplePlan::Epoch> ImageTextSource<A, T, Store>::epoch(std::int64_t number) const {
-    const std::lock_guard lock{epoch_mutex_};
-    std::shared_ptr<const SamplePlan::Epoch>& found = epochs_[number];
-    if (!found) {
-        found = std::make_shared<const SamplePlan::Epoch>(plan_->epoch(number));
-        // Batches are made ahead by less than an epoch or by whole ones; two neighbours are enough to keep.
-        std::erase_if(epochs_, [&](const auto& entry) { return entry.first + 1 < number || entry.first > number + 1; });
+Report ImageTextSource<A, T, Store>::report() const {
+    Report report = collection_.report();
+    const std::lock_guard lock{mutex_};
+    report.latents = latents_report_;
+    report.texts = texts_report_;
+    return report;
+}
+
+/// After an epoch its entries are of no use; they are removed a few at a time by those who make batches.
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+void ImageTextSource<A, T, Store>::end_epochs_before(std::int64_t epoch) {
+    const std::lock_guard lock{mutex_};
+    while (!of_epoch_.empty() && of_epoch_.begin()->first < epoch) {
+        std::vector<Stale>& entries = of_epoch_.begin()->second;
+        stale_.insert(stale_.end(), std::make_move_iterator(entries.begin()), std::make_move_iterator(entries.end()));
+        of_epoch_.erase(of_epoch_.begin());
     }
-    return epochs_.at(number);
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+void ImageTextSource<A, T, Store>::remove_some_stale() {
+    for (std::int64_t left = 2 * options_.train_batch_size; left > 0; --left) {  // more than a batch makes
+        Stale entry;
+        {
+            const std::lock_guard lock{mutex_};
+            if (stale_.empty()) return;
+            entry = std::move(stale_.back());
+            stale_.pop_back();
+        }
+        sources_[entry.dataset].latents.remove(entry.identity);
+    }
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome outcome) {
+    if (outcome == CacheOutcome::found) return;
+    const Sources& source = sources_[view.dataset];
+    if (source.caching == LatentCaching::none) return;
+    std::string identity = identity_of(view);
+    const std::lock_guard lock{mutex_};
+    if (outcome == CacheOutcome::rebuilt) latents_report_.rebuilt.push_back(source.latents.where(identity));
+    if (source.caching == LatentCaching::each_epoch)
+        of_epoch_[view.epoch].push_back({view.dataset, std::move(identity)});
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -389,6 +422,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
         stream_ = std::make_unique<OrderedStream<ImageTextBatch>>(
             [this](std::int64_t position, const std::atomic<bool>& stop) { return make_batch(position, stop); }, position_,
             options_.prefetch_batches, threads_for(options_.threads));
+    if (ends_epochs_) end_epochs_before(collection_.plan().batch(position_).epoch);
     ++position_;
     return stream_->next();
 }
@@ -396,34 +430,42 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
-    const std::int64_t per_epoch = plan_->batches_per_epoch();
-    const GlobalBatch global = epoch(position / per_epoch)->batch(position % per_epoch);
-    const Bucket& bucket = buckets_[static_cast<std::size_t>(global.bucket)];
-    const Dataset& dataset = datasets_[bucket.dataset];
+    const GlobalBatch global = collection_.plan().batch(position);
+    const auto dataset = static_cast<std::size_t>(global.dataset);
+    const PictureSet& set = collection_.sets()[dataset];
+    const Sources& source = sources_[dataset];
+    const Bucket& bucket = collection_.buckets()[set.first_bucket + static_cast<std::size_t>(global.bucket)];
+    const PictureSize size = drawn(bucket.shapes, global.random);
     ImageTextBatch batch;
+    batch.is_regularisation_data = set.settings.is_regularisation_data;
     std::vector<at::Tensor> latents;
     std::vector<at::Tensor> tokens;
     std::vector<at::Tensor> pooled;
-    const auto note = [this](std::vector<std::string>& rebuilt, CacheOutcome outcome, std::string place) {
-        if (outcome != CacheOutcome::rebuilt) return;
-        const std::lock_guard lock{report_mutex_};
-        rebuilt.push_back(std::move(place));
-    };
+    if (ends_epochs_) remove_some_stale();
     for (std::int64_t i = 0; i < options_.train_batch_size; ++i) {
         if (stop) return {};
         const Visit& visit = global.visits[static_cast<std::size_t>(rank_ * options_.train_batch_size + i)];
-        const Sample& sample = dataset.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
-        auto [picture, picture_outcome] = latents_of(dataset, sample, bucket.size);
-        note(report_.latents.rebuilt, picture_outcome, dataset.latents.where(latent_identity(dataset, sample, bucket.size)));
-        const bool dropped = unit_interval(visit.random) < options_.caption_dropout_probability;
-        const std::string caption = dropped ? std::string{} : sample.caption;
-        auto [text, text_outcome] = text_of(dataset.texts, caption);
-        note(report_.texts.rebuilt, text_outcome, texts_[dataset.texts].where(text_identity(caption)));
+        const Sample& sample = set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
+        const std::uint64_t crop = combine({options_.seed, detail::crop, number_of(set.settings.id), number_of(sample.key),
+                                            static_cast<std::uint64_t>(global.epoch)});
+        const View view{dataset, &sample, set.framer.frame(sample.size, size, crop), global.epoch};
+        auto [picture, picture_outcome] = latents_of(view);
+        note_latents(view, picture_outcome);
+        const bool dropped = unit_interval(combine({visit.random, detail::caption_dropout})) <
+                             options_.caption_dropout_probability;
+        const std::string caption = dropped ? std::string{}
+                                            : source.captions.caption(found_captions(sample, set.settings),
+                                                                      combine({visit.random, detail::caption}));
+        auto [text, text_outcome] = text_of(source.texts, caption);
+        if (text_outcome == CacheOutcome::rebuilt) {
+            const std::lock_guard lock{mutex_};
+            texts_report_.rebuilt.push_back(texts_[source.texts].where(text_identity(text_encoder_->id(), caption)));
+        }
         latents.push_back(picture.at("latents"));
         tokens.push_back(text.at("tokens"));
         pooled.push_back(text.at("pooled"));
         batch.captions.push_back(caption);
-        batch.samples.push_back(dataset.pictures.where(sample.key));
+        batch.samples.push_back(source.pictures.where(sample.key));
     }
     batch.latents_BCHW = detail::stack_rows(latents);
     batch.text_BTE = detail::stack_rows(tokens);

@@ -64,12 +64,14 @@ STRATA_INLINE std::vector<PictureSize> bucket_list(const BucketRule& rule) {
         add({longer, shorter});
         add({shorter, longer});
     }
-    std::sort(sizes.begin(), sizes.end(), [](const PictureSize& a, const PictureSize& b) {
-        const double left = detail::log_ratio_of(a);
-        const double right = detail::log_ratio_of(b);
-        return left != right ? left < right : a.width < b.width;
-    });
+    std::sort(sizes.begin(), sizes.end(), is_narrower);
     return sizes;
+}
+
+STRATA_INLINE bool is_narrower(const PictureSize& a, const PictureSize& b) noexcept {
+    const std::int64_t left = a.width * b.height;
+    const std::int64_t right = b.width * a.height;
+    return left != right ? left < right : a.width < b.width;
 }
 
 STRATA_INLINE std::size_t nearest_bucket(const std::vector<PictureSize>& buckets, const PictureSize& picture) noexcept {

@@ -9,26 +9,18 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <string>
 
 #include <png.h>
-#include <zlib.h>
 
 #include <strata/core/error.hpp>
+#include <strata/data/image_header.hpp>
 #include <strata/data/png.hpp>
 
 namespace strata::data {
 
 namespace detail {
-
-inline constexpr std::array<std::uint8_t, 8> png_signature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-
-[[noreturn]] inline void throw_bad_picture(std::string_view source, std::string_view why) {
-    throw Error{Errc::bad_picture, std::string{source} + " cannot be decoded: " + std::string{why},
-                "mend or remove the file"};
-}
 
 /// A libpng error: kept as text, then back to the setjmp of the function at work.
 inline void on_png_error(png_structp png, png_const_charp text) {
@@ -71,7 +63,7 @@ struct PngReader {
     ~PngReader() { ::png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-/// Reads up to the pixels and asks for RGBA8. False: see reader.message.
+/// Reads up to the pixels and asks for RGB8, or RGBA8 where there is alpha. False: see reader.message.
 inline bool read_png_head(PngReader& reader, const DecodeLimits& limits) {
     if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
     ::png_set_read_fn(reader.png, &reader.input, read_png_bytes);
@@ -79,13 +71,12 @@ inline bool read_png_head(PngReader& reader, const DecodeLimits& limits) {
     ::png_set_user_limits(reader.png, edge, edge);
     ::png_set_chunk_malloc_max(reader.png, 8'000'000);
     ::png_set_chunk_cache_max(reader.png, 64);
-    // Text, times and profiles are not used; skipping them skips their unpacking as well.
-    ::png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, 0);
+    // Texts, times and profiles are not used; skipping them (-1: known ones too) skips their unpacking as well.
+    ::png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     ::png_read_info(reader.png, reader.info);
     ::png_set_expand(reader.png);        // palette -> RGB, 1/2/4 bits -> 8, tRNS -> alpha
     ::png_set_strip_16(reader.png);      // the high byte
     ::png_set_gray_to_rgb(reader.png);
-    ::png_set_add_alpha(reader.png, 0xFF, PNG_FILLER_AFTER);
     ::png_set_interlace_handling(reader.png);
     ::png_read_update_info(reader.png, reader.info);
     return true;
@@ -148,46 +139,21 @@ inline bool write_png(PngWriter& writer, PngOutput& output, png_uint_32 width, p
     return true;
 }
 
-inline std::uint32_t big_endian(const std::byte* bytes) noexcept {
-    std::uint32_t value = 0;
-    for (int i = 0; i < 4; ++i) value = (value << 8) | std::to_integer<std::uint32_t>(bytes[i]);
-    return value;
-}
-
 }  // namespace detail
 
-STRATA_INLINE bool is_png(std::span<const std::byte> head) noexcept {
-    return head.size() >= detail::png_signature.size() &&
-           std::memcmp(head.data(), detail::png_signature.data(), detail::png_signature.size()) == 0;
-}
-
-STRATA_INLINE std::optional<PictureSize> png_size(std::span<const std::byte> head) noexcept {
-    if (head.size() < png_header_bytes || !is_png(head)) return std::nullopt;
-    if (detail::big_endian(&head[8]) != 13 || std::memcmp(&head[12], "IHDR", 4) != 0) return std::nullopt;
-    const uLong check_sum = ::crc32(0, reinterpret_cast<const Bytef*>(&head[12]), 17);
-    if (check_sum != detail::big_endian(&head[29])) return std::nullopt;
-    const PictureSize size{detail::big_endian(&head[16]), detail::big_endian(&head[20])};
-    constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
-    if (size.width < 1 || size.height < 1 || size.width > largest || size.height > largest) return std::nullopt;
-    return size;
-}
-
 STRATA_INLINE Picture decode_png(std::span<const std::byte> file, std::string_view source, const DecodeLimits& limits) {
-    if (!is_png(file)) detail::throw_bad_picture(source, "it is no PNG file");
-    const std::optional<PictureSize> size = png_size(file);
-    if (!size) detail::throw_bad_picture(source, "its header is damaged");
-    if (size->width > limits.edge || size->height > limits.edge || size->width * size->height > limits.pixels)
-        detail::throw_bad_picture(source, "it claims " + std::to_string(size->width) + " x " +
-                                              std::to_string(size->height) + " pixels, more than is accepted");
+    if (format_of(file) != ImageFormat::png) detail::throw_bad_picture(source, "it is no PNG file");
+    const ImageHeader header = image_header(file, source);
+    detail::require_within(limits, header.stored, source);
     detail::PngReader reader{file};
     if (!detail::read_png_head(reader, limits)) detail::throw_bad_picture(source, reader.message.data());
-    Picture picture{size->width, size->height, {}};
-    const auto stride = static_cast<std::size_t>(picture.width) * 4;
-    if (::png_get_rowbytes(reader.png, reader.info) != stride)
-        detail::throw_bad_picture(source, "libpng did not turn it into RGBA");
-    picture.rgba.resize(stride * static_cast<std::size_t>(picture.height));
+    Picture picture{header.stored.width, header.stored.height, ::png_get_channels(reader.png, reader.info), {}};
+    const auto stride = static_cast<std::size_t>(picture.width * picture.channels);
+    if ((picture.channels != 3 && picture.channels != 4) || ::png_get_rowbytes(reader.png, reader.info) != stride)
+        detail::throw_bad_picture(source, "libpng did not turn it into RGB");
+    picture.pixels.resize(stride * static_cast<std::size_t>(picture.height));
     const int passes = ::png_get_interlace_type(reader.png, reader.info) == PNG_INTERLACE_NONE ? 1 : 7;
-    if (!detail::read_png_rows(reader, picture.rgba.data(), stride, static_cast<png_uint_32>(picture.height), passes))
+    if (!detail::read_png_rows(reader, picture.pixels.data(), stride, static_cast<png_uint_32>(picture.height), passes))
         detail::throw_bad_picture(source, reader.message.data());
     return picture;
 }

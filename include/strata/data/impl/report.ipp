@@ -15,6 +15,7 @@ STRATA_INLINE std::string_view name_of(SkipReason reason) noexcept {
         case SkipReason::outside_aspect_ratio: return "outside the aspect ratios";
         case SkipReason::unreadable: return "unreadable";
         case SkipReason::unsupported_format: return "not a supported format";
+        case SkipReason::not_in_table: return "not in the table";
     }
     return "skipped";
 }
@@ -40,9 +41,11 @@ STRATA_INLINE std::vector<std::string> Report::lines(std::int64_t most_names) co
         }
         if (total > named) all.push_back("    and " + std::to_string(total - named) + " more");
     }
+    for (const std::string& note : notes) all.push_back("  " + note);
     for (const BucketReport& bucket : buckets) {
-        std::string line = "  bucket " + std::to_string(bucket.width) + " x " + std::to_string(bucket.height) + " of '" +
-                           bucket.dataset + "': " + std::to_string(bucket.count) + " samples, " +
+        std::string line = "  bucket " + std::to_string(bucket.width) + " x " + std::to_string(bucket.height) +
+                           (bucket.shapes > 1 ? " and " + std::to_string(bucket.shapes - 1) + " other sizes" : "") +
+                           " of '" + bucket.dataset + "': " + std::to_string(bucket.count) + " samples, " +
                            std::to_string(bucket.repeats) + " repeats";
         if (bucket.repeats != bucket.repeats_asked)
             line += " (raised from " + std::to_string(bucket.repeats_asked) + " to hold an effective batch of " +

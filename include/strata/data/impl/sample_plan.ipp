@@ -1,94 +1,204 @@
 #pragma once
-// strata/data/impl/sample_plan.ipp - seeded permutations that are the same on every machine.
+// strata/data/impl/sample_plan.ipp - stages of equal epochs, and seeded orders inside them.
 
-#include <cstddef>
-#include <initializer_list>
-#include <limits>
-#include <numeric>
+#include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
 
+#include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
-#include <strata/core/mix.hpp>
+#include <strata/data/permutation.hpp>
+#include <strata/data/random.hpp>
 #include <strata/data/sample_plan.hpp>
 
 namespace strata::data {
 
 namespace detail {
 
-/// One number from several: the state of a generator for exactly this purpose.
-constexpr std::uint64_t combine(std::initializer_list<std::uint64_t> parts) noexcept {
-    std::uint64_t state = core::golden_step;
-    for (const std::uint64_t part : parts) state = core::mix(state + core::golden_step + core::mix(part));
-    return state;
-}
+/// What a seeded number is for, so that no two purposes share numbers.
+enum Purpose : std::uint64_t { order_of_pass = 1, order_of_round = 2, order_of_epoch = 3, visit = 4, batch = 5 };
 
-/// SplitMix64. std::shuffle and the standard's distributions differ between libraries; this does not.
-class Random {
-public:
-    explicit constexpr Random(std::uint64_t state) noexcept : state_{state} {}
-    constexpr std::uint64_t next() noexcept { return core::mix(state_ += core::golden_step); }
-    /// Uniform in [0, bound): numbers beyond the largest multiple of bound are drawn again.
-    constexpr std::uint64_t below(std::uint64_t bound) noexcept {
-        const std::uint64_t rest = (std::numeric_limits<std::uint64_t>::max() % bound + 1) % bound;
-        std::uint64_t number = next();
-        while (number > std::numeric_limits<std::uint64_t>::max() - rest) number = next();
-        return number % bound;
-    }
-
-private:
-    std::uint64_t state_;
-};
-
-template <class Iterator>
-void shuffle(Iterator begin, Iterator end, Random random) {
-    for (auto left = static_cast<std::uint64_t>(end - begin); left > 1; --left)
-        std::swap(begin[static_cast<std::ptrdiff_t>(left - 1)], begin[static_cast<std::ptrdiff_t>(random.below(left))]);
-}
-
-/// What a seeded generator is for, so that no two purposes share numbers.
-enum Purpose : std::uint64_t { order_of_bucket = 1, order_of_batches = 2, visit = 3 };
+/// More than any position or epoch that is reached, and far from overflow.
+inline constexpr std::int64_t endless = std::int64_t{1} << 50;
 
 }  // namespace detail
 
-STRATA_INLINE SamplePlan::SamplePlan(std::vector<PlanBucket> buckets, std::uint64_t seed, std::int64_t global_batch)
-    : buckets_{std::move(buckets)}, seed_{seed}, global_batch_{global_batch} {
-    for (const PlanBucket& bucket : buckets_)
-        per_epoch_ += (bucket.count * bucket.visits + global_batch_ - 1) / global_batch_;
-}
-
-STRATA_INLINE SamplePlan::Epoch SamplePlan::epoch(std::int64_t epoch) const {
-    const auto number = static_cast<std::uint64_t>(epoch);
-    Epoch plan;
-    plan.seed_ = detail::combine({seed_, detail::visit, number});
-    plan.global_batch_ = global_batch_;
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-        const PlanBucket& bucket = buckets_[b];
-        const auto count = static_cast<std::size_t>(bucket.count);
-        std::vector<std::int64_t> order(count * static_cast<std::size_t>(bucket.visits));
-        for (std::size_t pass = 0; pass < static_cast<std::size_t>(bucket.visits); ++pass) {
-            const auto begin = order.begin() + static_cast<std::ptrdiff_t>(pass * count);
-            const auto end = begin + static_cast<std::ptrdiff_t>(count);
-            std::iota(begin, end, std::int64_t{0});
-            detail::shuffle(begin, end, detail::Random{detail::combine({seed_, detail::order_of_bucket, number, b, pass})});
-        }
-        const auto turns = static_cast<std::int64_t>(order.size());
-        for (std::int64_t turn = 0; turn < turns; turn += global_batch_)
-            plan.places_.push_back({static_cast<std::int64_t>(b), turn});
-        plan.orders_.push_back(std::move(order));
+STRATA_INLINE SamplePlan::SamplePlan(std::vector<PlanDataset> datasets, std::uint64_t seed, std::int64_t global_batch,
+                                     std::int64_t gradient_accumulation_steps)
+    : seed_{seed}, global_batch_{global_batch}, accumulation_{gradient_accumulation_steps} {
+    for (PlanDataset& plan : datasets) {
+        std::vector<std::int64_t> begins{0};
+        for (const PlanBucket& bucket : plan.buckets)
+            begins.push_back(begins.back() + (bucket.count * bucket.visits + global_batch_ - 1) / global_batch_);
+        datasets_.push_back({std::move(plan), std::move(begins)});
     }
-    detail::shuffle(plan.places_.begin(), plan.places_.end(),
-                    detail::Random{detail::combine({seed_, detail::order_of_batches, number})});
-    return plan;
+    make_stages();
 }
 
-STRATA_INLINE GlobalBatch SamplePlan::Epoch::batch(std::int64_t index) const {
-    const Place& place = places_.at(static_cast<std::size_t>(index));
-    const std::vector<std::int64_t>& order = orders_[static_cast<std::size_t>(place.bucket)];
-    GlobalBatch batch{place.bucket, {}};
+STRATA_INLINE bool SamplePlan::is_in_epochs(std::size_t dataset, std::int64_t epoch) const {
+    const PlanDataset& plan = datasets_[dataset].plan;
+    return epoch + 1 >= plan.start_epoch && (plan.end_epoch == 0 || epoch + 1 <= plan.end_epoch) &&
+           datasets_[dataset].batches() > 0;
+}
+
+STRATA_INLINE bool SamplePlan::is_in_steps(std::size_t dataset, std::int64_t position) const {
+    const PlanDataset& plan = datasets_[dataset].plan;
+    const std::int64_t step = position / accumulation_ + 1;
+    return step >= plan.start_step && (plan.end_step == 0 || step <= plan.end_step);
+}
+
+STRATA_INLINE bool SamplePlan::is_on(std::size_t dataset, std::int64_t epoch, std::int64_t position) const {
+    return is_in_epochs(dataset, epoch) && is_in_steps(dataset, position);
+}
+
+STRATA_INLINE std::int64_t SamplePlan::shown(std::size_t dataset, std::int64_t epoch) const {
+    const Dataset& set = datasets_[dataset];
+    const auto epochs = static_cast<double>(epoch + 1 - set.plan.start_epoch);
+    const double batches = std::ceil(epochs * static_cast<double>(set.batches()) * set.plan.probability);
+    return static_cast<std::int64_t>(std::min(batches, static_cast<double>(detail::endless)));
+}
+
+STRATA_INLINE std::int64_t SamplePlan::shown_by(const Stage& stage, std::int64_t epochs) const {
+    if (stage.is_cut) return epochs > 0 ? static_cast<std::int64_t>(stage.places.size()) : 0;
+    std::int64_t sum = 0;
+    for (const std::size_t dataset : stage.datasets)
+        sum += shown(dataset, stage.first_epoch + epochs) - shown(dataset, stage.first_epoch);
+    return sum;
+}
+
+/// The most epochs of a stage that hold no more than so many batches.
+STRATA_INLINE std::int64_t SamplePlan::epochs_within(const Stage& stage, std::int64_t batches) const {
+    std::int64_t low = 0;
+    std::int64_t high = 1;
+    while (high <= stage.epochs && shown_by(stage, high) <= batches) {
+        low = high;
+        high *= 2;
+    }
+    high = std::min(high, stage.epochs + 1);
+    while (high - low > 1) {
+        const std::int64_t middle = low + (high - low) / 2;
+        (shown_by(stage, middle) <= batches ? low : high) = middle;
+    }
+    return low;
+}
+
+STRATA_INLINE SamplePlan::Turn SamplePlan::turn_at(const Stage& stage, std::int64_t epoch, std::int64_t place) const {
+    std::int64_t all = 0;
+    for (const std::size_t dataset : stage.datasets) all += shown(dataset, epoch + 1) - shown(dataset, epoch);
+    const Permutation order{all, combine({seed_, detail::order_of_epoch, static_cast<std::uint64_t>(epoch)})};
+    std::int64_t left = order.at(place);
+    for (const std::size_t dataset : stage.datasets) {
+        const std::int64_t before = shown(dataset, epoch);
+        const std::int64_t count = shown(dataset, epoch + 1) - before;
+        if (left < count) return {dataset, before + left};
+        left -= count;
+    }
+    return {stage.datasets.back(), 0};  // not reached: the counts sum to `all`
+}
+
+STRATA_INLINE void SamplePlan::make_stages() {
+    std::int64_t epoch = 0;
+    std::int64_t position = 0;
+    while (true) {
+        Stage stage{epoch, position, detail::endless, {}, false, {}};
+        std::int64_t next_epoch = detail::endless;     // at which data sets begin or end by their epochs
+        std::int64_t next_position = detail::endless;  // and by their steps
+        std::int64_t next_begin = detail::endless;     // the next epoch of a data set that is in its steps
+        for (std::size_t d = 0; d < datasets_.size(); ++d) {
+            const PlanDataset& plan = datasets_[d].plan;
+            if (is_on(d, epoch, position)) stage.datasets.push_back(d);
+            for (const std::int64_t begin : {plan.start_epoch - 1, plan.end_epoch})
+                if (begin > epoch) next_epoch = std::min(next_epoch, begin);
+            for (const std::int64_t begin : {(plan.start_step - 1) * accumulation_, plan.end_step * accumulation_})
+                if (begin > position) next_position = std::min(next_position, begin);
+            if (plan.start_epoch - 1 > epoch && is_in_steps(d, position) && datasets_[d].batches() > 0)
+                next_begin = std::min(next_begin, plan.start_epoch - 1);
+        }
+        if (stage.datasets.empty()) {
+            if (next_begin == detail::endless) break;
+            epoch = next_begin;  // epochs without batches take no step
+            continue;
+        }
+        stage.epochs = next_epoch - epoch;
+        const bool is_last = next_epoch == detail::endless && next_position == detail::endless;
+        if (next_position != detail::endless) stage.epochs = epochs_within(stage, next_position - position);
+        if (stage.epochs == 0) {  // a data set begins or ends inside of this epoch
+            stage.epochs = 1;
+            stage.datasets.clear();
+            std::int64_t all = 0;
+            for (std::size_t d = 0; d < datasets_.size(); ++d) {
+                const std::int64_t end_step = datasets_[d].plan.end_step;
+                if (!is_in_epochs(d, epoch) || (end_step != 0 && position / accumulation_ + 1 > end_step)) continue;
+                stage.datasets.push_back(d);
+                all += shown(d, epoch + 1) - shown(d, epoch);
+            }
+            for (std::int64_t place = 0; place < all; ++place) {
+                const auto taken = static_cast<std::int64_t>(stage.places.size());
+                if (is_in_steps(turn_at(stage, epoch, place).dataset, position + taken)) stage.places.push_back(place);
+            }
+            stage.is_cut = true;
+        }
+        stages_.push_back(std::move(stage));
+        if (is_last) return;
+        position += shown_by(stages_.back(), stages_.back().epochs);
+        epoch += stages_.back().epochs;
+    }
+    size_ = position;
+}
+
+STRATA_INLINE std::int64_t SamplePlan::batches_before(std::int64_t epoch) const {
+    const auto behind =
+        std::upper_bound(stages_.begin(), stages_.end(), epoch,
+                         [](std::int64_t wanted, const Stage& stage) { return wanted < stage.first_epoch; });
+    if (behind == stages_.begin()) return 0;
+    const Stage& stage = *std::prev(behind);
+    return stage.first_position + shown_by(stage, std::min(epoch - stage.first_epoch, stage.epochs));
+}
+
+STRATA_INLINE GlobalBatch SamplePlan::batch(std::int64_t position) const {
+    if (size_ && position >= *size_)
+        throw Error{Errc::no_samples,
+                    "no data set takes part in training after micro-batch " + std::to_string(*size_) +
+                        ", which is in step " + std::to_string((*size_ + accumulation_ - 1) / accumulation_),
+                    "train for fewer steps, or give a data set a later end_epoch or end_step"};
+    const auto behind =
+        std::upper_bound(stages_.begin(), stages_.end(), position,
+                         [](std::int64_t wanted, const Stage& stage) { return wanted < stage.first_position; });
+    const Stage& stage = *std::prev(behind);
+    const std::int64_t epochs = stage.is_cut ? 0 : epochs_within(stage, position - stage.first_position);
+    const std::int64_t epoch = stage.first_epoch + epochs;
+    const std::int64_t index = position - stage.first_position - shown_by(stage, epochs);
+    const Turn turn = turn_at(stage, epoch, stage.is_cut ? stage.places[static_cast<std::size_t>(index)] : index);
+    const Dataset& set = datasets_[turn.dataset];
+    const std::int64_t round = turn.number / set.batches();
+    const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+
+    const Permutation batches{set.batches(), combine({seed_, detail::order_of_round, turn.dataset, number(round)})};
+    const std::int64_t in_round = batches.at(turn.number % set.batches());
+    const auto bucket = static_cast<std::size_t>(std::upper_bound(set.begins.begin(), set.begins.end(), in_round) -
+                                                 set.begins.begin() - 1);
+    const PlanBucket& samples = set.plan.buckets[bucket];
+    const std::int64_t turns = samples.count * samples.visits;
+    const std::int64_t begin = (in_round - set.begins[bucket]) * global_batch_;
+
+    const std::uint64_t random = combine({seed_, detail::visit, number(epoch), number(index)});
+    GlobalBatch batch{epoch,
+                      static_cast<std::int64_t>(turn.dataset),
+                      static_cast<std::int64_t>(bucket),
+                      combine({random, detail::batch}),
+                      {}};
+    batch.visits.reserve(static_cast<std::size_t>(global_batch_));
+    std::optional<Permutation> order;
+    std::int64_t pass = -1;
     for (std::int64_t i = 0; i < global_batch_; ++i) {
-        const auto turn = static_cast<std::size_t>(place.begin + i) % order.size();  // the remainder rule
-        batch.visits.push_back({order[turn], detail::combine({seed_, static_cast<std::uint64_t>(index),
-                                                              static_cast<std::uint64_t>(i)})});
+        const std::int64_t place = (begin + i) % turns;  // the remainder rule
+        if (place / samples.count != pass) {
+            pass = place / samples.count;
+            order.emplace(samples.count,
+                          combine({seed_, detail::order_of_pass, turn.dataset, bucket, number(round), number(pass)}));
+        }
+        batch.visits.push_back({order->at(place % samples.count), combine({random, detail::visit, number(i)})});
     }
     return batch;
 }

@@ -67,8 +67,10 @@ STRATA_INLINE std::vector<std::byte> pack_entry(const NamedTensors& tensors, std
         list.push_back({name, storage::Dtype::f32, kept.sizes().vec(),
                         {static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()}});
     }
-    std::vector<std::byte> file = storage::encode_safetensors(list, {{"identity", detail::ascii_of(identity)}});
-    return compress ? storage::gzip_compress(file) : file;
+    const std::vector<std::byte> file = storage::encode_safetensors(list, {{"identity", detail::ascii_of(identity)}});
+    if (!compress) return file;
+    const std::vector<std::byte> packed = storage::gzip_compress(file);
+    return packed.size() <= file.size() / 10 * 9 ? packed : storage::gzip_compress(file, 0);
 }
 
 STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::string_view identity, bool compress,
@@ -113,6 +115,15 @@ STRATA_INLINE void CacheMemory::keep(const std::string& identity, const NamedTen
     const std::lock_guard lock{mutex_};
     if (bytes_ + bytes > budget_) full_ = true;
     else if (entries_.emplace(identity, tensors).second) bytes_ += bytes;
+}
+
+STRATA_INLINE void CacheMemory::drop(const std::string& identity) {
+    const std::lock_guard lock{mutex_};
+    const auto found = entries_.find(identity);
+    if (found == entries_.end()) return;
+    bytes_ -= detail::bytes_of(found->second);
+    entries_.erase(found);
+    full_ = false;
 }
 
 STRATA_INLINE bool CacheMemory::is_full() const {

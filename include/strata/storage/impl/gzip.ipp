@@ -1,11 +1,14 @@
 #pragma once
-// strata/storage/impl/gzip.ipp - zlib's streaming calls behind two functions.
+// strata/storage/impl/gzip.ipp - zlib packs, libdeflate unpacks.
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <string>
 
+#include <libdeflate.h>
 #include <zlib.h>
 
 #include <strata/core/error.hpp>
@@ -30,18 +33,20 @@ inline uInt chunk_of(std::size_t bytes) noexcept {
     return static_cast<uInt>(std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()));
 }
 
-/// A z_stream whose end function always runs.
-class InflateStream {
-public:
-    InflateStream() {
-        if (::inflateInit2(&stream, gzip_window) != Z_OK) throw std::bad_alloc{};
-    }
-    InflateStream(const InflateStream&) = delete;
-    InflateStream& operator=(const InflateStream&) = delete;
-    ~InflateStream() { ::inflateEnd(&stream); }
-    z_stream stream{};
+struct FreeInflater {
+    void operator()(libdeflate_decompressor* inflater) const noexcept { ::libdeflate_free_decompressor(inflater); }
 };
 
+/// How many bytes a stream says to hold: its last four bytes, which are right where it is one member below 4 GiB. Never
+/// more than deflate can make of so many bytes (258 bytes of two bits), so that four bytes alone take no memory.
+inline std::uint64_t stated_size(std::span<const std::byte> packed) noexcept {
+    std::uint32_t stated = 0;
+    if (packed.size() < sizeof stated) return 0;
+    std::memcpy(&stated, packed.data() + packed.size() - sizeof stated, sizeof stated);
+    return std::min<std::uint64_t>(stated, packed.size() * std::uint64_t{1032});
+}
+
+/// A z_stream whose end function always runs.
 class DeflateStream {
 public:
     explicit DeflateStream(int level) {
@@ -57,7 +62,7 @@ public:
 }  // namespace detail
 
 STRATA_INLINE std::vector<std::byte> gzip_compress(std::span<const std::byte> plain, int level) {
-    detail::DeflateStream deflater{std::clamp(level, 1, 9)};
+    detail::DeflateStream deflater{std::clamp(level, 0, 9)};
     z_stream& z = deflater.stream;
     std::vector<std::byte> packed(plain.size() / 2 + 64);
     std::size_t read = 0;
@@ -80,39 +85,30 @@ STRATA_INLINE std::vector<std::byte> gzip_compress(std::span<const std::byte> pl
 }
 
 STRATA_INLINE std::vector<std::byte> gzip_decompress(std::span<const std::byte> packed, std::uint64_t limit) {
-    detail::InflateStream inflater;
-    z_stream& z = inflater.stream;
-    std::vector<std::byte> plain;
+    const std::unique_ptr<libdeflate_decompressor, detail::FreeInflater> inflater{::libdeflate_alloc_decompressor()};
+    if (!inflater) throw std::bad_alloc{};
+    std::vector<std::byte> plain(static_cast<std::size_t>(std::min(detail::stated_size(packed), limit)));
     std::size_t read = 0;
     std::size_t written = 0;
-    while (true) {
-        if (written == plain.size()) {
-            // One byte of room beyond the limit: a stream of exactly `limit` bytes still reaches its check sum.
-            if (written > limit) detail::throw_corrupt_gzip("it grows beyond " + std::to_string(limit) + " bytes");
-            const std::uint64_t wanted = std::max<std::uint64_t>({4096, packed.size() * 2, written * 2});
-            plain.resize(static_cast<std::size_t>(std::min(wanted, limit + 1)));
+    do {
+        std::size_t taken = 0;
+        std::size_t made = 0;
+        switch (::libdeflate_gzip_decompress_ex(inflater.get(), packed.data() + read, packed.size() - read,
+                                                plain.data() + written, plain.size() - written, &taken, &made)) {
+            case LIBDEFLATE_SUCCESS:
+                read += taken;
+                written += made;
+                break;
+            case LIBDEFLATE_INSUFFICIENT_SPACE:  // the same member again, with more room
+                if (plain.size() >= limit)
+                    detail::throw_corrupt_gzip("it grows beyond " + std::to_string(limit) + " bytes");
+                plain.resize(static_cast<std::size_t>(
+                    std::min(std::max<std::uint64_t>(4096, plain.size() * std::uint64_t{2}), limit)));
+                break;
+            default:
+                detail::throw_corrupt_gzip("it is damaged or ends too early");
         }
-        const uInt input = detail::chunk_of(packed.size() - read);
-        const uInt room = detail::chunk_of(plain.size() - written);
-        z.next_in = detail::as_zlib(packed.data() + read);
-        z.avail_in = input;
-        z.next_out = detail::as_zlib(plain.data() + written);
-        z.avail_out = room;
-        const int status = ::inflate(&z, Z_NO_FLUSH);
-        read += input - z.avail_in;
-        written += room - z.avail_out;
-        if (status == Z_STREAM_END) {
-            if (read == packed.size()) break;
-            if (::inflateReset(&z) != Z_OK) throw std::bad_alloc{};
-        } else if (read == packed.size() && (status == Z_BUF_ERROR || (status == Z_OK && z.avail_out != 0))) {
-            detail::throw_corrupt_gzip("it ends too early");
-        } else if (status == Z_MEM_ERROR) {
-            throw std::bad_alloc{};
-        } else if (status != Z_OK) {
-            detail::throw_corrupt_gzip(z.msg != nullptr ? z.msg : "wrong data");
-        }
-    }
-    if (written > limit) detail::throw_corrupt_gzip("it grows beyond " + std::to_string(limit) + " bytes");
+    } while (read < packed.size());
     plain.resize(written);
     return plain;
 }

@@ -1,0 +1,107 @@
+#pragma once
+// strata/config/impl/dataset_foreign_keys.ipp - what dataset lists of other trainers have and strata does not act on.
+
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include <strata/config/schema.hpp>
+
+namespace strata::config::detail {
+
+inline constexpr std::string_view no_media =
+    "strata trains on still pictures; video, audio and lists of web addresses are out of scope";
+inline constexpr std::string_view no_conditioning =
+    "strata trains on pictures and captions, without conditioning pictures";
+inline constexpr std::string_view no_memory_store =
+    "latents are kept in memory up to cache_memory_mib of the trainer's configuration";
+
+inline void add_unsupported(std::vector<UnsupportedKey>& keys, std::string_view why,
+                            std::initializer_list<std::string_view> names, bool false_is_fine = false) {
+    for (const std::string_view name : names) keys.push_back({name, why, false_is_fine});
+}
+
+/// Keys that change how fast other trainers work, in entries of every kind.
+inline std::vector<IdleKey> shared_idle_keys() {
+    std::vector<IdleKey> keys;
+    for (const std::string_view key :
+         {"write_batch_size", "read_batch_size", "text_encoder_batch_size", "vae_batch_size"})
+        keys.push_back({key, "cache entries are made one at a time by as many threads as there are cores"});
+    keys.push_back({"hash_filenames", "names of cache entries always follow from what they were made from"});
+    return keys;
+}
+
+/// Keys of a cache entry, whose caches are never listed.
+inline std::vector<IdleKey> cache_idle_keys() {
+    std::vector<IdleKey> keys = shared_idle_keys();
+    for (const std::string_view key : {"preserve_data_backend_cache", "skip_file_discovery"})
+        keys.push_back({key, "caches are never listed: an entry's name follows from what it is made from"});
+    return keys;
+}
+
+inline std::vector<IdleKey> image_idle_keys() {
+    std::vector<IdleKey> keys = shared_idle_keys();
+    keys.push_back({"metadata_update_interval", "what is known of the pictures is kept whole after it was found"});
+    return keys;
+}
+
+/// Keys of an entry of every kind.
+inline std::vector<UnsupportedKey> shared_unsupported_keys() {
+    std::vector<UnsupportedKey> keys;
+    add_unsupported(keys, no_memory_store,
+                    {"memory_filesystem_path", "memory_filesystem_size", "memory_filesystem_sudo"});
+    return keys;
+}
+
+inline std::vector<UnsupportedKey> image_unsupported_keys() {
+    std::vector<UnsupportedKey> keys = shared_unsupported_keys();
+    const auto add = [&keys](std::string_view why, std::initializer_list<std::string_view> names) {
+        add_unsupported(keys, why, names);
+    };
+    const auto add_switch = [&keys](std::string_view why, std::initializer_list<std::string_view> names) {
+        add_unsupported(keys, why, names, true);
+    };
+    add(no_media, {"video", "audio", "s2v_datasets", "csv_file", "csv_caption_column", "csv_url_column",
+                   "csv_cache_dir", "huggingface", "dataset_name", "image_column", "webshart", "source", "metadata"});
+    add(no_conditioning,
+        {"conditioning", "conditioning_data", "conditioning_type", "source_dataset_id", "conditioning_image_embeds",
+         "cache_dir_conditioning_image_embeds", "conditioning_image_embed_batch_size", "grounding"});
+    add("for pictures the folder is `cache_dir_vae`", {"cache_dir"});
+    add("the batch size is one for all data sets, in the trainer's configuration", {"train_batch_size"});
+    add("use `end_epoch` or `end_step`", {"disable_after_epoch_step"});
+    add("filter captions before training; they are used as they are", {"caption_filter_list"});
+    add("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
+    add("all data sets are trained with the same noise and loss", {"slider_strength", "timestep_sampling_offset"});
+    add_switch("only an entry with dataset_type text_embeds can be the default", {"default"});
+    add_switch("the key is `vae_cache_disable`", {"disable_vae_cache"});
+    add_switch("pictures that are too small, narrow or wide are skipped and named, and stay",
+               {"delete_unwanted_images"});
+    add_switch("strata has no picture classifier", {"delete_nsfw_images", "enable_nsfw_check"});
+    return keys;
+}
+
+inline std::vector<UnsupportedKey> parquet_unsupported_keys() {
+    return {{"aspect_ratio_column", "aspect ratios follow from `width_column` and `height_column`"},
+            {"num_frames_column", no_media},
+            {"fps_column", no_media},
+            {"bbox_column", no_conditioning}};
+}
+
+inline std::vector<UnsupportedKey> text_embeds_unsupported_keys() {
+    std::vector<UnsupportedKey> keys = shared_unsupported_keys();
+    add_unsupported(keys, "filter captions before training; they are used as they are", {"caption_filter_list"});
+    add_unsupported(keys, "captions are embedded before the first step", {"text_cache_ondemand", "text_cache_disable"},
+                    true);
+    add_unsupported(keys, "captions come from the picture data sets", {"instance_data_dir"});
+    return keys;
+}
+
+inline std::vector<UnsupportedKey> image_embeds_unsupported_keys() {
+    std::vector<UnsupportedKey> keys = shared_unsupported_keys();
+    add_unsupported(keys, "only an entry with dataset_type text_embeds can be the default", {"default"}, true);
+    add_unsupported(keys, "the key is `cache_dir`, or `cache_dir_vae` of the picture data set", {"cache_dir_vae"});
+    add_unsupported(keys, "pictures are named by the picture data sets", {"instance_data_dir"});
+    return keys;
+}
+
+}  // namespace strata::config::detail

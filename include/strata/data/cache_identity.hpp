@@ -1,0 +1,36 @@
+#pragma once
+// strata/data/cache_identity.hpp - what a cache entry depends on, as the text it is known by.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <strata/core/inline.hpp>
+#include <strata/data/frame.hpp>
+#include <strata/data/sample.hpp>
+
+namespace strata::data {
+
+/// The place of a folder of pictures as identities have it: the same from every working directory.
+[[nodiscard]] std::string folder_place(const std::filesystem::path& folder);
+
+/// Of the latents of a picture in a frame.
+///
+///   encoder  Autoencoder::id()
+///   place    of the pictures: folder_place() or a bucket's where("")
+///   epoch    that they are made for, with LatentCaching::each_epoch
+[[nodiscard]] std::string latent_identity(std::string_view encoder, std::string_view place, const Sample& sample,
+                                          const Frame& frame, std::optional<std::int64_t> epoch = std::nullopt);
+
+/// Of an embedded caption.
+///
+///   encoder  TextEncoder::id()
+[[nodiscard]] std::string text_identity(std::string_view encoder, std::string_view caption);
+
+}  // namespace strata::data
+
+#ifndef STRATA_COMPILED
+#include <strata/data/impl/cache_identity.ipp>
+#endif

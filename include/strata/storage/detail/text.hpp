@@ -1,0 +1,45 @@
+#pragma once
+// strata/storage/detail/text.hpp - small things that are done to text in requests and answers.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace strata::storage::detail {
+
+/// Without white space at its ends.
+inline std::string_view trimmed(std::string_view text) noexcept {
+    constexpr std::string_view blanks = " \t\r\n";
+    const std::size_t begin = text.find_first_not_of(blanks);
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+/// Of ASCII letters.
+inline std::string lower_case(std::string_view text) {
+    std::string lower{text};
+    for (char& c : lower)
+        if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return lower;
+}
+
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+    return std::as_bytes(std::span{text.data(), text.size()});
+}
+
+/// Of a hexadecimal digit; -1 for anything else.
+constexpr int hex_value(char c) noexcept {
+    if ('0' <= c && c <= '9') return c - '0';
+    if ('a' <= c && c <= 'f') return c - 'a' + 10;
+    if ('A' <= c && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/// RFC 3986, section 2.3.
+constexpr bool is_unreserved(char c) noexcept {
+    return ('A' <= c && c <= 'Z') || ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '-' || c == '.' ||
+           c == '_' || c == '~';
+}
+
+}  // namespace strata::storage::detail

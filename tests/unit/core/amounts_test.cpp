@@ -1,0 +1,29 @@
+#include <gtest/gtest.h>
+
+#include <strata/core/amounts.hpp>
+
+namespace {
+
+using strata::core::in_megabytes;
+using strata::core::with_commas;
+
+TEST(Amounts, DigitsStandInGroupsOfThree) {
+    EXPECT_EQ(with_commas(0), "0");
+    EXPECT_EQ(with_commas(999), "999");
+    EXPECT_EQ(with_commas(1000), "1,000");
+    EXPECT_EQ(with_commas(1234567), "1,234,567");
+    EXPECT_EQ(with_commas(~std::uint64_t{0}), "18,446,744,073,709,551,615");
+}
+
+TEST(Amounts, UnitsArePowersOfAThousandAndNeverShowAThousandOfOne) {
+    EXPECT_EQ(in_megabytes(0), "0 bytes");
+    EXPECT_EQ(in_megabytes(999), "999 bytes");
+    EXPECT_EQ(in_megabytes(1000), "1.0 kB");
+    EXPECT_EQ(in_megabytes(307'249'000), "307.2 MB");
+    EXPECT_EQ(in_megabytes(999'949), "999.9 kB");
+    EXPECT_EQ(in_megabytes(999'950), "1.0 MB");
+    EXPECT_EQ(in_megabytes(2'500'000'000'000), "2.5 TB");
+    EXPECT_EQ(in_megabytes(~std::uint64_t{0}), "18446.7 PB");
+}
+
+}  // namespace

@@ -1,0 +1,201 @@
+#include "data_survey.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <strata/comm/self_comm.hpp>
+#include <strata/data/cache_identity.hpp>
+#include <strata/storage/folder_or_bucket.hpp>
+
+#include "arguments.hpp"
+
+namespace strata::tools {
+
+namespace {
+
+/// Where a data set's pictures are, as the identities of its latents have it.
+std::string place_in_identities(const SurveyedSet& set) {
+    return set.settings.type == config::StoreType::local ? data::folder_place(set.settings.instance_data_dir)
+                                                         : set.place;
+}
+
+/// True if an epoch may show other batches of the data set than the one before.
+bool differs_by_epoch(const config::ImageDataset& settings) {
+    return settings.probability < 1 || settings.start_epoch > 1 || settings.end_epoch > 0 || settings.start_step > 1 ||
+           settings.end_step > 0;
+}
+
+}  // namespace
+
+SurveyedFile read_survey_file(const SurveyRequest& request) {
+    const nlohmann::json json = config::load_json(request.file);
+    SurveyedFile source;
+    source.is_list = json.is_array();
+    if (!json.is_array() && !json.is_object())
+        throw Error{Errc::bad_value, request.file.string() + " is neither a dataset list nor a trainer configuration",
+                    "write [{\"id\": ...}, ...] or {\"data_backend_config\": ..., ...}"};
+    if (!source.is_list) {
+        source.config = config::load_trainer_config(request.file);
+        source.index_folder = source.config.output_dir / "index";
+    }
+    config::TrainerConfig& config = source.config;
+    source.list_file = source.is_list ? request.file : config.data_backend_config;
+    config.train_batch_size = request.train_batch_size.value_or(config.train_batch_size);
+    config.gradient_accumulation_steps =
+        request.gradient_accumulation_steps.value_or(config.gradient_accumulation_steps);
+    config.seed = request.seed.value_or(config.seed);
+    config.allow_dataset_oversubscription |= request.allow_dataset_oversubscription;
+    source.index_folder = request.index_folder.value_or(source.index_folder);
+    source.list = config::load_datasets(source.list_file, config.image_defaults());
+    return source;
+}
+
+Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
+              const std::function<bool()>& stopped) {
+    const config::TrainerConfig& config = source.config;
+    data::Collection collection{{config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding}};
+    data::Stores<storage::FolderOrBucket> stores{source.list};
+    comm::SelfComm comm;
+    std::vector<SurveyedSet> sets;
+    const auto discover = [&](const config::ImageDataset& dataset) {
+        SurveyedSet& set = sets.emplace_back();
+        set.settings = dataset;
+        set.settings.delete_problematic_images = false;
+        data::DiscoverOptions how;
+        how.index_folder = source.index_folder;
+        how.threads = request.threads;
+        how.stopped = stopped;
+        if (progress)
+            how.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
+                progress(dataset.id, what, done, total);
+            };
+        const storage::FolderOrBucket store = stores.pictures(dataset);
+        set.place = store.where("");
+        data::Discovered found = data::discover(comm, store, set.settings, how);
+        set.found = found.found;
+        set.used = static_cast<std::int64_t>(found.samples.size());
+        set.examined = found.examined;
+        set.skipped = found.skipped;
+        set.notes = found.notes;
+        if (dataset.delete_problematic_images)
+            set.notes.push_back(
+                "delete_problematic_images: this command deletes nothing; training removes files "
+                "whose pixels are damaged");
+        return found;
+    };
+    for (const config::ImageDataset& dataset : source.list.images) {
+        data::Discovered found = discover(dataset);
+        collection.add(dataset, std::move(found));
+        sets.back().used = static_cast<std::int64_t>(collection.sets().back().samples.size());
+    }
+    for (const config::ImageDataset& dataset : source.list.eval) (void)discover(dataset);
+    return {std::move(source), std::move(sets), std::move(collection), stores.traffic()};
+}
+
+SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSizes& encoders) {
+    const data::Collection& collection = survey.collection;
+    const config::DatasetList& list = survey.source.list;
+    const auto is_gzip = [&](const config::CachePlace& place) {
+        return place.compress_disk_cache.value_or(survey.source.config.compress_disk_cache);
+    };
+    const auto seed = static_cast<std::uint64_t>(survey.source.config.seed);
+    SurveyStatistics all;
+    std::map<std::string, std::set<std::string>> captions;  // by cache; the empty one is for caption dropout
+    for (std::size_t d = 0; d < collection.sets().size(); ++d) {
+        const data::PictureSet& set = collection.sets()[d];
+        SetStatistics& one = all.sets.emplace_back();
+        one.pictures = data::picture_statistics(set.samples);
+        one.captions = data::caption_statistics(set, seed);
+        std::set<std::string>& cache = captions[set.settings.text_embeds];
+        cache.insert("");
+        cache.insert(one.captions.different.begin(), one.captions.different.end());
+        one.caching = data::latent_caching(set.settings);
+        one.gzip = is_gzip(list.latent_cache_of(set.settings));
+        const std::string place = place_in_identities(survey.sets[d]);
+        for (const data::Bucket& bucket : collection.buckets()) {
+            if (bucket.dataset != d) continue;
+            one.latents.push_back(data::latent_cost(set, bucket, place, encoders));
+            one.all_latents += one.latents.back();
+        }
+        all.kept += one.all_latents;
+    }
+    for (const config::TextEmbeds& embeds : list.text_embeds) {
+        const auto found = captions.find(embeds.id);
+        if (found == captions.end()) continue;
+        all.texts.push_back(
+            {embeds.id, is_gzip(config::text_cache_of(embeds)), data::text_cost(found->second, encoders)});
+        all.kept += all.texts.back().cost;
+    }
+    return all;
+}
+
+SurveyPlan survey_plan(Survey& survey, std::int64_t ranks) {
+    const config::TrainerConfig& config = survey.source.config;
+    data::Collection& collection = survey.collection;
+    SurveyPlan all;
+    all.shape = {config.train_batch_size, ranks, config.gradient_accumulation_steps};
+    collection.arrange(all.shape, static_cast<std::uint64_t>(config.seed), config.allow_dataset_oversubscription);
+    all.first_epoch = collection.plan().batches_in(0);
+    all.size = collection.plan().size();
+    const std::vector<std::int64_t> shown = data::batches_by_set(collection.plan(), 0, collection.sets().size());
+    for (std::size_t d = 0; d < collection.sets().size(); ++d) {
+        SetPlan& one = all.sets.emplace_back();
+        for (const data::Bucket& bucket : collection.buckets()) {
+            if (bucket.dataset != d) continue;
+            one.buckets.push_back(data::round_statistics(bucket, all.shape.micro()));
+            one.round += one.buckets.back();
+        }
+        one.batches_of_first_epoch = shown[d];
+        all.round += one.round;
+        all.epochs_differ |= differs_by_epoch(collection.sets()[d].settings);
+    }
+    return all;
+}
+
+std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t count) {
+    const data::SamplePlan& plan = survey.collection.plan();
+    std::vector<PlannedBatch> batches;
+    for (std::int64_t position = 0; position < std::min(count, plan.size().value_or(count)); ++position) {
+        const data::GlobalBatch batch = plan.batch(position);
+        const data::PictureSet& set = survey.collection.sets()[static_cast<std::size_t>(batch.dataset)];
+        const data::Bucket& bucket =
+            survey.collection.buckets()[set.first_bucket + static_cast<std::size_t>(batch.bucket)];
+        PlannedBatch& one = batches.emplace_back();
+        one.position = position;
+        one.epoch = batch.epoch;
+        one.dataset = set.settings.id;
+        one.size = data::drawn(bucket.shapes, batch.random);
+        for (const data::Visit& visit : batch.visits)
+            one.keys.push_back(set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]].key);
+    }
+    return batches;
+}
+
+const std::vector<KnownModel>& known_models() {
+    // Flux.1: an autoencoder of 16 channels, T5 of 512 tokens of 4096, CLIP of 768; SDXL: 4 channels, two CLIPs of 77
+    // tokens side by side, 768 + 1280, of which the second gives the pooled vector.
+    static const std::vector<KnownModel> models{
+        {"small_flux", {"linear-codec-8x8x16-v1", 16, 8, "hashed-text-8x128-v1", 8, 128, 128}},
+        {"flux", {"", 16, 8, "", 512, 4096, 768}},
+        {"sdxl", {"", 4, 8, "", 77, 2048, 1280}},
+    };
+    return models;
+}
+
+const data::EncoderSizes& encoders_of(std::string_view model) {
+    std::vector<std::string_view> names;
+    std::string list;
+    for (const KnownModel& known : known_models()) {
+        if (known.name == model) return known.encoders;
+        names.push_back(known.name);
+        list += (list.empty() ? "" : ", ") + std::string{known.name};
+    }
+    throw Error{Errc::bad_argument, "the sizes of model '" + std::string{model} + "' are not known",
+                did_you_mean(model, names, "use one of " + list)};
+}
+
+}  // namespace strata::tools

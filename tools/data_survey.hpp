@@ -1,0 +1,134 @@
+#pragma once
+// tools/data_survey.hpp - what `strata data` finds out: pictures, caches, the plan. It prints nothing.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <strata/config/trainer_config.hpp>
+#include <strata/data/cache_cost.hpp>
+#include <strata/data/collection.hpp>
+#include <strata/data/latent_caching.hpp>
+#include <strata/data/report.hpp>
+#include <strata/data/statistics.hpp>
+#include <strata/storage/s3_options.hpp>
+
+namespace strata::tools {
+
+/// What is surveyed, and what the command line says instead of the configuration.
+struct SurveyRequest {
+    std::filesystem::path file;  ///< a dataset list or a trainer configuration
+    std::optional<std::int64_t> train_batch_size;
+    std::optional<std::int64_t> gradient_accumulation_steps;
+    std::optional<std::int64_t> seed;
+    std::optional<std::filesystem::path> index_folder;
+    std::int64_t ranks = 1;
+    bool allow_dataset_oversubscription = false;  ///< false: as the configuration says
+    std::int64_t threads = 0;                     ///< 0: as many as there are cores
+};
+
+/// What a file asks for: a configuration, with defaults where the file is a dataset list, and the list.
+struct SurveyedFile {
+    bool is_list = false;
+    std::filesystem::path list_file;
+    config::TrainerConfig config;  ///< with the request's numbers in it
+    config::DatasetList list;
+    std::filesystem::path index_folder;  ///< empty: none is kept
+};
+
+/// A data set as it was found; `eval` ones come after the others.
+struct SurveyedSet {
+    config::ImageDataset settings;
+    std::string place;
+    std::int64_t found = 0;
+    std::int64_t used = 0;
+    std::int64_t examined = 0;
+    std::vector<data::Skipped> skipped;
+    std::vector<std::string> notes;
+};
+
+struct Survey {
+    SurveyedFile source;
+    std::vector<SurveyedSet> sets;
+    data::Collection collection;  ///< of the sets that are not for evaluation
+    std::optional<storage::S3Traffic> traffic;
+};
+
+/// What a data set holds.
+struct SetStatistics {
+    data::PictureStatistics pictures;
+    data::CaptionStatistics captions;
+    data::LatentCaching caching = data::LatentCaching::ahead;
+    bool gzip = false;                     ///< its latents are kept inside gzip
+    std::vector<data::CacheCost> latents;  ///< by bucket of the data set
+    data::CacheCost all_latents;
+};
+/// A cache of embedded captions.
+struct TextCache {
+    std::string id;  ///< of the text_embeds
+    bool gzip = false;
+    data::CacheCost cost;
+};
+struct SurveyStatistics {
+    std::vector<SetStatistics> sets;  ///< as Survey::sets, without eval
+    std::vector<TextCache> texts;     ///< those that are used
+    data::CacheCost kept;             ///< what stays on disk, and one epoch of what does not
+};
+
+/// A bucket's and a data set's part of the plan.
+struct SetPlan {
+    std::vector<data::RoundStatistics> buckets;
+    data::RoundStatistics round;
+    std::int64_t batches_of_first_epoch = 0;
+};
+struct SurveyPlan {
+    data::BatchShape shape;
+    std::vector<SetPlan> sets;
+    data::RoundStatistics round;       ///< of all data sets together
+    std::int64_t first_epoch = 0;      ///< micro-batches
+    bool epochs_differ = false;        ///< later ones may have another number of them
+    std::optional<std::int64_t> size;  ///< micro-batches until no data set takes part any more
+};
+
+/// Reads the configuration. Throws what config::load_trainer_config and config::load_datasets throw.
+[[nodiscard]] SurveyedFile read_survey_file(const SurveyRequest& request);
+
+using SurveyProgress =
+    std::function<void(std::string_view dataset, std::string_view what, std::int64_t done, std::int64_t total)>;
+
+/// Discovers all data sets as a training start does, but deletes nothing: delete_problematic_images becomes a note.
+/// Throws what data::discover() throws.
+[[nodiscard]] Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
+                            const std::function<bool()>& stopped);
+
+[[nodiscard]] SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSizes& encoders);
+
+/// Throws Errc::small_bucket and no_samples as a training start does. Raises repeats of survey.collection where
+/// oversubscription is allowed.
+[[nodiscard]] SurveyPlan survey_plan(Survey& survey, std::int64_t ranks);
+
+/// A micro-batch as all ranks together see it.
+struct PlannedBatch {
+    std::int64_t position = 0;
+    std::int64_t epoch = 0;  ///< from 0
+    std::string dataset;
+    data::PictureSize size;         ///< training size
+    std::vector<std::string> keys;  ///< rank r takes the r-th equal part
+};
+/// The first micro-batches after survey_plan(), `count` or as many as there are.
+[[nodiscard]] std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t count);
+
+/// A model whose encoders' sizes are known.
+struct KnownModel {
+    std::string_view name;
+    data::EncoderSizes encoders;
+};
+[[nodiscard]] const std::vector<KnownModel>& known_models();
+/// Throws Errc::bad_argument.
+[[nodiscard]] const data::EncoderSizes& encoders_of(std::string_view model);
+
+}  // namespace strata::tools

@@ -1,0 +1,84 @@
+// strata - the command. Each of its sub-commands is a line in `commands` and a file of its own.
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <strata/core/error.hpp>
+
+#include "arguments.hpp"
+#include "data_command.hpp"
+
+namespace {
+
+using strata::Errc;
+using strata::Error;
+
+struct Command {
+    std::string_view name;
+    std::string_view meaning;
+    int (*run)(std::span<const std::string> words);
+};
+constexpr std::array commands{
+    Command{"data", "what data sets hold, what their caches will take, what an epoch is", strata::tools::data_command},
+};
+
+void print_help() {
+    std::printf("strata COMMAND ...\n\n");
+    for (const Command& command : commands)
+        std::printf("  %-8s  %s\n", std::string{command.name}.c_str(), std::string{command.meaning}.c_str());
+    std::printf("\n'strata COMMAND --help' says more, 'strata --version' which strata this is.\n");
+}
+
+int run(std::span<const std::string> words) {
+    std::vector<std::string_view> names;
+    std::string list;
+    for (const Command& command : commands) {
+        names.push_back(command.name);
+        list += (list.empty() ? "" : ", ") + std::string{command.name};
+    }
+    if (words.empty()) throw Error{Errc::bad_argument, "strata needs a command", "type strata --help"};
+    const std::string& name = words.front();
+    if (name == "--help" || name == "help") {
+        print_help();
+        return 0;
+    }
+    if (name == "--version") {
+        std::printf("strata %s\n", STRATA_VERSION);
+        return 0;
+    }
+    for (const Command& command : commands)
+        if (command.name == name) return command.run(words.subspan(1));
+    throw Error{Errc::bad_argument, "strata has no command '" + name + "'",
+                strata::tools::did_you_mean(name, names, "use one of " + list + "; strata --help explains them")};
+}
+
+int status_of(const Error& error) {
+    switch (error.code()) {
+        case Errc::bad_argument:
+            return 2;
+        case Errc::interrupted:
+            return 130;
+        default:
+            return 1;
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+        return run(words);
+    } catch (const Error& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return status_of(error);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "strata: %s\n", error.what());
+        return 1;
+    }
+}
