@@ -110,11 +110,11 @@ Json plan_json(const DataAnswer& answer) {
         sets.push_back({{"data_set", answer.survey->sets[d].settings.id},
                         {"probability", answer.survey->sets[d].settings.probability},
                         {"round", round_json(plan.sets[d].round)},
-                        {"micro_batches_of_first_epoch", plan.sets[d].batches_of_first_epoch}});
+                        {"steps_of_first_epoch", plan.sets[d].batches_of_first_epoch}});
     Json batches = Json::array();
     for (const PlannedBatch& batch : planned_batches(*answer.survey, answer.batches))
-        batches.push_back({{"position", batch.position},
-                           {"epoch", batch.epoch + 1},
+        batches.push_back({{"step", batch.step},
+                           {"epoch", batch.epoch},
                            {"data_set", batch.dataset},
                            {"width", batch.size.width},
                            {"height", batch.size.height},
@@ -125,11 +125,9 @@ Json plan_json(const DataAnswer& answer) {
             {"effective_batch", plan.shape.effective()},
             {"seed", answer.survey->source.config.seed},
             {"first_epoch",
-             {{"micro_batches", plan.first_epoch},
-              {"optimizer_steps", plan.first_epoch / accumulation},
-              {"micro_batches_of_the_next_step", plan.first_epoch % accumulation}}},
+             {{"optimizer_steps", plan.first_epoch}, {"micro_batches", plan.first_epoch * accumulation}}},
             {"epochs_differ", plan.epochs_differ},
-            {"micro_batches_in_all", plan.size ? Json(*plan.size) : Json(nullptr)},
+            {"steps_in_all", plan.size ? Json(*plan.size) : Json(nullptr)},
             {"round", round_json(plan.round)},
             {"data_sets", std::move(sets)},
             {"batches", std::move(batches)}};

@@ -123,11 +123,17 @@ SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSize
         }
         all.kept += one.all_latents;
     }
+    const auto skips_captions = [&](const std::string& embeds) {
+        return std::any_of(list.images.begin(), list.images.end(), [&](const config::ImageDataset& set) {
+            return set.text_embeds == embeds && set.skip_file_discovery.text;
+        });
+    };
     for (const config::TextEmbeds& embeds : list.text_embeds) {
         const auto found = captions.find(embeds.id);
         if (found == captions.end()) continue;
         all.texts.push_back(
-            {embeds.id, is_gzip(config::text_cache_of(embeds)), data::text_cost(found->second, encoders)});
+            {embeds.id, is_gzip(config::text_cache_of(embeds)), skips_captions(embeds.id),
+             data::text_cost(found->second, encoders)});
         all.kept += all.texts.back().cost;
     }
     return all;
@@ -146,7 +152,7 @@ SurveyPlan survey_plan(Survey& survey, std::int64_t ranks) {
         SetPlan& one = all.sets.emplace_back();
         for (const data::Bucket& bucket : collection.buckets()) {
             if (bucket.dataset != d) continue;
-            one.buckets.push_back(data::round_statistics(bucket, all.shape.micro()));
+            one.buckets.push_back(data::round_statistics(bucket, all.shape.effective()));
             one.round += one.buckets.back();
         }
         one.batches_of_first_epoch = shown[d];
@@ -165,8 +171,8 @@ std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t cou
         const data::Bucket& bucket =
             survey.collection.buckets()[set.first_bucket + static_cast<std::size_t>(batch.bucket)];
         PlannedBatch& one = batches.emplace_back();
-        one.position = position;
-        one.epoch = batch.epoch;
+        one.step = position + 1;
+        one.epoch = batch.epoch + 1;
         one.dataset = set.settings.id;
         one.size = data::drawn(bucket.shapes, batch.random);
         for (const data::Visit& visit : batch.visits)

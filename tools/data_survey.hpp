@@ -71,6 +71,7 @@ struct SetStatistics {
 struct TextCache {
     std::string id;  ///< of the text_embeds
     bool gzip = false;
+    bool on_demand = false;  ///< a data set leaves its captions to their first visit
     data::CacheCost cost;
 };
 struct SurveyStatistics {
@@ -89,9 +90,9 @@ struct SurveyPlan {
     data::BatchShape shape;
     std::vector<SetPlan> sets;
     data::RoundStatistics round;       ///< of all data sets together
-    std::int64_t first_epoch = 0;      ///< micro-batches
+    std::int64_t first_epoch = 0;      ///< optimizer steps
     bool epochs_differ = false;        ///< later ones may have another number of them
-    std::optional<std::int64_t> size;  ///< micro-batches until no data set takes part any more
+    std::optional<std::int64_t> size;  ///< optimizer steps until no data set takes part any more
 };
 
 /// Reads the configuration. Throws what config::load_trainer_config and config::load_datasets throw.
@@ -111,15 +112,15 @@ using SurveyProgress =
 /// oversubscription is allowed.
 [[nodiscard]] SurveyPlan survey_plan(Survey& survey, std::int64_t ranks);
 
-/// A micro-batch as all ranks together see it.
+/// The batch of an optimizer step as all ranks together see it.
 struct PlannedBatch {
-    std::int64_t position = 0;
-    std::int64_t epoch = 0;  ///< from 0
+    std::int64_t step = 1;   ///< from 1
+    std::int64_t epoch = 1;  ///< from 1
     std::string dataset;
     data::PictureSize size;         ///< training size
-    std::vector<std::string> keys;  ///< rank r takes the r-th equal part
+    std::vector<std::string> keys;  ///< micro-batches, and in them ranks, take equal parts in turn
 };
-/// The first micro-batches after survey_plan(), `count` or as many as there are.
+/// The first steps after survey_plan(), `count` or as many as there are.
 [[nodiscard]] std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t count);
 
 /// A model whose encoders' sizes are known.

@@ -136,7 +136,8 @@ std::string caches_text(const DataAnswer& answer) {
             words_for(set.caching));
     }
     for (const TextCache& cache : statistics.texts)
-        row("captions in '" + cache.id + "'", cache.cost, cache.gzip, "before the first step");
+        row("captions in '" + cache.id + "'", cache.cost, cache.gzip,
+            words_for(cache.on_demand ? data::LatentCaching::on_demand : data::LatentCaching::ahead));
     table.row({"together", count(statistics.kept.entries), in_megabytes(statistics.kept.bytes), "", ""});
     text += table.text("  ");
     text += "  The empty caption, of caption dropout, is among the captions. Bytes are those without gzip: ";
@@ -154,16 +155,14 @@ std::string plan_text(const DataAnswer& answer) {
     std::string text = "effective batch: " + count(plan.shape.effective(), "sample") + " = train_batch_size " +
                        count(plan.shape.train_batch_size) + " x " + count(plan.shape.ranks, "rank") +
                        " x gradient_accumulation_steps " + count(accumulation) + "\n";
-    text += "first epoch: " + count(plan.first_epoch, "micro-batch") + " of " + count(plan.shape.micro(), "sample") +
-            " = " + count(plan.first_epoch / accumulation, "optimizer step");
-    if (const std::int64_t rest = plan.first_epoch % accumulation; rest > 0)
-        text += " and " + count(rest) + " of " + count(accumulation, "micro-batch") + " of the next";
+    text += "first epoch: " + count(plan.first_epoch, "optimizer step") + " of " + count(plan.shape.effective(), "sample");
+    if (accumulation > 1)
+        text += ", each in " + count(accumulation, "micro-batch") + " of " + count(plan.shape.micro(), "sample");
     text += "\n";
     if (plan.epochs_differ)
         text += "  Other epochs may have another number: a data set has a probability below 1, or joins or leaves.\n";
     if (plan.size)
-        text += "  No data set takes part any more after " + count(*plan.size, "micro-batch") + ", in step " +
-                count((*plan.size + accumulation - 1) / accumulation) + ".\n";
+        text += "  No data set takes part any more after step " + count(*plan.size) + ".\n";
     text += "turns of a round: " + count(plan.round.turns) + ", and " + count(plan.round.filled) +
             " more that fill up last batches (" +
             percent(static_cast<double>(plan.round.filled), static_cast<double>(plan.round.turns + plan.round.filled)) +
@@ -204,8 +203,7 @@ std::string plan_text(const DataAnswer& answer) {
     }
     text += sets.text("  ");
     for (const PlannedBatch& batch : planned_batches(survey, answer.batches)) {
-        text += (batch.position == 0 ? "\nmicro-batch " : "micro-batch ") + count(batch.position) + ": epoch " +
-                count(batch.epoch + 1) + ", data set '" + batch.dataset + "', " + size_text(batch.size) + "\n";
+        text += (batch.step == 1 ? "\nstep " : "step ") + count(batch.step) + ": epoch " + count(batch.epoch) + ", data set '" + batch.dataset + "', " + size_text(batch.size) + "\n";
         for (const std::string& key : batch.keys) text += "    " + key + "\n";
     }
     return text;

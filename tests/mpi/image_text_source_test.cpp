@@ -115,6 +115,36 @@ TEST(ImageTextSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch
     }
 }
 
+TEST(ImageTextSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf) {
+    SharedFolder shared;
+    const int effective = 12;
+    const int accumulation = 2;
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    const int micro = effective / accumulation;
+    auto options = options_for(micro / shared.comm.world());
+    options.gradient_accumulation_steps = accumulation;
+    Source source{shared.comm, shared.list("vae"), codec, text, options};
+    strata::comm::SelfComm self;
+    Source alone{self, shared.list("vae_" + std::to_string(shared.comm.rank())), codec, text, options_for(effective)};
+    EXPECT_EQ(source.micro_batches_per_epoch(), accumulation * alone.micro_batches_per_epoch());
+    source.seek(2);  // resuming at the second step
+    alone.seek(1);
+    for (int step = 1; step < 5; ++step) {
+        const auto all = alone.next();
+        for (int part = 0; part < accumulation; ++part) {
+            const auto mine = source.next();
+            const auto share = static_cast<std::size_t>(micro / shared.comm.world());
+            const std::size_t begin =
+                static_cast<std::size_t>(part * micro) + share * static_cast<std::size_t>(shared.comm.rank());
+            for (std::size_t k = 0; k < share; ++k) {
+                EXPECT_EQ(mine.samples[k], all.samples[begin + k]);
+                EXPECT_EQ(mine.captions[k], all.captions[begin + k]);
+            }
+        }
+    }
+}
+
 TEST(ImageTextSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {
     SharedFolder shared;
     const auto codec = std::make_shared<MeanCodec>();

@@ -327,16 +327,16 @@ TEST_F(DataCommand, PlanCountsStepsAndListsWhatTrainingWillSee) {
             .at("plan");
     EXPECT_EQ(plan.at("effective_batch"), 8);
     EXPECT_EQ(plan.at("first_epoch"),
-              (json{{"micro_batches", 5}, {"optimizer_steps", 5}, {"micro_batches_of_the_next_step", 0}}));
+              (json{{"micro_batches", 5}, {"optimizer_steps", 5}}));
     EXPECT_EQ(plan.at("round"), (json{{"turns", 36}, {"filled_up", 4}, {"batches", 5}}));
-    EXPECT_EQ(plan.at("data_sets").at(0).at("micro_batches_of_first_epoch"), 5);
-    EXPECT_TRUE(plan.at("micro_batches_in_all").is_null());
+    EXPECT_EQ(plan.at("data_sets").at(0).at("steps_of_first_epoch"), 5);
+    EXPECT_TRUE(plan.at("steps_in_all").is_null());
     EXPECT_FALSE(plan.at("epochs_differ"));
     ASSERT_EQ(plan.at("batches").size(), 5U);
     std::map<std::string, int> turns;
     for (std::size_t i = 0; i < 5; ++i) {
         const json& batch = plan.at("batches").at(i);
-        EXPECT_EQ(batch.at("position"), i);
+        EXPECT_EQ(batch.at("step"), i + 1);
         EXPECT_EQ(batch.at("epoch"), 1);
         EXPECT_EQ(batch.at("samples").size(), 8U);
         for (const json& key : batch.at("samples")) ++turns[key.get<std::string>()];
@@ -348,23 +348,23 @@ TEST_F(DataCommand, PlanCountsStepsAndListsWhatTrainingWillSee) {
     EXPECT_NE(text.find("effective batch: 8 samples = train_batch_size 4 x 2 ranks x gradient_accumulation_steps 1\n"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("first epoch: 5 micro-batches of 8 samples = 5 optimizer steps\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("first epoch: 5 optimizer steps of 8 samples\n"), std::string::npos) << text;
     EXPECT_NE(text.find("turns of a round: 36, and 4 more that fill up last batches (10.0 % of all)"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("micro-batch 0: epoch 1, data set 'pictures', "), std::string::npos) << text;
+    EXPECT_NE(text.find("step 1: epoch 1, data set 'pictures', "), std::string::npos) << text;
     EXPECT_NE(plan, asked("plan", {"--ranks", "2", "--seed", "7", "--batches", "5"}).at("plan"))
         << "another seed, another order";
 
-    // Three micro-batches of 4 squares and two of 4 wide ones, two a step.
+    // 12 squares and 6 wide ones.
     write_list("");
     const std::string uneven = told("plan", {"--gradient-accumulation-steps", "2", "--train-batch-size", "3"});
-    EXPECT_NE(uneven.find("first epoch: 6 micro-batches of 3 samples = 3 optimizer steps\n"), std::string::npos)
+    EXPECT_NE(uneven.find("first epoch: 3 optimizer steps of 6 samples, each in 2 micro-batches of 3 samples\n"), std::string::npos)
         << uneven;
     const std::string rest = told("plan", {"--gradient-accumulation-steps", "1", "--train-batch-size", "4"});
-    EXPECT_NE(rest.find("first epoch: 5 micro-batches of 4 samples = 5 optimizer steps\n"), std::string::npos) << rest;
+    EXPECT_NE(rest.find("first epoch: 5 optimizer steps of 4 samples\n"), std::string::npos) << rest;
     const std::string open = told("plan", {"--gradient-accumulation-steps", "4", "--train-batch-size", "1"});
-    EXPECT_NE(open.find("= 4 optimizer steps and 2 of 4 micro-batches of the next\n"), std::string::npos) << open;
+    EXPECT_NE(open.find("first epoch: 5 optimizer steps of 4 samples, each in 4 micro-batches of 1 sample\n"), std::string::npos) << open;
 }
 
 TEST_F(DataCommand, ABucketThatIsTooSmallEndsThePlanWithTheErrorOfTraining) {
@@ -417,11 +417,11 @@ TEST_F(DataCommand, EvalSetsAndSchedulesAreSaid) {
     EXPECT_EQ(all.at("data_sets").at(1).at("dataset_type"), "eval");
     EXPECT_EQ(all.at("data_sets").at(1).at("found"), 1);
     EXPECT_FALSE(all.at("data_sets").at(1).contains("buckets"));
-    EXPECT_EQ(all.at("plan").at("micro_batches_in_all"), 32);
+    EXPECT_EQ(all.at("plan").at("steps_in_all"), 12);
     EXPECT_TRUE(all.at("plan").at("epochs_differ"));
     const std::string text = told("plan", {"--train-batch-size", "1", "--gradient-accumulation-steps", "3"});
     EXPECT_NE(text.find("2 left out by max_num_samples"), std::string::npos) << text;
-    EXPECT_NE(text.find("No data set takes part any more after 32 micro-batches, in step 11.\n"), std::string::npos)
+    EXPECT_NE(text.find("No data set takes part any more after step 12.\n"), std::string::npos)
         << text;
     EXPECT_NE(text.find("eval data set 'check'"), std::string::npos) << text;
     EXPECT_EQ(asked("stats").at("caches").at("latents").size(), 1U);

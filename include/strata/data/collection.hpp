@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/config/dataset_list.hpp>
 #include <strata/data/bucket_table.hpp>
@@ -73,11 +74,17 @@ private:
 template <comm::Communicator Comm, storage::ObjectStore Store>
 [[nodiscard]] Collection discover_all(Comm& comm, const config::DatasetList& list, Stores<Store>& stores,
                                       const BucketSettings& settings, const DiscoverOptions& how) {
+    std::vector<Store> images;
+    std::vector<Store> eval;
+    comm::agree(comm, [&] {  // credentials may be there on one host and not on another
+        for (const config::ImageDataset& dataset : list.images) images.push_back(stores.pictures(dataset));
+        for (const config::ImageDataset& dataset : list.eval) eval.push_back(stores.pictures(dataset));
+    });
     Collection collection{settings};
-    for (const config::ImageDataset& dataset : list.images)
-        collection.add(dataset, discover(comm, stores.pictures(dataset), dataset, how));
-    for (const config::ImageDataset& dataset : list.eval)  // what is wrong with them is worth knowing now
-        collection.add_eval(dataset, discover(comm, stores.pictures(dataset), dataset, how));
+    for (std::size_t d = 0; d < images.size(); ++d)
+        collection.add(list.images[d], discover(comm, images[d], list.images[d], how));
+    for (std::size_t d = 0; d < eval.size(); ++d)  // what is wrong with them is worth knowing now
+        collection.add_eval(list.eval[d], discover(comm, eval[d], list.eval[d], how));
     return collection;
 }
 

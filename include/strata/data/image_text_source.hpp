@@ -54,7 +54,7 @@ struct ImageTextOptions {
     std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
 
     /// Asked between pictures and between cached items, from one thread at a time: true ends the constructor with
-    /// Errc::interrupted on all ranks as soon as each is done with its share or was told to stop. Must not throw.
+    /// Errc::interrupted on all ranks within seconds, or when items under way are done. Must not throw.
     std::function<bool()> stopped = {};
 
     [[nodiscard]] static ImageTextOptions from(const config::TrainerConfig& config);
@@ -70,9 +70,9 @@ struct ImageTextOptions {
 ///
 /// The constructor finds the pictures, sorts them into aspect buckets, and fills the caches of latents and embedded
 /// captions, each rank its share; work that an earlier run did is not done again. next() then returns this
-/// rank's part of micro-batch 0, 1, 2, ..., made ahead of time by a TBB flow graph. Which samples a micro-batch holds
+/// rank's part of micro-batch 0, 1, 2, ..., made ahead of time by a TBB flow graph. Which samples a step holds
 /// is a pure function of (seed, position) and the buckets (sample_plan.hpp), and so are the captions, which of them are
-/// dropped, and random crops.
+/// dropped, and random crops; its micro-batches, and in them the ranks, take equal parts in turn.
 ///
 /// latent_caching() says of which data sets the latents are made before the first step, and which are kept.
 ///
@@ -99,9 +99,13 @@ public:
     ImageTextSource& operator=(const ImageTextSource&) = delete;
 
     /// Of the first epoch; later ones differ where a data set has a probability below 1, or joins or leaves.
-    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return collection_.plan().batches_in(0); }
+    [[nodiscard]] std::int64_t micro_batches_per_epoch() const {
+        return collection_.plan().batches_in(0) * options_.gradient_accumulation_steps;
+    }
     /// Of so many epochs from the start; fewer where no data set takes part any more.
-    [[nodiscard]] std::int64_t micro_batches_of(std::int64_t epochs) const { return collection_.plan().batches_before(epochs); }
+    [[nodiscard]] std::int64_t micro_batches_of(std::int64_t epochs) const {
+        return collection_.plan().batches_before(epochs) * options_.gradient_accumulation_steps;
+    }
     [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }  ///< of one rank
 
     /// This rank's part of the micro-batch at the position, which then moves on by one. For one thread at a time.
@@ -153,13 +157,13 @@ private:
     template <class Comm>
     void require_writable_caches(Comm& comm) const;
     template <class Comm>
-    void end_if_stopped(Comm& comm, bool asked) const;
-    template <class Comm>
     void fill_latents(Comm& comm);
     template <class Comm>
     void fill_texts(Comm& comm);
     template <class Comm>
-    void require_same_plan(Comm& comm) const;
+    void require_same_settings(Comm& comm) const;
+    template <class Comm>
+    void open_stores(Comm& comm);
     template <class Comm, class Work>
     void fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work);
     template <class Comm>

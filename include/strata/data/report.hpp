@@ -59,7 +59,7 @@ struct Report {
     CacheReport latents;
     CacheReport texts;
     std::int64_t effective_batch = 0;        ///< train_batch_size * ranks * gradient_accumulation_steps
-    std::int64_t micro_batches_per_epoch = 0;
+    std::int64_t steps_per_epoch = 0;  ///< optimizer steps of the first epoch
 
     [[nodiscard]] std::int64_t count(SkipReason reason) const noexcept;
 

@@ -30,13 +30,13 @@ struct Visit {
     std::uint64_t random = 0;  ///< of this visit alone; for choices such as caption dropout
 };
 
-/// What all ranks together compute in one micro-batch.
+/// What all ranks together compute in one optimizer step, in all of its micro-batches.
 struct GlobalBatch {
     std::int64_t epoch = 0;  ///< from 0
     std::int64_t dataset = 0;
     std::int64_t bucket = 0;    ///< index in the data set
     std::uint64_t random = 0;   ///< of this batch alone; for choices that all of its samples share
-    std::vector<Visit> visits;  ///< global_batch of them; rank r takes the r-th equal part
+    std::vector<Visit> visits;  ///< global_batch of them; micro-batches, and in them ranks, take equal parts in turn
 };
 
 /// The order of all samples for all time, without state: nothing is laid out, any batch can be asked for.
@@ -51,34 +51,33 @@ struct GlobalBatch {
 /// batches a round, epochs 0 .. k-1 show ceil(k * b * probability) batches.) The batches of all data sets
 /// are shuffled together, so data sets are drawn in proportion to probability * batches.
 ///
-/// A data set takes part in epochs start_epoch .. end_epoch and steps start_step .. end_step. A batch whose turn would
-/// be outside of these steps is left out, and the next one of the epoch takes its place; an epoch ends when its batches
-/// are used up. Micro-batch p belongs to step p / gradient_accumulation_steps + 1. An epoch in which no data set takes
+/// A data set takes part in epochs start_epoch .. end_epoch and steps start_step .. end_step; the batch at position p is
+/// that of step p + 1. A batch whose turn would be outside of these steps is left out, and the next one of the epoch
+/// takes its place; an epoch ends when its batches are used up. An epoch in which no data set takes
 /// part has no batch. Where a step comes at which no data set takes part, the sequence ends, because no batch would
 /// ever bring the next step.
 ///
-/// All of it follows from the seed, the data sets and the position; the number of ranks enters only through
-/// global_batch, so equal global batches give equal sequences on any number of ranks. Thread-safe.
+/// All of it follows from the seed, the data sets and the position. train_batch_size, ranks and
+/// gradient_accumulation_steps enter only through their product, so equal effective batches give equal sequences on any
+/// number of ranks. Thread-safe.
 class SamplePlan {
 public:
     ///   datasets      with one bucket at least
-    ///   global_batch  train_batch_size * ranks, >= 1
-    ///   gradient_accumulation_steps  micro-batches a step, >= 1; says where start_step and end_step are
+    ///   global_batch  the effective batch: train_batch_size * ranks * gradient_accumulation_steps, >= 1
     /// Cost: one pass over the epochs in which a data set begins or ends by its steps.
-    SamplePlan(std::vector<PlanDataset> datasets, std::uint64_t seed, std::int64_t global_batch,
-               std::int64_t gradient_accumulation_steps = 1);
+    SamplePlan(std::vector<PlanDataset> datasets, std::uint64_t seed, std::int64_t global_batch);
 
-    /// The micro-batch at a position of [0, size()). Cost: about 1 us, and 0.2 us a visit.
+    /// The batch at a position of [0, size()). Cost: about 1 us, and 0.2 us a visit.
     /// Throws Errc::no_samples beyond the end of the sequence.
     [[nodiscard]] GlobalBatch batch(std::int64_t position) const;
 
-    /// Micro-batches before an epoch, which is counted from 0: the position where it begins.
+    /// Batches, which are steps, before an epoch, which is counted from 0: the position where it begins.
     [[nodiscard]] std::int64_t batches_before(std::int64_t epoch) const;
     [[nodiscard]] std::int64_t batches_in(std::int64_t epoch) const {
         return batches_before(epoch + 1) - batches_before(epoch);
     }
 
-    /// Micro-batches there are; nullopt: without end.
+    /// Batches there are; nullopt: without end.
     [[nodiscard]] std::optional<std::int64_t> size() const noexcept { return size_; }
     [[nodiscard]] std::int64_t global_batch() const noexcept { return global_batch_; }
 
@@ -115,7 +114,6 @@ private:
     std::vector<Dataset> datasets_;
     std::uint64_t seed_;
     std::int64_t global_batch_;
-    std::int64_t accumulation_;
     std::vector<Stage> stages_;  // ascending
     std::optional<std::int64_t> size_;
 };

@@ -59,7 +59,7 @@ struct RoundStatistics {
 };
 [[nodiscard]] RoundStatistics round_statistics(const Bucket& bucket, std::int64_t global_batch);
 
-/// How many micro-batches of an epoch each data set has. Cost: that of asking for all of them.
+/// How many steps of an epoch each data set has. Cost: that of asking for all of them.
 ///
 ///   epoch  from 0
 ///   sets   data sets in the plan

@@ -24,6 +24,9 @@ namespace strata::data {
 /// fp32 tensors on the CPU by name: what one cache entry holds.
 using NamedTensors = std::map<std::string, at::Tensor>;
 
+/// What an entry inside gzip may unpack to; a small hostile file fills no memory.
+inline constexpr std::uint64_t most_entry_bytes = std::uint64_t{1} << 30;
+
 /// The object an entry is kept under: 128 bits of FNV-1a over its identity, "ab/cdef....safetensors[.gz]".
 ///
 ///   identity  everything the tensors depend on; two that differ never share an entry, because the identity

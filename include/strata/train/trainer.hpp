@@ -84,7 +84,7 @@ public:
         const std::int64_t samples_a_step =
             source.samples_per_micro_batch() * session_.world() * options_.gradient_accumulation_steps;
         start(samples_a_step);
-        source.seek(samples_ / (source.samples_per_micro_batch() * session_.world()));
+        source.seek(samples_ / samples_a_step * options_.gradient_accumulation_steps);
         const double steps_an_epoch = static_cast<double>(source.micro_batches_per_epoch()) / options_.gradient_accumulation_steps;
 
         if (engine_.step_count() >= options_.max_steps)
@@ -237,7 +237,8 @@ private:
             session_.progress().note("resuming from " + newest + " (step " + std::to_string(found.step) + ", " +
                                      std::to_string(samples_) + " samples)");
             if (!Setup::precision::scales_loss && samples_ != found.step * samples_a_step)  // fp16 skips steps
-                session_.progress().note("the effective batch changed: the data goes on after " + std::to_string(samples_) + " samples");
+                session_.progress().note("the effective batch changed: the data goes on after " + std::to_string(samples_) +
+                                         " samples, and what is left of the epoch is dealt anew");
         }
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;

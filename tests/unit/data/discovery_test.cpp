@@ -187,6 +187,8 @@ TEST(Discovery, NamesAndTextsOfCaptions) {
     EXPECT_EQ(caption_from_text("\xEF\xBB\xBFHello \n x\n"), "Hello \n x");
     EXPECT_EQ(caption_from_text("\r\n \n\tx y\t"), "x y");
     EXPECT_EQ(caption_from_text("\n\n"), "");
+    EXPECT_EQ(caption_from_text(" \xEF\xBB\xBF"), "");
+    EXPECT_EQ(caption_from_text("\xEF\xBB\xBF\xEF\xBB\xBF \n"), "");
     EXPECT_EQ(caption_key("a.b/c.d.png"), "a.b/c.d.txt");
     EXPECT_TRUE(is_picture_name("a/B.JpEg"));
     EXPECT_FALSE(is_picture_name(".png"));

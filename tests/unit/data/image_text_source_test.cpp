@@ -387,7 +387,7 @@ TEST(ImageTextSource, TooSmallABucketStopsBeforeAnythingIsEncoded) {
     const auto source = fixture.open();
     const Report report = source->report();
     EXPECT_EQ(report.buckets[1].repeats, 1);
-    EXPECT_EQ(source->micro_batches_per_epoch(), 6 + 6);
+    EXPECT_EQ(source->micro_batches_per_epoch(), 4 * (2 + 2));
     std::string text;
     for (const std::string& line : report.lines()) text += line + "\n";
     EXPECT_NE(text.find("raised from 0 to hold an effective batch of 16"), std::string::npos) << text;

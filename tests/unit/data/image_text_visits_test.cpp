@@ -322,11 +322,11 @@ TEST(ImageTextVisits, DataSetsHaveTheirShareAndTheirTurns) {
     for (auto& epoch : epochs) EXPECT_EQ(epoch["second"], 2);
     const auto error = thrown_by([&] { (void)source->next(); });
     EXPECT_EQ(error.code, Errc::no_samples);
-    EXPECT_TRUE(error.says("no data set takes part in training after micro-batch " + std::to_string(position)))
+    EXPECT_TRUE(error.says("no data set takes part in training after step " + std::to_string(position / 2)))
         << error.message;
     std::string text;
     for (const std::string& line : source->report().lines()) text += line + "\n";
-    EXPECT_NE(text.find("no data set takes part any more after micro-batch " + std::to_string(position)),
+    EXPECT_NE(text.find("no data set takes part any more after step " + std::to_string(position / 2)),
               std::string::npos)
         << text;
 }

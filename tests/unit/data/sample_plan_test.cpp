@@ -81,8 +81,8 @@ TEST(SamplePlan, TheLastBatchIsFilledFromTheStartOfTheSameTurns) {
 
 TEST(SamplePlan, IsAPureFunctionOfSeedAndPosition) {
     const std::vector<PlanDataset> sets{{table}, {{{9, 1}}, 0.4}, {{{30, 2}}, 1, 2, 0, 0, 31}};
-    const SamplePlan first{sets, 42, 8, 2};
-    const SamplePlan second{sets, 42, 8, 2};
+    const SamplePlan first{sets, 42, 8};
+    const SamplePlan second{sets, 42, 8};
     for (std::int64_t position = 200; position >= 0; --position) {
         const GlobalBatch left = first.batch(position);
         const GlobalBatch right = second.batch((position * 7) % 201);
@@ -200,12 +200,12 @@ TEST(SamplePlan, DataSetsJoinAndLeaveByEpoch) {
 }
 
 TEST(SamplePlan, ADataSetEndsAtItsStep) {
-    // Steps of 2 micro-batches; data set 0 has 20 batches an epoch, data set 1 ten until step 25 is done.
-    const SamplePlan plan{{{{{20, 1}}}, {{{10, 1}}, 1, 1, 0, 0, 25}}, 42, 1, 2};
+    // Data set 0 has 20 batches an epoch, data set 1 ten until step 50 is done.
+    const SamplePlan plan{{{{{20, 1}}}, {{{10, 1}}, 1, 1, 0, 0, 50}}, 42, 1};
     int late = 0;
     for (std::int64_t position = 0; position < 200; ++position) {
         if (plan.batch(position).dataset == 0) continue;
-        EXPECT_LE(position / 2 + 1, 25);
+        EXPECT_LE(position + 1, 50);
         late += position >= 30 ? 1 : 0;
     }
     EXPECT_GT(late, 0);  // the epoch in which it ends has some of it
@@ -218,7 +218,7 @@ TEST(SamplePlan, ADataSetEndsAtItsStep) {
 }
 
 TEST(SamplePlan, ADataSetBeginsAtItsStep) {
-    const SamplePlan plan{{{{{20, 1}}}, {{{1000, 1}}, 1, 1, 0, 31, 0}}, 42, 1, 1};
+    const SamplePlan plan{{{{{20, 1}}}, {{{1000, 1}}, 1, 1, 0, 31, 0}}, 42, 1};
     bool in_epoch_one = false;
     for (std::int64_t position = 0; position < 2000; ++position) {
         const GlobalBatch batch = plan.batch(position);
@@ -242,13 +242,13 @@ TEST(SamplePlan, TheSequenceEndsWhereNoDataSetTakesPart) {
     EXPECT_EQ(epochs.batches_before(100), 30);
     const auto error = thrown_by([&] { (void)epochs.batch(30); });
     EXPECT_EQ(error.code, Errc::no_samples);
-    EXPECT_TRUE(error.says("after micro-batch 30, which is in step 30")) << error.message;
+    EXPECT_TRUE(error.says("after step 30")) << error.message;
 
     // Steps 26 to 39 have no data set, and step 40 is never reached.
-    const SamplePlan steps{{{ten, 1, 1, 0, 0, 25}, {ten, 1, 1, 0, 40, 0}}, 42, 1, 2};
-    EXPECT_EQ(steps.size(), 50);
+    const SamplePlan steps{{{ten, 1, 1, 0, 0, 25}, {ten, 1, 1, 0, 40, 0}}, 42, 1};
+    EXPECT_EQ(steps.size(), 25);
     // Epochs without a data set take no step.
-    const SamplePlan gap{{{ten, 1, 1, 2}, {ten, 1, 1000001, 0}}, 42, 1, 2};
+    const SamplePlan gap{{{ten, 1, 1, 2}, {ten, 1, 1000001, 0}}, 42, 1};
     EXPECT_EQ(gap.size(), std::nullopt);
     EXPECT_EQ(gap.batch(20).epoch, 1000000);
     EXPECT_EQ(gap.batches_before(1000000), 20);
@@ -273,15 +273,14 @@ TEST(SamplePlan, SchedulesOfAllKindsKeepTheirEpochsAndSteps) {
             sets.push_back(set);
         }
         const std::int64_t global = number(1, 5);
-        const std::int64_t accumulation = number(1, 3);
-        const SamplePlan plan{sets, 42, global, accumulation};
+        const SamplePlan plan{sets, 42, global};
         const std::int64_t end = std::min<std::int64_t>(plan.size().value_or(400), 400);
         std::int64_t last_epoch = 0;
         std::map<std::tuple<std::int64_t, std::int64_t>, std::int64_t> batches;  // epoch, data set
         for (std::int64_t position = 0; position < end; ++position) {
             const GlobalBatch batch = plan.batch(position);
             const PlanDataset& set = sets[static_cast<std::size_t>(batch.dataset)];
-            const std::int64_t step = position / accumulation + 1;
+            const std::int64_t step = position + 1;
             ASSERT_GE(batch.epoch, last_epoch);
             ASSERT_GE(position, plan.batches_before(batch.epoch));
             ASSERT_LT(position, plan.batches_before(batch.epoch + 1));
@@ -294,8 +293,8 @@ TEST(SamplePlan, SchedulesOfAllKindsKeepTheirEpochsAndSteps) {
         }
         // A data set that is in its steps from the first to the last batch of an epoch is shown as its share says.
         for (std::int64_t epoch = 0; epoch < last_epoch; ++epoch) {
-            const std::int64_t first = plan.batches_before(epoch) / accumulation + 1;
-            const std::int64_t behind = plan.batches_before(epoch + 1) / accumulation + 1;
+            const std::int64_t first = plan.batches_before(epoch) + 1;
+            const std::int64_t behind = plan.batches_before(epoch + 1) + 1;
             for (std::size_t d = 0; d < sets.size(); ++d) {
                 const PlanDataset& set = sets[d];
                 if (epoch + 1 < set.start_epoch || (set.end_epoch != 0 && epoch + 1 > set.end_epoch)) continue;

@@ -41,7 +41,7 @@ inline std::vector<IdleKey> cache_idle_keys() {
 
 inline std::vector<IdleKey> image_idle_keys() {
     std::vector<IdleKey> keys = shared_idle_keys();
-    keys.push_back({"metadata_update_interval", "what is known of the pictures is kept whole after it was found"});
+    keys.push_back({"metadata_update_interval", "what is found out about pictures is kept while it is found"});
     return keys;
 }
 

@@ -37,7 +37,10 @@ int reading_threads(const Store& store, std::int64_t asked) {
 template <storage::ObjectStore Store>
 std::string caption_text(const Store& store, const std::string& key, std::uint64_t most) {
     try {
-        const std::vector<std::byte> bytes = store.get_range(key, 0, most);
+        const std::vector<std::byte> bytes = store.get_range(key, 0, most + 1);
+        if (bytes.size() > most)
+            throw Error{Errc::io_failed, "'" + store.where(key) + "' is larger than " + std::to_string(most >> 10) + " KiB",
+                        "shorten the caption, or keep it in a table"};
         return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     } catch (const Error& error) {
         if (error.code() != Errc::not_found) throw;
@@ -60,12 +63,15 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
         }
     };
     const auto read_header = [&](const ReadRange& read) {
-        require_file_within({}, task.bytes, "it");
         const PictureSize size = read_image_header(read, "it").size();
         require_within({}, size, "it");
         answer.size = size;
     };
-    if ((task.what & ReadTask::pixels) != 0) {
+    const auto too_large = try_to([&] { require_file_within({}, task.bytes, "it"); });
+    if (too_large) {
+        if ((task.what & ReadTask::header) != 0) answer.size_fault = too_large;
+        if ((task.what & ReadTask::pixels) != 0) answer.pixel_fault = too_large;
+    } else if ((task.what & ReadTask::pixels) != 0) {
         std::vector<std::byte> file;
         (void)try_to([&] {
             file = store.get(task.key);
@@ -168,6 +174,10 @@ void delete_damaged(Catalog& catalog, const Store& store, ByteBudget& memory) {
             const std::optional<PictureFault> fault = decode_all(file, memory);
             if (!fault || !fault->damaged) {
                 catalog.looked_again(sample.key, fault, {});
+                continue;
+            }
+            if (const auto now = store.head(sample.key); !now || now->version != sample.version) {  // decoding took time
+                catalog.looked_again(sample.key, std::nullopt, place + " was changed while it was read");
                 continue;
             }
             store.remove(sample.key);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -25,6 +26,8 @@ namespace detail {
 [[nodiscard]] at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
                                         ByteBudget& decoding);            // (3, H, W)
 [[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
+/// All settings that decide what is trained on, as text. Folders may be others on another node, and are left out.
+[[nodiscard]] std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list);
 [[nodiscard]] std::string epoch_folder(std::string_view dataset);          // of entries kept for one epoch
 
 /// What a seeded number is for, beside those of the sample plan.
@@ -35,6 +38,11 @@ class PictureFailure : public Error {
 public:
     explicit PictureFailure(const Error& error) : Error{error} {}
 };
+
+/// Two threads may meet a damaged entry at the same time.
+inline void name_once(std::vector<std::string>& names, std::string name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+}
 
 inline bool has_shape(const NamedTensors& tensors, const std::string& name, std::int64_t dimensions) {
     const auto found = tensors.find(name);
@@ -59,6 +67,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
       rank_{comm.rank()},
       decoding_{std::make_unique<ByteBudget>(options_.decode_memory_bytes)},
       collection_{options_.buckets()} {
+    require_same_settings(comm);
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
     const std::int64_t multiple = pixels * options_.latents_multiple;
     if (multiple < 1 || options_.aspect_bucket_alignment % multiple != 0)
@@ -73,29 +82,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
                         "is_regularisation_data of data set '" + settings.id +
                             "' is true: its pictures teach what the model predicts without its adapter, and this one has none",
                         "set it to false, or disable the data set, or train an adapter (ImageTextOptions::trains_adapter)"};
-    const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
-    for (const config::TextEmbeds& embeds : list_.text_embeds) {
-        const config::CachePlace place = config::text_cache_of(embeds);
-        texts_.emplace_back(stores_.cache(place, "text embeds '" + embeds.id + "'"),
-                            place.compress_disk_cache.value_or(options_.compress_disk_cache), memory);
-    }
-    for (const config::ImageDataset& settings : list_.images) {
-        const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
-        Store pictures = stores_.pictures(settings);
-        const config::CachePlace cache = list_.latent_cache_of(settings);
-        Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
-        const bool is_folder = settings.type == config::StoreType::local;
-        const std::string place = is_folder ? folder_place(settings.instance_data_dir) : pictures.where("");
-        const LatentCaching caching = latent_caching(settings);
-        ends_epochs_ |= caching == LatentCaching::each_epoch;
-        sources_.push_back({std::move(pictures),
-                            TensorCache<Store>{std::move(latents),
-                                               cache.compress_disk_cache.value_or(options_.compress_disk_cache), memory,
-                                               caching == LatentCaching::each_epoch ? detail::epoch_folder(settings.id) : ""},
-                            comm.all_gather_varied(place)[0],
-                            static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
-                            CaptionRule{settings, options_.seed}, caching});
-    }
+    open_stores(comm);
     collection_ = discover_all(comm, list_, stores_, options_.buckets(), options_.discovery());
     const auto arrange = [&] { collection_.arrange(shape_, options_.seed, options_.allow_dataset_oversubscription); };
     arrange();  // first without the pixels: a bucket that is too small shows before hours of encoding
@@ -104,7 +91,44 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
     fill_latents(comm);
     arrange();
     fill_texts(comm);
-    require_same_plan(comm);
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
+void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
+    const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
+    const auto no_memory = std::make_shared<CacheMemory>(0);  // of entries that are soon of no use
+    FieldWriter places;
+    const auto open = [&](const config::ImageDataset& settings) {
+        const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
+        Store pictures = stores_.pictures(settings);
+        const config::CachePlace cache = list_.latent_cache_of(settings);
+        Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
+        places << (settings.type == config::StoreType::local ? folder_place(settings.instance_data_dir) : pictures.where(""));
+        const LatentCaching caching = latent_caching(settings);
+        const bool is_for_epochs = caching == LatentCaching::each_epoch;
+        ends_epochs_ |= is_for_epochs;
+        sources_.push_back({std::move(pictures),
+                            TensorCache<Store>{std::move(latents),
+                                               cache.compress_disk_cache.value_or(options_.compress_disk_cache),
+                                               is_for_epochs ? no_memory : memory,
+                                               is_for_epochs ? detail::epoch_folder(settings.id) : ""},
+                            {},
+                            static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
+                            CaptionRule{settings, options_.seed}, caching});
+    };
+    comm::agree(comm, [&] {  // credentials may be there on one host and not on another
+        for (const config::TextEmbeds& embeds : list_.text_embeds) {
+            const config::CachePlace place = config::text_cache_of(embeds);
+            texts_.emplace_back(stores_.cache(place, "text embeds '" + embeds.id + "'"),
+                                place.compress_disk_cache.value_or(options_.compress_disk_cache), memory);
+        }
+        for (const config::ImageDataset& settings : list_.images) open(settings);
+    });
+    const std::string of_first = comm.all_gather_varied(places.bytes())[0];
+    FieldReader fields{of_first};
+    for (Sources& source : sources_) source.place = fields.text();
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -130,18 +154,9 @@ void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
     });
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
-template <class Comm>
-void ImageTextSource<A, T, Store>::end_if_stopped(Comm& comm, bool asked) const {
-    for (const std::string& said : comm.all_gather_varied(asked ? "stop" : ""))
-        if (!said.empty())
-            throw Error{Errc::interrupted, "stopped before training began; what was cached is kept",
-                        "run the same command again to go on"};
-}
-
 /// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere, or being asked to stop, is thrown
-/// on all ranks.
+/// on all ranks. They meet every few seconds, so that none waits for long: whoever is late is not taken for lost, and all
+/// hear of a failure soon.
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 template <class Comm, class Work>
@@ -149,20 +164,39 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
     const auto world = static_cast<std::size_t>(comm.world());
     const auto rank = static_cast<std::size_t>(comm.rank());
     const std::size_t share = count / world + (count % world > rank ? 1 : 0);
-    std::atomic<bool> stop{options_.stopped && options_.stopped()};
-    comm::agree(comm, [&] {
-        for_all(
-            static_cast<std::int64_t>(share), threads_for(options_.threads),
-            [&](std::int64_t i) {
-                if (!stop) work(static_cast<std::size_t>(i) * world + rank);
-            },
-            [&](std::int64_t done) {
-                if (stop) return;
-                if (options_.progress) options_.progress(what, done, static_cast<std::int64_t>(share));
-                if (options_.stopped && options_.stopped()) stop = true;
-            });
-    });
-    end_if_stopped(comm, stop);
+    const std::size_t most = count / world + (count % world != 0 ? 1 : 0);
+    std::size_t part = 64;  // items of a rank between two meetings
+    for (std::size_t begin = 0; begin < most;) {
+        const std::size_t end = std::min(begin + part, most);
+        const std::size_t mine = std::min(end, share) - std::min(begin, share);
+        const auto start = std::chrono::steady_clock::now();
+        std::atomic<bool> stop{options_.stopped && options_.stopped()};
+        comm::agree(comm, [&] {
+            for_all(
+                static_cast<std::int64_t>(mine), threads_for(options_.threads),
+                [&](std::int64_t i) {
+                    if (!stop) work((begin + static_cast<std::size_t>(i)) * world + rank);
+                },
+                [&](std::int64_t done) {
+                    if (stop) return;
+                    if (options_.progress)
+                        options_.progress(what, static_cast<std::int64_t>(begin) + done, static_cast<std::int64_t>(share));
+                    if (options_.stopped && options_.stopped()) stop = true;
+                });
+        });
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+        double slowest = 0;
+        for (const std::string& said : comm.all_gather_varied(stop ? "stop" : std::to_string(taken.count()))) {
+            if (said == "stop")
+                throw Error{Errc::interrupted, "stopped before training began; what was cached is kept",
+                            "run the same command again to go on"};
+            slowest = std::max(slowest, std::stod(said));
+        }
+        begin = end;
+        constexpr std::size_t least = 16;
+        if (slowest < 2) part *= 2;
+        else if (slowest > 20) part = std::max(least, part / 2);
+    }
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -170,11 +204,12 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
     if (!ends_epochs_) return;
-    comm::agree(comm, [&] {
-        if (rank_ != 0) return;
-        for (const Sources& source : sources_)
-            if (source.caching == LatentCaching::each_epoch) source.latents.clear();
-    });
+    for (std::int64_t turn = 0; turn < comm.world(); ++turn)  // a folder may be every node's own, or one for all
+        comm::agree(comm, [&] {
+            if (rank_ != turn) return;
+            for (const Sources& source : sources_)
+                if (source.caching == LatentCaching::each_epoch) source.latents.clear();
+        });
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -282,14 +317,10 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 template <class Comm>
-void ImageTextSource<A, T, Store>::require_same_plan(Comm& comm) const {
-    FieldWriter plan;
-    plan << options_.seed << options_.train_batch_size << options_.gradient_accumulation_steps
-         << std::to_string(options_.caption_dropout_probability) << std::string{autoencoder_->id()}
-         << std::string{text_encoder_->id()};
-    for (const Bucket& bucket : collection_.buckets())
-        plan << bucket.dataset_id << bucket.size.width << bucket.size.height << bucket.samples.size() << bucket.repeats;
-    const std::vector<std::string> all = comm.all_gather_varied(plan.bytes());
+void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
+    FieldWriter settings;
+    settings << detail::settings_text(options_, list_) << std::string{autoencoder_->id()} << std::string{text_encoder_->id()};
+    const std::vector<std::string> all = comm.all_gather_varied(std::to_string(fingerprint({settings.bytes()})));
     for (std::size_t r = 1; r < all.size(); ++r)
         if (all[r] != all[0])
             throw Error{Errc::rank_mismatch, "rank " + std::to_string(r) + " has other data settings than rank 0",
@@ -313,6 +344,7 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const 
     const std::string place = pictures.where(key);
     const at::Tensor image_3HW = [&] {
         try {
+            detail::require_file_within({}, view.sample->bytes, "'" + place + "'");
             return detail::picture_tensor(pictures.get(key), view.frame, "'" + place + "'", *decoding_);
         } catch (const Error& error) {
             if (error.code() == Errc::bad_picture || error.code() == Errc::unsupported_picture ||
@@ -410,7 +442,7 @@ void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome o
     if (source.caching == LatentCaching::none) return;
     std::string identity = identity_of(view);
     const std::lock_guard lock{mutex_};
-    if (outcome == CacheOutcome::rebuilt) latents_report_.rebuilt.push_back(source.latents.where(identity));
+    if (outcome == CacheOutcome::rebuilt) detail::name_once(latents_report_.rebuilt, source.latents.where(identity));
     if (source.caching == LatentCaching::each_epoch)
         of_epoch_[view.epoch].push_back({view.dataset, std::move(identity)});
 }
@@ -422,7 +454,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
         stream_ = std::make_unique<OrderedStream<ImageTextBatch>>(
             [this](std::int64_t position, const std::atomic<bool>& stop) { return make_batch(position, stop); }, position_,
             options_.prefetch_batches, threads_for(options_.threads));
-    if (ends_epochs_) end_epochs_before(collection_.plan().batch(position_).epoch);
+    if (ends_epochs_) end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps).epoch);
     ++position_;
     return stream_->next();
 }
@@ -430,7 +462,9 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
-    const GlobalBatch global = collection_.plan().batch(position);
+    const GlobalBatch global = collection_.plan().batch(position / options_.gradient_accumulation_steps);
+    const std::int64_t first_visit = position % options_.gradient_accumulation_steps * shape_.micro() +
+                                     rank_ * options_.train_batch_size;
     const auto dataset = static_cast<std::size_t>(global.dataset);
     const PictureSet& set = collection_.sets()[dataset];
     const Sources& source = sources_[dataset];
@@ -444,7 +478,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
     if (ends_epochs_) remove_some_stale();
     for (std::int64_t i = 0; i < options_.train_batch_size; ++i) {
         if (stop) return {};
-        const Visit& visit = global.visits[static_cast<std::size_t>(rank_ * options_.train_batch_size + i)];
+        const Visit& visit = global.visits[static_cast<std::size_t>(first_visit + i)];
         const Sample& sample = set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
         const std::uint64_t crop = combine({options_.seed, detail::crop, number_of(set.settings.id), number_of(sample.key),
                                             static_cast<std::uint64_t>(global.epoch)});
@@ -459,7 +493,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
         auto [text, text_outcome] = text_of(source.texts, caption);
         if (text_outcome == CacheOutcome::rebuilt) {
             const std::lock_guard lock{mutex_};
-            texts_report_.rebuilt.push_back(texts_[source.texts].where(text_identity(text_encoder_->id(), caption)));
+            detail::name_once(texts_report_.rebuilt, texts_[source.texts].where(text_identity(text_encoder_->id(), caption)));
         }
         latents.push_back(picture.at("latents"));
         tokens.push_back(text.at("tokens"));

@@ -111,10 +111,10 @@ STRATA_INLINE std::vector<ReadAnswer> unpack_answers(std::string_view bytes) {
 /// not know; such a file must stay, and so must one whose complaint is not listed here.
 inline bool is_damage(const Error& error) {
     if (error.code() != Errc::bad_picture) return false;
-    constexpr std::array<std::string_view, 15> complaints{
-        "the file is empty",    "ends too early",      "ends within its header", "its header is damaged", "it is damaged",
-        "frames are damaged",   "orrupt",              "CRC error",              "nvalid",                "Bogus",
-        "incorrect data check", "incorrect header check", "Not enough image data", "Too much image data",  "out of place"};
+    constexpr std::array<std::string_view, 13> complaints{
+        "the file is empty", "ends too early", "ends within its header", "it is damaged",  "frames are damaged",
+        "orrupt",            "CRC error",      "nvalid",                 "Bogus",          "incorrect header check",
+        "Not enough image data", "Too much image data", "out of place"};
     return std::any_of(complaints.begin(), complaints.end(),
                        [&](std::string_view one) { return error.problem().find(one) != std::string::npos; });
 }

@@ -69,8 +69,7 @@ STRATA_INLINE void Collection::arrange(const BatchShape& shape, std::uint64_t se
     for (const Bucket& bucket : buckets_)
         datasets[bucket.dataset].buckets.push_back(
             {static_cast<std::int64_t>(bucket.samples.size()), bucket.repeats + 1});
-    auto plan = std::make_unique<const SamplePlan>(std::move(datasets), seed, shape.micro(),
-                                                   shape.gradient_accumulation_steps);
+    auto plan = std::make_unique<const SamplePlan>(std::move(datasets), seed, shape.effective());
     if (plan->size() == 0)
         throw Error{Errc::no_samples, "none of the data sets with pictures that can be used takes part from the first step on",
                     "give one of them start_epoch 1 and start_step 0"};
@@ -100,10 +99,9 @@ STRATA_INLINE Report Collection::report() const {
     }
     if (!plan_) return report;
     report.effective_batch = shape_.effective();
-    report.micro_batches_per_epoch = plan_->batches_in(0);
+    report.steps_per_epoch = plan_->batches_in(0);
     if (plan_->size())
-        report.notes.push_back("no data set takes part any more after micro-batch " + std::to_string(*plan_->size()) +
-                               ", step " + std::to_string(*plan_->size() / shape_.gradient_accumulation_steps));
+        report.notes.push_back("no data set takes part any more after step " + std::to_string(*plan_->size()));
     return report;
 }
 

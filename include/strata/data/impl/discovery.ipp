@@ -43,8 +43,9 @@ STRATA_INLINE std::string caption_key(std::string_view picture_key, std::string_
 }
 
 STRATA_INLINE std::string caption_from_text(std::string_view text) {
-    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    return detail::without_blanks(text);
+    std::string rest = detail::without_blanks(text);
+    while (rest.starts_with("\xEF\xBB\xBF")) rest = detail::without_blanks(std::string_view{rest}.substr(3));
+    return rest;
 }
 
 STRATA_INLINE std::string caption_from_name(std::string_view key) {

@@ -8,6 +8,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <strata/data/cache_identity.hpp>
 #include <strata/data/decode_image.hpp>
 #include <strata/data/image_text_source.hpp>
 #include <strata/data/random.hpp>
@@ -43,6 +44,78 @@ STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const F
     resize_and_crop_into(picture, frame,
                          {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
     return tensor_3HW;
+}
+
+STRATA_INLINE std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list) {
+    FieldWriter fields;
+    const auto number = [&](double value) { fields << shortest_text(value); };
+    const auto flag = [&](bool value) { fields << (value ? 1 : 0); };
+    const auto word = [&](auto value) { fields << static_cast<int>(value); };
+    const auto bucket = [&](config::StoreType type, const config::S3Settings& s3) {
+        word(type);
+        fields << s3.bucket << s3.endpoint_url << s3.data_prefix;
+    };
+    fields << options.seed << options.train_batch_size << options.gradient_accumulation_steps
+           << options.aspect_bucket_alignment << options.aspect_bucket_rounding << options.latents_multiple;
+    word(options.bucket_mode);
+    flag(options.trains_adapter);
+    number(options.caption_dropout_probability);
+    flag(options.allow_dataset_oversubscription);
+    flag(options.compress_disk_cache);
+    const auto add = [&](const config::ImageDataset& set) {
+        fields << set.id << set.text_embeds << set.image_embeds;
+        bucket(set.type, set.s3);
+        for (const double value : {set.resolution, set.minimum_image_size, set.maximum_image_size,
+                                   set.target_downsample_size, set.minimum_aspect_ratio, set.maximum_aspect_ratio,
+                                   set.max_upscale_threshold.value_or(-1), set.probability})
+            number(value);
+        word(set.resolution_type);
+        word(set.crop_style);
+        word(set.crop_aspect);
+        for (const config::CropAspectBucket& one : set.crop_aspect_buckets) {
+            number(one.aspect);
+            number(one.weight);
+        }
+        for (const std::int64_t value :
+             {set.repeats, set.max_num_samples, set.start_epoch, set.end_epoch, set.start_step, set.end_step})
+            fields << value;
+        word(set.caption_strategy);
+        fields << set.instance_prompt;
+        if (set.caption_shuffle) {
+            const config::CaptionShuffle& shuffle = *set.caption_shuffle;
+            fields << shuffle.count << shuffle.seed.value_or(-1) << shuffle.position_start;
+            word(shuffle.split_on);
+            flag(shuffle.enable);
+            flag(shuffle.include_original);
+        }
+        word(set.metadata_backend);
+        if (set.parquet) {
+            fields << set.parquet->filename_column << set.parquet->width_column << set.parquet->height_column;
+            for (const auto* const names : {&set.parquet->caption_column, &set.parquet->fallback_caption_column})
+                for (const std::string& name : *names) fields << name;
+            flag(set.parquet->identifier_includes_extension);
+        }
+        for (const bool value :
+             {set.crop, set.is_regularisation_data, set.prepend_instance_prompt, set.only_instance_prompt,
+              set.disable_multiline_split, set.preserve_data_backend_cache, set.skip_file_discovery.vae,
+              set.skip_file_discovery.metadata, set.skip_file_discovery.text, set.vae_cache_ondemand,
+              set.vae_cache_disable, set.vae_cache_clear_each_epoch, set.scan_for_errors,
+              set.delete_problematic_images, set.compress_disk_cache.value_or(false),
+              set.compress_disk_cache.has_value()})
+            flag(value);
+    };
+    for (const config::ImageDataset& set : list.images) add(set);
+    fields << "eval";
+    for (const config::ImageDataset& set : list.eval) add(set);
+    for (const auto& embeds : list.text_embeds) {
+        fields << embeds.id;
+        bucket(embeds.type, embeds.s3);
+    }
+    for (const auto& embeds : list.image_embeds) {
+        fields << embeds.id;
+        bucket(embeds.type, embeds.s3);
+    }
+    return fields.bytes();
 }
 
 STRATA_INLINE std::string epoch_folder(std::string_view dataset) {

@@ -27,6 +27,7 @@ struct JpegReader {
     ::jpeg_decompress_struct jpeg{};
     std::jmp_buf jump{};
     std::array<char, JMSG_LENGTH_MAX> message{};
+    bool has_all_rows = false;
 
     JpegReader() = default;
     JpegReader(const JpegReader&) = delete;
@@ -123,6 +124,7 @@ inline bool read_jpeg_rows(JpegReader& reader, std::uint8_t* pixels, std::uint8_
                 row[x * 3 + c] =
                     static_cast<std::uint8_t>((unsigned{line[x * 4 + c]} * line[x * 4 + 3] * 2 + 255) / 510);
     }
+    reader.has_all_rows = true;
     ::jpeg_finish_decompress(&jpeg);  // reads on to the end mark
     return true;
 }
@@ -155,7 +157,10 @@ STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const Picture
     Picture picture{reader.jpeg.output_width, reader.jpeg.output_height, 3, {}};
     picture.pixels.resize(static_cast<std::size_t>(picture.width * picture.height * 3));
     std::vector<std::uint8_t> line(components == 4 ? static_cast<std::size_t>(picture.width) * 4 : 0);
-    if (!detail::read_jpeg_rows(reader, picture.pixels.data(), line.data())) refuse();
+    if (!detail::read_jpeg_rows(reader, picture.pixels.data(), line.data())) {
+        if (reader.has_all_rows) detail::throw_bad_picture(source, "its pixels are there, and its end mark is missing");
+        refuse();
+    }
     return picture;
 }
 

@@ -59,7 +59,8 @@ STRATA_INLINE std::vector<std::string> Report::lines(std::int64_t most_names) co
     };
     cache("latents", latents);
     cache("captions", texts);
-    all.push_back("  " + std::to_string(micro_batches_per_epoch) + " micro-batches an epoch");
+    all.push_back("  " + std::to_string(steps_per_epoch) + " steps an epoch, each of an effective batch of " +
+                  std::to_string(effective_batch) + " samples");
     return all;
 }
 

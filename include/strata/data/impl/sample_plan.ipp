@@ -24,9 +24,8 @@ inline constexpr std::int64_t endless = std::int64_t{1} << 50;
 
 }  // namespace detail
 
-STRATA_INLINE SamplePlan::SamplePlan(std::vector<PlanDataset> datasets, std::uint64_t seed, std::int64_t global_batch,
-                                     std::int64_t gradient_accumulation_steps)
-    : seed_{seed}, global_batch_{global_batch}, accumulation_{gradient_accumulation_steps} {
+STRATA_INLINE SamplePlan::SamplePlan(std::vector<PlanDataset> datasets, std::uint64_t seed, std::int64_t global_batch)
+    : seed_{seed}, global_batch_{global_batch} {
     for (PlanDataset& plan : datasets) {
         std::vector<std::int64_t> begins{0};
         for (const PlanBucket& bucket : plan.buckets)
@@ -44,7 +43,7 @@ STRATA_INLINE bool SamplePlan::is_in_epochs(std::size_t dataset, std::int64_t ep
 
 STRATA_INLINE bool SamplePlan::is_in_steps(std::size_t dataset, std::int64_t position) const {
     const PlanDataset& plan = datasets_[dataset].plan;
-    const std::int64_t step = position / accumulation_ + 1;
+    const std::int64_t step = position + 1;
     return step >= plan.start_step && (plan.end_step == 0 || step <= plan.end_step);
 }
 
@@ -110,7 +109,7 @@ STRATA_INLINE void SamplePlan::make_stages() {
             if (is_on(d, epoch, position)) stage.datasets.push_back(d);
             for (const std::int64_t begin : {plan.start_epoch - 1, plan.end_epoch})
                 if (begin > epoch) next_epoch = std::min(next_epoch, begin);
-            for (const std::int64_t begin : {(plan.start_step - 1) * accumulation_, plan.end_step * accumulation_})
+            for (const std::int64_t begin : {plan.start_step - 1, plan.end_step})
                 if (begin > position) next_position = std::min(next_position, begin);
             if (plan.start_epoch - 1 > epoch && is_in_steps(d, position) && datasets_[d].batches() > 0)
                 next_begin = std::min(next_begin, plan.start_epoch - 1);
@@ -122,14 +121,18 @@ STRATA_INLINE void SamplePlan::make_stages() {
         }
         stage.epochs = next_epoch - epoch;
         const bool is_last = next_epoch == detail::endless && next_position == detail::endless;
-        if (next_position != detail::endless) stage.epochs = epochs_within(stage, next_position - position);
+        if (next_position != detail::endless) {  // epochs that begin before it and end no later
+            const std::int64_t left = next_position - position;
+            const std::int64_t before = epochs_within(stage, left - 1);
+            stage.epochs = before < stage.epochs && shown_by(stage, before + 1) == left ? before + 1 : before;
+        }
         if (stage.epochs == 0) {  // a data set begins or ends inside of this epoch
             stage.epochs = 1;
             stage.datasets.clear();
             std::int64_t all = 0;
             for (std::size_t d = 0; d < datasets_.size(); ++d) {
                 const std::int64_t end_step = datasets_[d].plan.end_step;
-                if (!is_in_epochs(d, epoch) || (end_step != 0 && position / accumulation_ + 1 > end_step)) continue;
+                if (!is_in_epochs(d, epoch) || (end_step != 0 && position + 1 > end_step)) continue;
                 stage.datasets.push_back(d);
                 all += shown(d, epoch + 1) - shown(d, epoch);
             }
@@ -159,8 +162,7 @@ STRATA_INLINE std::int64_t SamplePlan::batches_before(std::int64_t epoch) const 
 STRATA_INLINE GlobalBatch SamplePlan::batch(std::int64_t position) const {
     if (size_ && position >= *size_)
         throw Error{Errc::no_samples,
-                    "no data set takes part in training after micro-batch " + std::to_string(*size_) +
-                        ", which is in step " + std::to_string((*size_ + accumulation_ - 1) / accumulation_),
+                    "no data set takes part in training after step " + std::to_string(*size_),
                     "train for fewer steps, or give a data set a later end_epoch or end_step"};
     const auto behind =
         std::upper_bound(stages_.begin(), stages_.end(), position,

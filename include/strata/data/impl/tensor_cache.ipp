@@ -83,7 +83,7 @@ STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::s
     try {
         std::vector<std::byte> unpacked;
         if (compress) {
-            unpacked = storage::gzip_decompress(bytes);
+            unpacked = storage::gzip_decompress(bytes, most_entry_bytes);
             bytes = unpacked;
         }
         const storage::SafetensorsHeader header = storage::parse_safetensors(bytes, place);
