@@ -168,6 +168,7 @@ strata_room(data
         detail/parquet_encodings.hpp
         detail/parquet_footer.hpp
         detail/parquet_page.hpp
+        detail/text.hpp
         detail/thrift_reader.hpp
         discovered.hpp
         discovery.hpp

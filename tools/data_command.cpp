@@ -32,7 +32,7 @@ constexpr std::array options{
     Option{"--ranks", "N", "plan: processes that train; 1"},
     Option{"--seed", "N", "stats, plan: start of every random sequence, instead of the configuration's"},
     Option{"--allow-dataset-oversubscription", "", "plan: raises repeats of buckets that hold less than a batch"},
-    Option{"--batches", "N", "plan: lists the samples of the first N micro-batches"},
+    Option{"--batches", "N", "plan: lists the samples of the first N steps"},
     Option{"--help", "", "prints this text"},
 };
 

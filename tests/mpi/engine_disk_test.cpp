@@ -35,8 +35,8 @@ using strata::Cpu;
 using strata::Errc;
 using strata::Nvme;
 using strata::OffloadTarget;
-using strata::OptimizerState;
 using strata::Optimizer;
+using strata::OptimizerState;
 using strata::Parameters;
 using strata::PureBf16;
 using strata::Unit;
@@ -46,9 +46,7 @@ using strata::zero::parameters_of;
 using namespace strata_test;
 namespace fs = std::filesystem;
 
-using State = OffloadTarget<Nvme>;
 using Units = OffloadTarget<Nvme, Parameters>;
-using Both = OffloadTarget<Nvme, OptimizerState, Parameters>;
 
 void expect_nothing_left(MpiComm& comm, const fs::path& disk) {
     comm.barrier();
@@ -77,8 +75,9 @@ TEST(EngineDisk, ChangesNoBit) {
     MpiComm comm;
     const SharedFolder disk{comm};
     const Case settings{.max_grad_norm = 0.1, .nvme_path = disk.path};
-    expect_equal<EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<1>, State>, EngineOf<ZeroStage<2>, State>,
-                 EngineOf<ZeroStage<3>, State>, EngineOf<ZeroStage<3>, Units>, EngineOf<ZeroStage<3>, Both>>(comm, settings);
+    expect_equal<EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<1>, StateOnDisk>, EngineOf<ZeroStage<2>, StateOnDisk>,
+                 EngineOf<ZeroStage<3>, StateOnDisk>, EngineOf<ZeroStage<3>, Units>, EngineOf<ZeroStage<3>, AllOnDisk>>(
+        comm, settings);
 }
 
 TEST(EngineDisk, ChangesNoBitInOtherPrecisions) {
@@ -86,12 +85,13 @@ TEST(EngineDisk, ChangesNoBitInOtherPrecisions) {
     const SharedFolder disk{comm};
     const Case settings{.max_grad_norm = 0.1, .nvme_path = disk.path};
     using Half = Precision<Bf16>;
-    expect_equal<EngineOf<ZeroStage<2>, Half>, EngineOf<ZeroStage<2>, Half, State>, EngineOf<ZeroStage<3>, Half, Both>,
+    expect_equal<EngineOf<ZeroStage<2>, Half>, EngineOf<ZeroStage<2>, Half, StateOnDisk>,
+                 EngineOf<ZeroStage<3>, Half, AllOnDisk>,
                  EngineOf<ZeroStage<3>, Half, OffloadTarget<Cpu, OptimizerState>, Units>>(comm, settings);
     using Pure = Precision<PureBf16>;
-    expect_equal<EngineOf<ZeroStage<3>, Pure>, EngineOf<ZeroStage<3>, Pure, Both>>(comm, settings);
+    expect_equal<EngineOf<ZeroStage<3>, Pure>, EngineOf<ZeroStage<3>, Pure, AllOnDisk>>(comm, settings);
     using Rule = Optimizer<strata::Lamb>;  // every share is one window here, so that its norms have the same bits too
-    expect_equal<EngineOf<ZeroStage<3>, Rule>, EngineOf<ZeroStage<3>, Rule, Both>>(comm, settings);
+    expect_equal<EngineOf<ZeroStage<3>, Rule>, EngineOf<ZeroStage<3>, Rule, AllOnDisk>>(comm, settings);
 }
 
 /// Units that take more than one window of state on up to three ranks.
@@ -123,9 +123,9 @@ Case large_case(const fs::path& disk) {
 TEST(EngineDisk, SeveralWindowsAShareChangeNoBit) {
     MpiComm comm;
     const SharedFolder disk{comm};
-    expect_equal<EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<1>, State>, EngineOf<ZeroStage<2>, State>,
-                 EngineOf<ZeroStage<3>, State>, EngineOf<ZeroStage<3>, Both>>(comm, large_case(disk.path));
-    expect_equal<EngineOf<ZeroStage<2>, Precision<Bf16>>, EngineOf<ZeroStage<3>, Precision<Bf16>, Both>>(
+    expect_equal<EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<1>, StateOnDisk>, EngineOf<ZeroStage<2>, StateOnDisk>,
+                 EngineOf<ZeroStage<3>, StateOnDisk>, EngineOf<ZeroStage<3>, AllOnDisk>>(comm, large_case(disk.path));
+    expect_equal<EngineOf<ZeroStage<2>, Precision<Bf16>>, EngineOf<ZeroStage<3>, Precision<Bf16>, AllOnDisk>>(
         comm, large_case(disk.path));
 }
 
@@ -139,7 +139,7 @@ TEST(EngineDisk, TheFirstWindowsAreReadBeforeTheStep) {
         return static_cast<std::int64_t>(length);
     };
     LargeModel model;
-    using OnDisk = EngineOf<ZeroStage<3>, State>;
+    using OnDisk = EngineOf<ZeroStage<3>, StateOnDisk>;
     OnDisk engine{comm, parameters_of(model), options_of<OnDisk>(settings)};
     Trace trace;
     train_step(engine, model, comm, settings, 0, trace);
@@ -165,7 +165,7 @@ TEST(EngineDisk, ShortReadsAndWritesAreContinued) {
         return static_cast<std::int64_t>(strata::offload::io_alignment);
     };
     settings.nvme.io.faults.block = settings.nvme_units.io.faults.block = one_page;
-    EXPECT_TRUE(memory == (train<EngineOf<ZeroStage<3>, Both>>(comm, settings)));
+    EXPECT_TRUE(memory == (train<EngineOf<ZeroStage<3>, AllOnDisk>>(comm, settings)));
 }
 
 // ---- faults ---------------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ struct SixUnits : ToyModel {
 
 /// An engine with everything on disk whose last rank can be told to fail.
 struct Faulty {
-    using OnDisk = EngineOf<ZeroStage<3>, Both>;
+    using OnDisk = EngineOf<ZeroStage<3>, AllOnDisk>;
     explicit Faulty(MpiComm& comm_, const fs::path& path) : comm{comm_}, disk{path} {
         settings.nvme_path = path;
         settings.nvme_units.budget_bytes = 2 * strata::offload::SwapFile::bytes_of(7 * 8 * sizeof(float));
@@ -286,7 +286,8 @@ TEST(EngineDisk, AFullDiskIsFoundAtTheStart) {
     const SharedFolder disk{comm};
     for (const bool in_units : {true, false}) {
         Faulty run{comm, disk.path};
-        (in_units ? run.settings.nvme_units : run.settings.nvme).file.preallocate = [&](int descriptor, std::uint64_t bytes) {
+        (in_units ? run.settings.nvme_units : run.settings.nvme).file.preallocate = [&](int descriptor,
+                                                                                        std::uint64_t bytes) {
             return run.last() ? ENOSPC : ::posix_fallocate(descriptor, 0, static_cast<::off_t>(bytes));
         };
         const auto error = error_of([&] { run.start(); });
@@ -313,7 +314,7 @@ TEST(EngineDisk, ADiskThatIsMissingIsReportedByAll) {
     MpiComm comm;
     const SharedFolder disk{comm};
     Model<Block> model;
-    using OnDisk = EngineOf<ZeroStage<1>, State>;
+    using OnDisk = EngineOf<ZeroStage<1>, StateOnDisk>;
     const auto refusal = [&](const fs::path& path) {
         return error_of([&] { OnDisk{comm, parameters_of(model), {.nvme_path = path}}; }).code();
     };

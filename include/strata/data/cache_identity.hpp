@@ -13,7 +13,7 @@
 
 namespace strata::data {
 
-/// The place of a folder of pictures as identities have it: the same from every working directory.
+/// The place of a folder of pictures as cache identities and indexes have it: the same from every working directory.
 [[nodiscard]] std::string folder_place(const std::filesystem::path& folder);
 
 /// Of the latents of a picture in a frame.

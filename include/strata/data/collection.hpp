@@ -60,7 +60,7 @@ public:
     [[nodiscard]] Report report() const;
 
 private:
-    void fill();
+    void add_buckets_of(std::size_t set);  // behind those of the sets before it
 
     BucketSettings settings_;
     std::vector<PictureSet> sets_;

@@ -154,6 +154,7 @@ private:
         std::string identity;
     };
 
+    void arrange() { collection_.arrange(shape_, options_.seed, options_.allow_dataset_oversubscription); }
     template <class Comm>
     void require_writable_caches(Comm& comm) const;
     template <class Comm>

@@ -36,7 +36,7 @@ struct GlobalBatch {
     std::int64_t dataset = 0;
     std::int64_t bucket = 0;    ///< index in the data set
     std::uint64_t random = 0;   ///< of this batch alone; for choices that all of its samples share
-    std::vector<Visit> visits;  ///< global_batch of them; micro-batches, and in them ranks, take equal parts in turn
+    std::vector<Visit> visits;  ///< those asked for, of global_batch; micro-batches, and in them ranks, take equal parts in turn
 };
 
 /// The order of all samples for all time, without state: nothing is laid out, any batch can be asked for.
@@ -69,7 +69,9 @@ public:
 
     /// The batch at a position of [0, size()). Cost: about 1 us, and 0.2 us a visit.
     /// Throws Errc::no_samples beyond the end of the sequence.
-    [[nodiscard]] GlobalBatch batch(std::int64_t position) const;
+    [[nodiscard]] GlobalBatch batch(std::int64_t position) const { return batch(position, 0, global_batch_); }
+    /// Of its visits only [first, first + count), which must lie within the batch.
+    [[nodiscard]] GlobalBatch batch(std::int64_t position, std::int64_t first, std::int64_t count) const;
 
     /// Batches, which are steps, before an epoch, which is counted from 0: the position where it begins.
     [[nodiscard]] std::int64_t batches_before(std::int64_t epoch) const;

@@ -30,16 +30,8 @@ namespace config = strata::config;
 using Store = strata::Setup<strata::Backend<strata::S3>>::backend::store;
 using Source = ImageTextSource<MeanCodec, LengthText, Store>;
 
-class BucketDataSets : public testing::Test {
+class BucketDataSets : public strata_test::WithS3Server {
 protected:
-    static void SetUpTestSuite() { server = std::make_unique<S3Server>(); }
-    static void TearDownTestSuite() { server.reset(); }
-    void SetUp() override {
-        if (server->is_missing()) GTEST_SKIP() << server->why_not();
-        ASSERT_EQ(server->why_not(), "");
-    }
-    static inline std::unique_ptr<S3Server> server;
-
     /// Settings of a bucket, which is made.
     [[nodiscard]] static config::S3Settings settings(const std::string& bucket, const std::string& prefix) {
         const strata::storage::S3Options options = server->bucket(bucket);

@@ -3,6 +3,7 @@
 // lives.
 
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -11,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <gtest/gtest.h>
 
 #include <strata/storage/http_pool.hpp>
 #include <strata/storage/s3_options.hpp>
@@ -125,6 +128,18 @@ private:
     int port_ = 0;
     std::string url_;
     std::string why_not_;
+};
+
+/// For suites whose tests share one server; they skip where it cannot be started.
+class WithS3Server : public testing::Test {
+protected:
+    static void SetUpTestSuite() { server = std::make_unique<S3Server>(); }
+    static void TearDownTestSuite() { server.reset(); }
+    void SetUp() override {
+        if (server->is_missing()) GTEST_SKIP() << server->why_not();
+        ASSERT_EQ(server->why_not(), "");
+    }
+    static inline std::unique_ptr<S3Server> server;
 };
 
 }  // namespace strata_test

@@ -37,16 +37,7 @@ Bytes numbers(std::size_t size) {
     return made;
 }
 
-class S3 : public testing::Test {
-protected:
-    static void SetUpTestSuite() { server = std::make_unique<S3Server>(); }
-    static void TearDownTestSuite() { server.reset(); }
-    void SetUp() override {
-        if (server->is_missing()) GTEST_SKIP() << server->why_not();
-        ASSERT_EQ(server->why_not(), "");
-    }
-    static inline std::unique_ptr<S3Server> server;
-};
+class S3 : public strata_test::WithS3Server {};
 
 TEST_F(S3, Conforms) {
     const strata::S3 store{server->bucket("conformance")};

@@ -15,6 +15,7 @@
 #include <strata/core/error.hpp>
 #include <strata/data/byte_budget.hpp>
 #include <strata/data/byte_fields.hpp>
+#include <strata/data/cache_identity.hpp>
 #include <strata/data/detail/catalog.hpp>
 #include <strata/data/discovery.hpp>
 #include <strata/data/image_header.hpp>
@@ -260,7 +261,7 @@ Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& 
         if (!leads) return;
         std::string place = store.where("");
         if (dataset.type == config::StoreType::local)
-            place = std::filesystem::weakly_canonical(std::filesystem::absolute(place)).string();
+            place = folder_place(place);
         catalog.emplace(dataset, options, place);
         detail::fill_catalog(*catalog, store, dataset, options);
     });

@@ -84,12 +84,10 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
                         "set it to false, or disable the data set, or train an adapter (ImageTextOptions::trains_adapter)"};
     open_stores(comm);
     collection_ = discover_all(comm, list_, stores_, options_.buckets(), options_.discovery());
-    const auto arrange = [&] { collection_.arrange(shape_, options_.seed, options_.allow_dataset_oversubscription); };
     arrange();  // first without the pixels: a bucket that is too small shows before hours of encoding
     require_writable_caches(comm);  // makes the folders, so only when there is something to put into them
     clear_epochs(comm);
     fill_latents(comm);
-    arrange();
     fill_texts(comm);
 }
 
@@ -274,6 +272,7 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
         broken[d].insert(indices[task]);
     }
     collection_.leave_out(broken, std::move(why));
+    arrange();
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -454,7 +453,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
         stream_ = std::make_unique<OrderedStream<ImageTextBatch>>(
             [this](std::int64_t position, const std::atomic<bool>& stop) { return make_batch(position, stop); }, position_,
             options_.prefetch_batches, threads_for(options_.threads));
-    if (ends_epochs_) end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps).epoch);
+    if (ends_epochs_) end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps, 0, 0).epoch);
     ++position_;
     return stream_->next();
 }
@@ -462,9 +461,10 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
-    const GlobalBatch global = collection_.plan().batch(position / options_.gradient_accumulation_steps);
     const std::int64_t first_visit = position % options_.gradient_accumulation_steps * shape_.micro() +
                                      rank_ * options_.train_batch_size;
+    const GlobalBatch global = collection_.plan().batch(position / options_.gradient_accumulation_steps, first_visit,
+                                                        options_.train_batch_size);
     const auto dataset = static_cast<std::size_t>(global.dataset);
     const PictureSet& set = collection_.sets()[dataset];
     const Sources& source = sources_[dataset];
@@ -476,9 +476,8 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
     std::vector<at::Tensor> tokens;
     std::vector<at::Tensor> pooled;
     if (ends_epochs_) remove_some_stale();
-    for (std::int64_t i = 0; i < options_.train_batch_size; ++i) {
+    for (const Visit& visit : global.visits) {
         if (stop) return {};
-        const Visit& visit = global.visits[static_cast<std::size_t>(first_visit + i)];
         const Sample& sample = set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
         const std::uint64_t crop = combine({options_.seed, detail::crop, number_of(set.settings.id), number_of(sample.key),
                                             static_cast<std::uint64_t>(global.epoch)});

@@ -6,18 +6,12 @@
 
 #include <strata/core/inline.hpp>
 #include <strata/data/captions.hpp>
+#include <strata/data/detail/text.hpp>
 #include <strata/data/random.hpp>
 
 namespace strata::data {
 
 namespace detail {
-
-inline std::string_view trimmed(std::string_view text) noexcept {
-    constexpr std::string_view blank = " \t\r\n\v\f";
-    const std::size_t begin = text.find_first_not_of(blank);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
-}
 
 /// Calls take(part) for what stands between the separators, trimmed, if anything is left.
 template <class Take>
@@ -32,9 +26,8 @@ void for_each_part(std::string_view text, char separator, const Take& take) {
 }  // namespace detail
 
 STRATA_INLINE std::vector<std::string> captions_in_text(std::string_view text, bool split) {
-    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     std::vector<std::string> captions;
-    detail::for_each_part(text, '\n', [&](std::string_view line) {
+    detail::for_each_part(detail::without_byte_order_mark(text), '\n', [&](std::string_view line) {
         if (split || captions.empty())
             captions.emplace_back(line);
         else

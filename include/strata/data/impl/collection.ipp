@@ -16,7 +16,7 @@ STRATA_INLINE void Collection::add(const config::ImageDataset& dataset, Discover
     for (Skipped& one : found.skipped) report_.skipped.push_back(std::move(one));
 
     sets_.push_back({dataset, std::move(found.samples), Framer{dataset, settings_}});
-    fill();
+    add_buckets_of(sets_.size() - 1);
 }
 
 STRATA_INLINE void Collection::add_eval(const config::ImageDataset& dataset, const Discovered& found) {
@@ -31,17 +31,14 @@ STRATA_INLINE void Collection::add_eval(const config::ImageDataset& dataset, con
     report_.notes.insert(report_.notes.end(), found.notes.begin(), found.notes.end());
 }
 
-STRATA_INLINE void Collection::fill() {
+STRATA_INLINE void Collection::add_buckets_of(std::size_t set) {
     plan_.reset();
-    buckets_.clear();
-    for (std::size_t d = 0; d < sets_.size(); ++d) {
-        sets_[d].first_bucket = buckets_.size();
-        std::vector<PictureSize> sizes;
-        sizes.reserve(sets_[d].samples.size());
-        for (const Sample& sample : sets_[d].samples) sizes.push_back(sample.size);
-        for (Bucket& bucket : fill_buckets(d, sets_[d].settings, sets_[d].framer, sizes))
-            buckets_.push_back(std::move(bucket));
-    }
+    PictureSet& one = sets_[set];
+    one.first_bucket = buckets_.size();
+    std::vector<PictureSize> sizes;
+    sizes.reserve(one.samples.size());
+    for (const Sample& sample : one.samples) sizes.push_back(sample.size);
+    for (Bucket& bucket : fill_buckets(set, one.settings, one.framer, sizes)) buckets_.push_back(std::move(bucket));
 }
 
 STRATA_INLINE void Collection::arrange(const BatchShape& shape, std::uint64_t seed, bool allow_oversubscription) {
@@ -79,13 +76,14 @@ STRATA_INLINE void Collection::arrange(const BatchShape& shape, std::uint64_t se
 
 STRATA_INLINE void Collection::leave_out(const std::vector<std::set<std::size_t>>& broken, std::vector<Skipped> why) {
     for (Skipped& one : why) report_.skipped.push_back(std::move(one));
+    buckets_.clear();
     for (std::size_t d = 0; d < sets_.size(); ++d) {
         std::vector<Sample> kept;
         for (std::size_t i = 0; i < sets_[d].samples.size(); ++i)
             if (!broken[d].contains(i)) kept.push_back(std::move(sets_[d].samples[i]));
         sets_[d].samples = std::move(kept);
+        add_buckets_of(d);
     }
-    fill();
 }
 
 STRATA_INLINE Report Collection::report() const {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/core/inline.hpp>
+#include <strata/data/detail/text.hpp>
 #include <strata/data/discovery.hpp>
-#include <strata/data/impl/sample_table.ipp>
 
 namespace strata::data {
 
@@ -43,24 +43,23 @@ STRATA_INLINE std::string caption_key(std::string_view picture_key, std::string_
 }
 
 STRATA_INLINE std::string caption_from_text(std::string_view text) {
-    std::string rest = detail::without_blanks(text);
-    while (rest.starts_with("\xEF\xBB\xBF")) rest = detail::without_blanks(std::string_view{rest}.substr(3));
-    return rest;
+    std::string_view rest = detail::trimmed(text);
+    while (rest.starts_with(detail::byte_order_mark)) rest = detail::trimmed(detail::without_byte_order_mark(rest));
+    return std::string{rest};
 }
 
 STRATA_INLINE std::string caption_from_name(std::string_view key) {
     std::string caption{detail::without_extension(detail::file_name_of(key))};
     std::replace_if(caption.begin(), caption.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
-    return detail::without_blanks(caption);
+    return std::string{detail::trimmed(caption)};
 }
 
 STRATA_INLINE std::string caption_from_json(std::string_view text) {
-    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    const nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json object = nlohmann::json::parse(detail::without_byte_order_mark(text), nullptr, false);
     if (!object.is_object()) return {};
     const auto caption = object.find("caption");
     return caption != object.end() && caption->is_string()
-               ? detail::without_blanks(caption->get_ref<const std::string&>())
+               ? std::string{detail::trimmed(caption->get_ref<const std::string&>())}
                : std::string{};
 }
 

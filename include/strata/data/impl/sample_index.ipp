@@ -13,6 +13,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/data/byte_fields.hpp>
+#include <strata/data/random.hpp>
 #include <strata/data/sample_index.hpp>
 #include <strata/storage/crc32c.hpp>
 #include <strata/storage/url.hpp>
@@ -200,11 +201,11 @@ inline std::string file_name(std::string_view id) {
 }  // namespace detail::index
 
 STRATA_INLINE std::uint64_t fingerprint(std::initializer_list<std::string_view> parts) noexcept {
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001B3U; };
+    std::uint64_t hash = fnv1a({});
     for (const std::string_view part : parts) {
-        for (std::size_t size = part.size(), i = 0; i < sizeof size; ++i) add(static_cast<unsigned char>(size >> (8 * i)));
-        for (const char c : part) add(static_cast<unsigned char>(c));
+        std::array<char, sizeof(std::size_t)> size{};
+        for (std::size_t i = 0; i < size.size(); ++i) size[i] = static_cast<char>(part.size() >> (8 * i));
+        hash = fnv1a(part, fnv1a({size.data(), size.size()}, hash));
     }
     return hash == 0 ? 1 : hash;
 }

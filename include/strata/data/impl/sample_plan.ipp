@@ -159,7 +159,7 @@ STRATA_INLINE std::int64_t SamplePlan::batches_before(std::int64_t epoch) const 
     return stage.first_position + shown_by(stage, std::min(epoch - stage.first_epoch, stage.epochs));
 }
 
-STRATA_INLINE GlobalBatch SamplePlan::batch(std::int64_t position) const {
+STRATA_INLINE GlobalBatch SamplePlan::batch(std::int64_t position, std::int64_t first, std::int64_t count) const {
     if (size_ && position >= *size_)
         throw Error{Errc::no_samples,
                     "no data set takes part in training after step " + std::to_string(*size_),
@@ -190,10 +190,10 @@ STRATA_INLINE GlobalBatch SamplePlan::batch(std::int64_t position) const {
                       static_cast<std::int64_t>(bucket),
                       combine({random, detail::batch}),
                       {}};
-    batch.visits.reserve(static_cast<std::size_t>(global_batch_));
+    batch.visits.reserve(static_cast<std::size_t>(count));
     std::optional<Permutation> order;
     std::int64_t pass = -1;
-    for (std::int64_t i = 0; i < global_batch_; ++i) {
+    for (std::int64_t i = first; i < first + count; ++i) {
         const std::int64_t place = (begin + i) % turns;  // the remainder rule
         if (place / samples.count != pass) {
             pass = place / samples.count;

@@ -9,18 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/core/inline.hpp>
+#include <strata/data/detail/text.hpp>
 #include <strata/data/sample_table.hpp>
 
 namespace strata::data {
 
 namespace detail {
-
-inline std::string without_blanks(std::string_view text) {
-    constexpr std::string_view blank = " \t\r\n\v\f";
-    const std::size_t begin = text.find_first_not_of(blank);
-    return begin == std::string_view::npos ? std::string{}
-                                           : std::string{text.substr(begin, text.find_last_not_of(blank) - begin + 1)};
-}
 
 /// Which columns are read, each once, and which of them is what.
 struct TableColumns {
@@ -54,7 +48,7 @@ struct TableColumns {
         for (const std::vector<std::size_t>* const some : {&captions, &fallbacks}) {
             if (!row.captions.empty()) break;
             for (const std::size_t column : *some) {
-                std::string caption = without_blanks(text(column).value_or(std::string_view{}));
+                std::string caption{trimmed(text(column).value_or(std::string_view{}))};
                 if (!caption.empty()) row.captions.push_back(std::move(caption));
             }
         }
@@ -166,7 +160,7 @@ inline void read_json_lines(const TableFile& file, const TableColumns& columns,
     Lines lines{file};
     for (auto line = lines.next(); line; line = lines.next()) {
         if (!any && line->starts_with("\xEF\xBB\xBF")) line->remove_prefix(3);
-        if (without_blanks(*line).empty()) continue;
+        if (trimmed(*line).empty()) continue;
         const nlohmann::json object = nlohmann::json::parse(*line, nullptr, false);
         if (!object.is_object()) throw lines.bad("is no JSON object");
         if (!any)

@@ -81,7 +81,7 @@ STRATA_INLINE std::vector<std::int64_t> batches_by_set(const SamplePlan& plan, s
     std::vector<std::int64_t> counts(sets, 0);
     const std::int64_t end = plan.batches_before(epoch + 1);
     for (std::int64_t position = plan.batches_before(epoch); position < end; ++position)
-        ++counts[static_cast<std::size_t>(plan.batch(position).dataset)];
+        ++counts[static_cast<std::size_t>(plan.batch(position, 0, 0).dataset)];
     return counts;
 }
 
