@@ -48,11 +48,13 @@ enum class Errc : std::uint16_t {
     rank_mismatch = 2302,      ///< ranks disagree on something all of them must share
     collective_timeout = 2303,  ///< ranks waited too long for a rank that did not arrive
     comm_busy = 2304,          ///< two threads are inside one communicator at once
+    no_gpu = 2305,             ///< a rank finds no GPU of its own
 
     non_finite = 2401,         ///< a loss or gradient is NaN or infinite
     no_parameters = 2402,      ///< a model without trainable parameters
     bad_parameter = 2403,      ///< a parameter's type, device or layout cannot be trained
     wrong_call_order = 2404,   ///< backward() and step() of an engine were called out of turn
+    device_failed = 2405,      ///< a GPU or its driver refused work or failed at it
     not_enough_memory = 2410,  ///< buffers or state need more host memory than is free
     stale_swap = 2411,         ///< state that was read back from disk is not what was written last
     swap_in_use = 2412,        ///< another living run keeps its state under the same run id
@@ -93,6 +95,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::no_such_column:
         case Errc::wrong_column_type:
         case Errc::bad_json_line:
+        case Errc::no_gpu:
         case Errc::no_samples:
         case Errc::small_bucket:
         case Errc::checkpoint_mismatch:

@@ -39,6 +39,11 @@ struct EmaSchedule {
 
 namespace detail {
 
+/// One element of the average, on a CPU and on a GPU.
+[[gnu::always_inline]] STRATA_HOST_DEVICE inline float averaged(float average, float weight, float share) noexcept {
+    return average - share * (average - weight);
+}
+
 template <KeptElement W>
 struct EmaLoop {
     float one_minus_decay;
@@ -51,7 +56,7 @@ struct EmaLoop {
         const W* const w = weight;
         float* const a = average;
 #pragma GCC ivdep
-        for (std::int64_t i = 0; i < numel; ++i) a[i] = a[i] - share * (a[i] - load(w[i]));
+        for (std::int64_t i = 0; i < numel; ++i) a[i] = averaged(a[i], load(w[i]), share);
     }
 };
 

@@ -59,6 +59,46 @@ constexpr std::int64_t chunk_phase(const Segment& segment, const StochasticRound
     return std::same_as<W, float> ? 0 : rounding.first_element + segment.begin;
 }
 
+/// First pass over element i; runs and `index` as in update_element(). What it adds to the norms, beside the states.
+struct NormTerms {
+    float weight;
+    float direction;
+};
+template <LayerwiseRule Rule, GradientElement G, KeptElement W>
+[[gnu::always_inline]] STRATA_HOST_DEVICE inline NormTerms advance_element(const typename Rule::Scalars& scalars,
+                                                                           const GradientTransform& transform,
+                                                                           const RandomBlock& random,
+                                                                           std::uint32_t index, const G* gradient,
+                                                                           const W* weight, W* const* state,
+                                                                           std::int64_t i) {
+    constexpr std::size_t states = state_count_v<Rule>;
+    const float w = load(weight[i]);
+    float value[states + 1];
+    for (std::size_t k = 0; k < states; ++k) value[k] = load(state[k][i]);
+    Rule::advance(transform(load(gradient[i])), w, value, scalars);
+    for (std::size_t k = 0; k < states; ++k) {
+        const W stored = kept<W>(value[k], random, static_cast<std::uint32_t>(k) + 1, index);
+        state[k][i] = stored;
+        value[k] = load(stored);  // what the second pass will see
+    }
+    return {w, Rule::direction(w, value, scalars)};
+}
+
+/// Second pass over element i.
+template <LayerwiseRule Rule, bool with_copy, KeptElement W, CopyElement C>
+[[gnu::always_inline]] STRATA_HOST_DEVICE inline void apply_element(const typename Rule::Scalars& scalars, float ratio,
+                                                                    const RandomBlock& random, std::uint32_t index,
+                                                                    W* weight, const W* const* state, C* copy,
+                                                                    std::int64_t i) {
+    constexpr std::size_t states = state_count_v<Rule>;
+    float value[states + 1];
+    for (std::size_t k = 0; k < states; ++k) value[k] = load(state[k][i]);
+    float updated = load(weight[i]);
+    Rule::apply(updated, Rule::direction(updated, value, scalars), ratio, scalars);
+    weight[i] = kept<W>(updated, random, 0, index);
+    if constexpr (with_copy) copy[i] = nearest<C>(updated);
+}
+
 /// First pass over one chunk of a segment. Sixteen running sums, whatever the vectors' width, in one fixed order.
 template <LayerwiseRule Rule, GradientElement G, KeptElement W>
 struct AdvanceLoop {
@@ -92,18 +132,11 @@ struct AdvanceLoop {
 #pragma GCC ivdep
         for (std::int64_t lane = 0; lane < count; ++lane) {
             const std::int64_t i = begin + lane;
-            const std::uint32_t index = block_index + static_cast<std::uint32_t>(i);
-            const float w = load(weight[i]);
-            float value[states + 1];
-            for (std::size_t k = 0; k < states; ++k) value[k] = load(state.data()[k][i]);
-            Rule::advance(transform(load(gradient[i])), w, value, s);
-            for (std::size_t k = 0; k < states; ++k) {
-                const W stored = kept<W>(value[k], random, static_cast<std::uint32_t>(k) + 1, index);
-                state.data()[k][i] = stored;
-                value[k] = load(stored);  // what the second pass will see
-            }
-            const double direction = static_cast<double>(Rule::direction(w, value, s));
-            weights[lane] += static_cast<double>(w) * static_cast<double>(w);
+            const NormTerms terms = advance_element<Rule>(
+                s, transform, random, block_index + static_cast<std::uint32_t>(i), gradient, weight, state.data(), i);
+            const auto w = static_cast<double>(terms.weight);
+            const auto direction = static_cast<double>(terms.direction);
+            weights[lane] += w * w;
             directions[lane] += direction * direction;
         }
     }
@@ -133,12 +166,7 @@ struct ApplyLoop {
         for (std::size_t k = 0; k < states; ++k) moments[k] = state.data()[k];
 #pragma GCC ivdep
         for (std::int64_t i = 0; i < numel; ++i) {
-            float value[states + 1];
-            for (std::size_t k = 0; k < states; ++k) value[k] = load(moments[k][i]);
-            float updated = load(w[i]);
-            Rule::apply(updated, Rule::direction(updated, value, s), trust, s);
-            w[i] = kept<W>(updated, r, 0, first + static_cast<std::uint32_t>(i));
-            if constexpr (with_copy) c[i] = nearest<C>(updated);
+            apply_element<Rule, with_copy>(s, trust, r, first + static_cast<std::uint32_t>(i), w, moments, c, i);
         }
     }
 };

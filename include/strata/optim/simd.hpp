@@ -12,6 +12,13 @@
 #define STRATA_HOST_DEVICE
 #endif
 
+/// In front of a loop whose arrays a GPU is to hold in registers, which it can only where indices are constants.
+#ifdef __CUDA_ARCH__
+#define STRATA_UNROLL _Pragma("unroll")
+#else
+#define STRATA_UNROLL
+#endif
+
 #ifndef __CUDACC__
 // Only its errno keeps gcc from making sqrtf a vector instruction, and whether it has one was settled on the command
 // line: an attribute on a function comes too late. Declared const, once more, it is free of errno.

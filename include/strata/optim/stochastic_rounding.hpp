@@ -44,7 +44,7 @@ struct RandomBlock {
     std::uint32_t twist = 0;
 
     RandomBlock() = default;
-    RandomBlock(const StochasticRounding& rounding, std::int64_t block) noexcept {
+    STRATA_HOST_DEVICE constexpr RandomBlock(const StochasticRounding& rounding, std::int64_t block) noexcept {
         std::uint64_t key = mix(rounding.seed);
         key = mix(key ^ static_cast<std::uint64_t>(rounding.step));
         key = mix(key ^ static_cast<std::uint64_t>(block));
@@ -66,7 +66,7 @@ struct RandomBlock {
 
 private:
     /// SplitMix64 (Steele, Lea and Flood 2014): the next number of the sequence that starts at x.
-    static constexpr std::uint64_t mix(std::uint64_t x) noexcept {
+    STRATA_HOST_DEVICE static constexpr std::uint64_t mix(std::uint64_t x) noexcept {
         x += 0x9e3779b97f4a7c15U;
         x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
         x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;

@@ -1,5 +1,7 @@
 #pragma once
 // strata/optim/update_kernel.hpp - the CPU update: one fused pass over gradients, states and weights.
+//
+// What is done to one element is shared with the GPU: optim/device_kernels.hpp.
 
 #include <array>
 #include <cassert>
@@ -16,6 +18,29 @@
 namespace strata::optim {
 
 namespace detail {
+
+/// The step of element i, of runs in memory (the loop below) or of the few that a thread of a GPU holds in registers.
+///
+///   index   of the element in its block of random bits
+///   state   one run for each of Rule::state_names
+///   copy    not looked at without with_copy
+template <ElementwiseRule Rule, bool with_copy, GradientElement G, KeptElement W, CopyElement C>
+[[gnu::always_inline]] STRATA_HOST_DEVICE inline void update_element(const typename Rule::Scalars& scalars,
+                                                                     const GradientTransform& transform,
+                                                                     const RandomBlock& random, std::uint32_t index,
+                                                                     const G* gradient, W* weight, W* const* state,
+                                                                     C* copy, std::int64_t i) {
+    constexpr std::size_t states = state_count_v<Rule>;
+    float value[states + 1];  // one more, because a rule may have no state
+    for (std::size_t k = 0; k < states; ++k) value[k] = load(state[k][i]);
+    float updated = load(weight[i]);
+    Rule::apply(updated, transform(load(gradient[i])), value, scalars);
+    weight[i] = kept<W>(updated, random, 0, index);
+    for (std::size_t k = 0; k < states; ++k) {
+        state[k][i] = kept<W>(value[k], random, static_cast<std::uint32_t>(k) + 1, index);
+    }
+    if constexpr (with_copy) copy[i] = nearest<C>(updated);
+}
 
 /// The loop over one chunk. Copies of the pointers live in the object so that the compiler sees locals.
 ///
@@ -42,20 +67,11 @@ struct UpdateLoop {
         const G* const g = gradient;
         W* const w = weight;
         C* const c = copy;
-        W* moments[states + 1];  // one more, because a rule may have no state
+        W* moments[states + 1];
         for (std::size_t k = 0; k < states; ++k) moments[k] = state.data()[k];
 #pragma GCC ivdep
         for (std::int64_t i = 0; i < numel; ++i) {
-            const std::uint32_t index = first + static_cast<std::uint32_t>(i);
-            float value[states + 1];
-            for (std::size_t k = 0; k < states; ++k) value[k] = load(moments[k][i]);
-            float updated = load(w[i]);
-            Rule::apply(updated, t(load(g[i])), value, s);
-            w[i] = kept<W>(updated, r, 0, index);
-            for (std::size_t k = 0; k < states; ++k) {
-                moments[k][i] = kept<W>(value[k], r, static_cast<std::uint32_t>(k) + 1, index);
-            }
-            if constexpr (with_copy) c[i] = nearest<C>(updated);
+            update_element<Rule, with_copy>(s, t, r, first + static_cast<std::uint32_t>(i), g, w, moments, c, i);
         }
     }
 };
