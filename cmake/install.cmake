@@ -23,7 +23,16 @@ string(APPEND STRATA_COMPONENT_TABLE
     "set(_strata_strata_needs \"${strata_rooms}\")\nset(_strata_strata_packages \"\")\n"
     "set(_strata_compiled_needs \"strata\")\nset(_strata_compiled_packages \"\")\n")
 
-foreach(component IN LISTS strata_rooms ITEMS strata compiled)
+set(strata_libraries strata compiled)
+if(TARGET strata_cuda)
+    install(TARGETS strata_cuda EXPORT strata-cuda_kernels-targets ARCHIVE)
+    install(FILES cmake/FindNCCL.cmake DESTINATION "${strata_package_dir}")
+    string(APPEND STRATA_COMPONENT_TABLE
+        "set(_strata_cuda_kernels_needs \"\")\nset(_strata_cuda_kernels_packages CUDAToolkit)\n")
+    list(APPEND strata_libraries cuda_kernels)
+endif()
+
+foreach(component IN LISTS strata_rooms strata_libraries)
     install(EXPORT strata-${component}-targets NAMESPACE strata:: DESTINATION "${strata_package_dir}")
 endforeach()
 

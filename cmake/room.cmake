@@ -10,7 +10,8 @@
 # The list of headers is the public API: it is what is installed and what `all_verify_interface_header_sets`
 # compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, but not
 # verified, because only their header includes them. A body whose header exists but is not listed stays out.
-# <room>/impl/*.inc is text that a body includes more than once: installed, and nothing else.
+# <room>/impl/*.inc is text that a body includes more than once: installed, and nothing else. <room>/impl/*.cu and *.cuh
+# are compiled by cmake/cuda.cmake and installed in a build with STRATA_WITH_CUDA.
 #
 # Left behind for install.cmake and the compiled library: the global properties STRATA_ROOMS,
 # STRATA_<room>_NEEDS, STRATA_<room>_PACKAGES, STRATA_<room>_BODIES.
@@ -46,6 +47,10 @@ function(strata_room room)
     endforeach()
 
     file(GLOB fragments CONFIGURE_DEPENDS "${folder}/impl/*.inc")
+    if(STRATA_WITH_CUDA)
+        file(GLOB kernels CONFIGURE_DEPENDS "${folder}/impl/*.cu" "${folder}/impl/*.cuh")
+        list(APPEND fragments ${kernels})
+    endif()
 
     add_library(strata_${room} INTERFACE)
     add_library(strata::${room} ALIAS strata_${room})

@@ -26,6 +26,9 @@ namespace strata::comm {
 ///   * all_reduce_sum(values): every value becomes its sum over ranks, in rank order, the same bits everywhere.
 ///   * abort(status): ends every process of the group with `status`; never returns.
 /// Failures throw Error{Errc::rank_failed}. One thread at a time may be inside a communicator.
+///
+/// A communicator with `static constexpr bool takes_device_memory = true` takes spans of a GPU's memory in broadcast(),
+/// all_gather() and reduce_scatter(), and has a host() for a few bytes in host memory: takes_device_memory_v, host_of().
 template <class C>
 concept Communicator =
     requires(C& comm, std::span<std::byte> bytes, std::span<const std::byte> mine, std::string_view text,
@@ -43,6 +46,23 @@ concept Communicator =
         comm.all_reduce_sum(sums);
         { comm.abort(1) } noexcept;
     };
+
+/// Whether the spans of broadcast, all_gather and reduce_scatter are memory of a GPU.
+template <class C>
+inline constexpr bool takes_device_memory_v = [] {
+    if constexpr (requires { C::takes_device_memory; }) return static_cast<bool>(C::takes_device_memory);
+    return false;
+}();
+
+/// The communicator of the same ranks for bytes in host memory: comm.host() where there is one, else `comm` itself.
+template <class C>
+[[nodiscard]] auto& host_of(C& comm) noexcept {
+    if constexpr (requires { comm.host(); }) {
+        return comm.host();
+    } else {
+        return comm;
+    }
+}
 
 namespace archetype {
 
@@ -66,5 +86,6 @@ struct Communicator {
 }  // namespace archetype
 
 static_assert(Communicator<archetype::Communicator>);
+static_assert(!takes_device_memory_v<archetype::Communicator>);
 
 }  // namespace strata::comm

@@ -85,6 +85,12 @@ public:
     /// The collective that runs and all later ones throw rank_failed, within 0.1 s. Local, from any thread.
     void interrupt() noexcept { interrupted_ = true; }
 
+    /// Counts a collective of these ranks that runs beside MPI, between their GPUs for example: while the result lives,
+    /// the watchdog sees it like one of this communicator's own. Throws rank_failed after interrupt(), comm_busy.
+    ///
+    ///   bytes  the size all ranks must agree on; 0 where there is none
+    [[nodiscard]] CollectiveLog::Running watch(std::string_view op, std::size_t bytes) { return begin(op, bytes); }
+
     /// The collective this rank is in, else its last one. Local, from any thread.
     [[nodiscard]] CollectiveRecord latest_collective() const { return log_.latest(); }
 
