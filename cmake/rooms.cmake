@@ -4,6 +4,7 @@
 # cmake/room.cmake explains the words; tests/layering checks that the lists and the folders agree.
 
 include("${CMAKE_CURRENT_LIST_DIR}/room.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/cuda.cmake")
 
 strata_room(core
     HEADERS
@@ -68,24 +69,36 @@ strata_room(storage
         url.hpp)
 
 if(STRATA_WITH_MPI)
-    set(with_mpi PACKAGES MPI LINKS MPI::MPI_CXX DEFINES STRATA_WITH_MPI=1)
-    set(mpi_headers mpi_comm.hpp mpi_watchdog.hpp)
+    set(comm_packages MPI)
+    set(comm_links MPI::MPI_CXX)
+    set(comm_defines STRATA_WITH_MPI=1)
+    set(comm_headers mpi_comm.hpp mpi_watchdog.hpp)
+endif()
+if(STRATA_WITH_CUDA)
+    set(cuda_kernels cuda_kernels)
+    list(APPEND comm_packages CUDAToolkit NCCL)
+    list(APPEND comm_links CUDA::cudart NCCL::NCCL)
+    list(APPEND comm_defines STRATA_WITH_CUDA=1)
+    list(APPEND comm_headers nccl_comm.hpp rank_order_sum.hpp)
 endif()
 strata_room(comm
-    NEEDS core policy
-    ${with_mpi}
+    NEEDS core policy ${cuda_kernels}
+    PACKAGES ${comm_packages}
+    LINKS ${comm_links}
+    DEFINES ${comm_defines}
     HEADERS
         agree.hpp
         channel.hpp
         collective_log.hpp
         communicator.hpp
         default_comm.hpp
+        gpu_assignment.hpp
         self_comm.hpp
         shared_windows.hpp
-        ${mpi_headers})
+        ${comm_headers})
 
 strata_room(optim
-    NEEDS core policy
+    NEEDS core policy ${cuda_kernels}
     PACKAGES OpenMP
     LINKS OpenMP::OpenMP_CXX
     HEADERS
@@ -95,6 +108,10 @@ strata_room(optim
         adamw.hpp
         clip.hpp
         deepspeed_schedules.hpp
+        detail/device_bodies.hpp
+        detail/device_layerwise.hpp
+        detail/device_sums.hpp
+        device_kernels.hpp
         elements.hpp
         ema.hpp
         lamb.hpp
@@ -122,17 +139,23 @@ strata_room(offload
         window_pipeline.hpp
         windows.hpp)
 
+if(STRATA_WITH_CUDA)
+    set(zero_headers cuda_device.hpp)
+endif()
 strata_room(zero
     NEEDS core policy comm optim offload
     PACKAGES Torch
     LINKS torch
     HEADERS
+        compute_device.hpp
         detail/buffer_pool.hpp
+        detail/exchange.hpp
         detail/gradient_hooks.hpp
         detail/kept_state.hpp
         detail/parameter_shards.hpp
         detail/preparation.hpp
         detail/recompute.hpp
+        detail/staging.hpp
         detail/unit_gathering.hpp
         detail/update_run.hpp
         engine.hpp
@@ -142,7 +165,14 @@ strata_room(zero
         parameters.hpp
         state.hpp
         tensors_in.hpp
-        unit.hpp)
+        unit.hpp
+        ${zero_headers})
+
+if(STRATA_WITH_CUDA AND NOT TARGET torch_cuda)
+    message(FATAL_ERROR "STRATA_WITH_CUDA needs a libtorch with CUDA; the one in ${Torch_DIR} is for the CPU. "
+        "Configure anew with -DCMAKE_PREFIX_PATH=<folder>: of a libtorch for CUDA from pytorch.org, or what "
+        "`python3 -c 'import torch; print(torch.utils.cmake_prefix_path)'` prints for a PyTorch with CUDA.")
+endif()
 
 strata_room(data
     NEEDS core policy config storage comm optim
@@ -229,6 +259,7 @@ strata_room(train
     LINKS torch
     HEADERS
         batch_source.hpp
+        compute.hpp
         gallery.hpp
         metrics.hpp
         options.hpp

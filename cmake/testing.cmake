@@ -2,8 +2,10 @@
 #
 #   strata_unit_test(<room>/<file>)              tests/unit/<room>/<file>_test.cpp, gtest, suite PascalCase(<file>)
 #   strata_mpi_test(<name> RANKS <n>...)         tests/mpi/<name>_test.cpp, gtest on every rank, one ctest entry a world size
+#                                                (EXECUTABLE <name> LIBS <target>...: not in the one all others share)
 #   strata_mpi_job_test(<name> JOB <program>)    tests/mpi/<name>_test.cpp starts tests/mpi/<program>.cpp under mpirun itself
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
+#   strata_cuda_compile_test(<name>)             tests/compile_time/cuda/<name>.cpp, as a build with CUDA compiles it
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
@@ -102,21 +104,25 @@ endfunction()
 # PROCESSORS keeps `ctest -j` from putting more ranks on the machine than it has cores; mpirun's own time limit
 # ends before ctest's, because only mpirun can end all of its ranks. A deadlock is the commonest failure here.
 function(strata_mpi_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "RANKS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;EXECUTABLE" "RANKS;LIBS")
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 60)
     endif()
-    if(NOT TARGET strata_mpi_tests)
-        strata_add_to_test_executable(strata_mpi_tests
-            "${CMAKE_CURRENT_SOURCE_DIR}/mpi/main.cpp" strata::compiled GTest::gtest)
+    if(NOT arg_EXECUTABLE)
+        set(arg_EXECUTABLE strata_mpi_tests)
+        set(arg_LIBS strata::compiled)
     endif()
-    target_sources(strata_mpi_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp")
+    if(NOT TARGET ${arg_EXECUTABLE})
+        strata_add_to_test_executable(${arg_EXECUTABLE}
+            "${CMAKE_CURRENT_SOURCE_DIR}/mpi/main.cpp" ${arg_LIBS} GTest::gtest)
+    endif()
+    target_sources(${arg_EXECUTABLE} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp")
     strata_gtest_filter("${name}" filter)
     math(EXPR ctest_timeout "${arg_TIMEOUT} + 10")
     foreach(ranks IN LISTS arg_RANKS)
         add_test(NAME mpi/${name}.np${ranks}
             COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none
-                --timeout ${arg_TIMEOUT} --mca mpi_yield_when_idle 1 $<TARGET_FILE:strata_mpi_tests>
+                --timeout ${arg_TIMEOUT} --mca mpi_yield_when_idle 1 $<TARGET_FILE:${arg_EXECUTABLE}>
                 --gtest_color=no ${filter})
         set_tests_properties(mpi/${name}.np${ranks} PROPERTIES
             PROCESSORS ${ranks}
@@ -212,6 +218,22 @@ function(strata_compile_time_test path)
         target_link_libraries(strata_compile_time PRIVATE strata::core strata::policy strata::config strata::storage)
     endif()
     target_sources(strata_compile_time PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/${path}.cpp")
+endfunction()
+
+# tests/compile_time/cuda/<name>.cpp, compiled as in a build with STRATA_WITH_CUDA as far as a compiler goes: headers of CUDA and
+# NCCL, and those of libtorch for CUDA, which a libtorch for the CPU has but for one.
+function(strata_cuda_compile_test name)
+    set(directories "$<TARGET_PROPERTY:strata::compiled,INTERFACE_INCLUDE_DIRECTORIES>")
+    set(defines "$<TARGET_PROPERTY:strata::compiled,INTERFACE_COMPILE_DEFINITIONS>")
+    add_test(NAME compile_time/cuda/${name}
+        COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -fdiagnostics-color=never -DSTRATA_WITH_CUDA=1
+            "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/tests/support/cuda_headers"
+            "$<$<BOOL:${directories}>:-I$<JOIN:${directories},$<SEMICOLON>-I>>"
+            "$<$<BOOL:${defines}>:-D$<JOIN:${defines},$<SEMICOLON>-D>>"
+            "-I$<JOIN:${STRATA_CUDA_HEADERS},$<SEMICOLON>-I>"
+            "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/cuda/${name}.cpp"
+        COMMAND_EXPAND_LISTS)
+    set_tests_properties(compile_time/cuda/${name} PROPERTIES TIMEOUT 300 LABELS "compile_time" ENVIRONMENT "LC_ALL=C")
 endfunction()
 
 # The file is compiled twice: as it is it must compile; with STRATA_BAD it must print an error with the number

@@ -5,7 +5,9 @@
 //   ./01_train_your_model --output /tmp/spirals --fresh
 //   mpirun -n 2 ./01_train_your_model --output /tmp/spirals --fresh
 
+#include <concepts>
 #include <cstdio>
+#include <type_traits>
 
 #include <torch/torch.h>
 
@@ -30,6 +32,16 @@ struct Spirals : torch::nn::Module {
 };
 //! [model]
 
+// Where a GPU trains, the trainer looks for the tensors of a batch.
+//! [visit]
+template <class Batch, class Call>
+    requires std::same_as<std::remove_const_t<Batch>, Points>
+void visit_tensors(Batch& points, Call&& call) {
+    call(points.xy_B2);
+    call(points.side_B);
+}
+//! [visit]
+
 Points some_points(std::int64_t count) {
     const auto side_B = torch::randint(2, {count}).to(torch::kFloat);
     const auto turn_B = torch::rand({count}) * 4.7 + 0.5;
@@ -52,7 +64,8 @@ int main(int argc, char** argv) {
         // Rank r sees points of its own: the trainer seeds libtorch by step and rank before it asks for a batch.
         const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return some_points(64); }, 100, 64});
         const Points test = some_points(1000);
-        const auto right = (trainer.model().logits(test.xy_B2) > 0).to(torch::kFloat).eq(test.side_B);
+        const auto logits = trainer.model().logits(test.xy_B2.to(trainer.device())).cpu();
+        const auto right = (logits > 0).to(torch::kFloat).eq(test.side_B);
         if (session.rank() == 0)
             std::printf("loss %.4f after %lld steps, %.1f %% of new points on the right side\n", result.loss,
                         static_cast<long long>(result.step), 100 * right.to(torch::kFloat).mean().item<double>());

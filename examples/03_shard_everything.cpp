@@ -5,9 +5,11 @@
 //   ./03_shard_everything --output /tmp/spirals3 --fresh
 //   mpirun -n 2 ./03_shard_everything --output /tmp/spirals3 --fresh
 
+#include <concepts>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <torch/torch.h>
@@ -49,6 +51,14 @@ struct DeepSpirals : torch::nn::Module {
 };
 //! [model]
 
+// Where a GPU trains, the trainer looks for the tensors of a batch.
+template <class Batch, class Call>
+    requires std::same_as<std::remove_const_t<Batch>, DeepSpirals::Batch>
+void visit_tensors(Batch& points, Call&& call) {
+    call(points.xy_B2);
+    call(points.side_B);
+}
+
 DeepSpirals::Batch some_points(std::int64_t count) {
     const auto side_B = torch::randint(2, {count}).to(torch::kFloat);
     const auto turn_B = torch::rand({count}) * 4.7 + 0.5;
@@ -80,7 +90,8 @@ int main(int argc, char** argv) {
             trainer.model().eval();
             const torch::NoGradGuard no_gradients;
             const auto test = some_points(1000);
-            right = (trainer.model().logits(test.xy_B2) > 0).to(torch::kFloat).eq(test.side_B).to(torch::kFloat).mean().item<double>();
+            const auto logits = trainer.model().logits(test.xy_B2.to(trainer.device())).cpu();
+            right = (logits > 0).to(torch::kFloat).eq(test.side_B).to(torch::kFloat).mean().item<double>();
         });
         if (session.rank() != 0) return;
         const auto kib = [&](zero::Held held, zero::Place place) { return static_cast<double>(trainer.memory().of(held, place).peak) / 1024; };

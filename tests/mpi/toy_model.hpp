@@ -146,7 +146,7 @@ struct Trace {
 inline std::vector<float> values_of(torch::nn::Module& model) {
     std::vector<float> values;
     for (const auto& parameter : model.parameters()) {
-        const auto all = parameter.detach().to(torch::kFloat).contiguous();
+        const auto all = parameter.detach().cpu().to(torch::kFloat).contiguous();
         values.insert(values.end(), all.data_ptr<float>(), all.data_ptr<float>() + all.numel());
     }
     return values;
@@ -159,13 +159,20 @@ std::vector<float> weights_of(AnyEngine& engine, torch::nn::Module& model) {
     return values;
 }
 
+/// Where an engine wants its model and its batches.
+template <class AnyEngine>
+at::Device device_for() {
+    return typename AnyEngine::compute_device{}.device();
+}
+
 /// One optimizer step on the batches that belong to it.
 template <class AnyEngine, class Comm>
 void train_step(AnyEngine& engine, ToyModel& model, Comm& comm, const Case& settings, int step, Trace& trace) {
     if (settings.before_backward) settings.before_backward(model, step);
     for (int micro = 0; micro < settings.accumulation; ++micro) {
         const int index = step * settings.accumulation + micro;
-        const auto loss = model.loss(settings.batch ? settings.batch(index) : rows_of(comm, index));
+        const auto batch = settings.batch ? settings.batch(index) : rows_of(comm, index);
+        const auto loss = model.loss(batch.to(device_for<AnyEngine>()));
         engine.backward(loss);
         trace.losses.push_back(loss.template item<double>());
     }
@@ -176,6 +183,7 @@ template <class AnyEngine, class Comm>
 Trace train(Comm& comm, const Case& settings) {
     torch::manual_seed(static_cast<std::uint64_t>(1 + comm.rank()));  // rank 0's weights must win
     const auto model = settings.model();
+    model->to(device_for<AnyEngine>());
     AnyEngine engine{comm, strata::zero::parameters_of(*model), options_of<AnyEngine>(settings)};
     Trace trace;
     for (int step = 0; step < settings.steps; ++step) train_step(engine, *model, comm, settings, step, trace);

@@ -11,6 +11,8 @@
 
 #include <strata/strata.hpp>
 
+#include "output_folder.hpp"
+
 namespace {
 
 using namespace strata;
@@ -68,22 +70,7 @@ Pair some_pairs(std::int64_t) {  // depends on the generator, which the trainer 
     return {x, (x * x).sum(1, true).sin()};
 }
 
-/// An output directory that all ranks agree on and rank 0 removes.
-struct Trainer : testing::Test {
-    comm::DefaultComm comm;
-    fs::path root;
-
-    void SetUp() override {
-        std::string name = (fs::path{testing::TempDir()} / ("strata_trainer_" + std::to_string(::getpid()))).string();
-        root = comm.all_gather_varied(name).front();
-        if (comm.rank() == 0) fs::remove_all(root);
-        comm.barrier();
-    }
-    void TearDown() override {
-        comm.barrier();
-        if (comm.rank() == 0) fs::remove_all(root);
-    }
-
+struct Trainer : strata_test::OutputFolder {
     /// The losses of all steps in metrics.jsonl after a run of this composition.
     template <class... Policies>
     std::vector<double> losses(const std::string& name, std::int64_t steps, int accumulation = 1, bool fresh = false) {

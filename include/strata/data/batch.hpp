@@ -1,7 +1,9 @@
 #pragma once
 // strata/data/batch.hpp - ImageTextBatch: what a text-to-image model sees of one micro-batch.
 
+#include <concepts>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -17,6 +19,15 @@ struct ImageTextBatch {
     std::vector<std::string> samples;   ///< B paths of the pictures
     bool is_regularisation_data = false;  ///< the target is what the model predicts without its adapter
 };
+
+/// So that a trainer finds the tensors that belong on its device: zero::for_each_tensor().
+template <class Batch, class Call>
+    requires std::same_as<std::remove_const_t<Batch>, ImageTextBatch>
+void visit_tensors(Batch& batch, Call&& call) {
+    call(batch.latents_BCHW);
+    call(batch.text_BTE);
+    call(batch.pooled_BE);
+}
 
 /// What a TextEncoder makes of one caption, fp32: tokens (T, E) and a summary (E) of the whole.
 struct TextEmbedding {

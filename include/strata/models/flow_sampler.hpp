@@ -11,6 +11,20 @@
 
 namespace strata::models {
 
+namespace detail {
+
+/// Where a model computes: where its parameters are.
+template <class Model>
+[[nodiscard]] at::Device device_of(const Model& model) {
+    if constexpr (requires { model.parameters(); }) {
+        const auto parameters = model.parameters();
+        if (!parameters.empty()) return parameters.front().device();
+    }
+    return at::kCPU;
+}
+
+}  // namespace detail
+
 /// How sample_euler draws.
 struct SamplerOptions {
     int steps = 24;
@@ -29,7 +43,7 @@ at::Tensor sample_noise(std::uint64_t seed, std::int64_t index, std::int64_t C, 
 ///   empty   embedding of the empty caption
 ///   first   index of prompts[0] in the whole list: a rank that draws its share gets the pictures that one rank
 ///           drawing all would get
-/// Returns latents (prompts, C, H, W) fp32. Local.
+/// Returns latents (prompts, C, H, W) fp32 on the CPU. Local.
 template <class Model>
 at::Tensor sample_euler(Model& model, const std::vector<data::TextEmbedding>& prompts,
                         const data::TextEmbedding& empty, std::int64_t C, std::int64_t H, std::int64_t W,
@@ -47,9 +61,10 @@ at::Tensor sample_euler(Model& model, const std::vector<data::TextEmbedding>& pr
         text.insert(text.end(), prompts.size(), empty.tokens);
         pooled.insert(pooled.end(), prompts.size(), empty.pooled);
     }
-    const at::Tensor text_BTE = at::stack(text);
-    const at::Tensor pooled_BE = at::stack(pooled);
-    at::Tensor x = at::stack(noise);
+    const at::Device device = detail::device_of(model);
+    const at::Tensor text_BTE = at::stack(text).to(device);
+    const at::Tensor pooled_BE = at::stack(pooled).to(device);
+    at::Tensor x = at::stack(noise).to(device);
     for (int step = 0; step < options.steps; ++step) {
         const double sigma = 1.0 - static_cast<double>(step) / options.steps;
         const at::Tensor input = guided ? at::cat({x, x}) : x;
@@ -60,7 +75,7 @@ at::Tensor sample_euler(Model& model, const std::vector<data::TextEmbedding>& pr
         }
         x = x - velocity / options.steps;
     }
-    return x;
+    return x.cpu();
 }
 
 }  // namespace strata::models

@@ -31,8 +31,9 @@ void visit_tensors(Table& table, Call&& call) {
 
 /// Rotary position embedding (Su et al. 2021, arXiv:2104.09864) for `text_tokens` tokens with ids (0, 0, 0) followed
 /// by a grid of rows x columns image tokens with ids (0, row, column). Pair i of an axis of width w turns by
-/// id * 10000^(-2i/w); angles are computed in fp64.
-RotaryTable rotary_table(std::int64_t text_tokens, std::int64_t rows, std::int64_t columns, const RotaryAxes& axes);
+/// id * 10000^(-2i/w); angles are computed in fp64, on the CPU, and moved to `device`.
+RotaryTable rotary_table(std::int64_t text_tokens, std::int64_t rows, std::int64_t columns, const RotaryAxes& axes,
+                         at::Device device = at::kCPU);
 
 }  // namespace strata::models
 

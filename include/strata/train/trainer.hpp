@@ -25,6 +25,7 @@
 #include <strata/optim/adamw.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/batch_source.hpp>
+#include <strata/train/compute.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/report.hpp>
@@ -45,7 +46,7 @@ struct FitResult {
 
 namespace detail {
 
-template <class Setup, class Model>
+template <class Setup, class Model, class Compute = train::Compute>
 class TrainerBody {
 public:
     using setup = Setup;
@@ -53,13 +54,15 @@ public:
     using Options = TrainOptions<Rule>;
     using Batch = typename Model::Batch;
 
-    /// Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with
+    /// In a build with CUDA the model moves to this rank's GPU, part by part, and batches follow it as far as
+    /// zero::for_each_tensor() finds their tensors; what it does not find is the model's to move. Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with
     /// OffloadTarget<Nvme> also not_found, no_space, not_enough_memory, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
         : session_{with_timeout(session, options)},
-          model_{std::move(model)},
+          compute_{session.comm()},
+          model_{on_device(std::move(model), compute_)},
           options_{std::move(options)},
-          engine_{session.comm(), zero::parameters_of(*model_), engine_options(options_)} {
+          engine_{compute_.comm(), zero::parameters_of(*model_), engine_options(options_), compute_.device()} {
         report_.title = "strata run";
     }
     TrainerBody(Session& session, Model model, Options options)
@@ -121,6 +124,9 @@ public:
 
     [[nodiscard]] Model& model() noexcept { return *model_; }
 
+    /// Where the model is, and where its inputs must be: the CPU, or in a build with CUDA this rank's GPU.
+    [[nodiscard]] at::Device device() const { return compute_.device().device(); }
+
     /// Calls `body` while the model has the moving average of its weights: for validation and export. Collective.
     template <class Body>
     void with_average(Body&& body)
@@ -161,6 +167,12 @@ private:
     static Session& with_timeout(Session& session, const Options& options) {
         session.set_collective_timeout(options.collective_timeout);
         return session;
+    }
+    static std::shared_ptr<Model> on_device(std::shared_ptr<Model> model, const Compute& compute) {
+        if (Compute::Device::is_host) return model;
+        const at::Device device = compute.device().device();
+        for (at::Tensor& buffer : model->buffers()) buffer.set_data(buffer.to(device));  // the engine moves the parameters
+        return model;
     }
     static zero::EngineOptions<Rule> engine_options(const Options& options) {
         zero::EngineOptions<Rule> engine;
@@ -261,10 +273,11 @@ private:
         for (int i = 0; i < options_.gradient_accumulation_steps; ++i) {
             const std::int64_t micro_batch = engine_.step_count() * options_.gradient_accumulation_steps + i;
             train::seed_generators(train::mixed_seed(options_.seed, micro_batch, comm.rank()));
-            const Batch batch = source.next();
+            Batch batch = source.next();
+            if (!Compute::Device::is_host) train::move_batch(batch, device());
             const at::Tensor loss = loss_of(batch);
-            sum += loss.template item<double>();
             engine_.backward(loss);
+            sum += loss.template item<double>();  // after it: a device computes while backward is queued
         }
         const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
         std::array<double, 3> shared{sum, session_.stop_requested() ? 1.0 : 0.0, comm.rank() == 0 ? seconds : 0.0};
@@ -281,6 +294,8 @@ private:
             return model_->loss(batch);
         } catch (const c10::Error& error) {
             zero::detail::explain_missing_memory(error);
+            if (!Compute::Device::is_host && !zero::holds_tensors_v<Batch>)
+                zero::detail::explain_unseen_batch(error, device());
             throw;
         }
     }
@@ -337,9 +352,10 @@ private:
     }
 
     Session& session_;
+    Compute compute_;
     std::shared_ptr<Model> model_;
     Options options_;
-    zero::Engine<Setup, comm::DefaultComm> engine_;
+    zero::Engine<Setup, typename Compute::Comm, typename Compute::Device> engine_;
     std::vector<Action> actions_;
     train::ReportContent report_;
     std::optional<train::MetricsLog> log_;  // rank 0
@@ -365,6 +381,7 @@ public:
     template <class... A>
     void every(A&&...) {}
     Model& model();
+    at::Device device();
     train::ReportContent& report();
     template <class Body>
     void with_average(Body&&) {}

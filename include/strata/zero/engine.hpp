@@ -26,7 +26,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <strata/comm/agree.hpp>
-#include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/bf16.hpp>
 #include <strata/core/error.hpp>
@@ -37,11 +36,14 @@
 #include <strata/optim/loss_scale.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/offload_target.hpp>
+#include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
+#include <strata/zero/detail/exchange.hpp>
 #include <strata/zero/detail/gradient_hooks.hpp>
 #include <strata/zero/detail/kept_state.hpp>
 #include <strata/zero/detail/parameter_shards.hpp>
 #include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/detail/staging.hpp>
 #include <strata/zero/detail/unit_gathering.hpp>
 #include <strata/zero/detail/update_run.hpp>
 #include <strata/zero/engine_options.hpp>
@@ -89,14 +91,21 @@ namespace strata::zero {
 /// Recompute<Blocks> keeps no activations inside of units (zero/unit.hpp). Ema<...> keeps an average of the weights in
 /// fp32, sharded like the state at every stage: 4 bytes a parameter over all ranks together.
 ///
-///   Setup  strata::Setup<...>; all policies but the backend are read. On the CPU OffloadTarget<Cpu> and
-///          OffloadTarget<Device> are the same memory.
-///   Comm   outlives the engine
-template <class Setup, comm::Communicator Comm>
+/// On a device that is not the CPU, weights, gradients and gathered units are in its memory. The update runs where the
+/// state is: on the device, or on the host for OffloadTarget<Cpu> and <Nvme>, with gradients and weights copied there and
+/// back. A model that is on the CPU is moved, bucket by bucket. A communicator that knows host memory only exchanges
+/// copies. The bits are those of the CPU as far as the forward and backward passes are.
+///
+///   Setup    strata::Setup<...>; all policies but the backend are read. On the CPU OffloadTarget<Cpu> and
+///            OffloadTarget<Device> are the same memory.
+///   Comm     outlives the engine
+///   Compute  where the model computes
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute = CpuDevice>
 class Engine {
 public:
     using Rule = typename Setup::optimizer::rule;
     using Options = EngineOptions<Rule>;
+    using compute_device = Compute;
     static constexpr int stage = Setup::sharding::stage;
 
     /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision.
@@ -104,7 +113,7 @@ public:
     ///
     /// Throws no_parameters, bad_parameter, bad_value, not_enough_memory, and rank_mismatch when ranks have different
     /// models or options; with OffloadTarget<Nvme> also not_found, no_space, swap_in_use and io_failed.
-    Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {});
+    Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {}, Compute compute = {});
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
     ~Engine() = default;
@@ -182,7 +191,10 @@ private:
     using Element = typename Setup::precision::element;  // of parameters
     using Kept = typename Setup::precision::kept;        // of states, and of weights where they are updated
     using Collected = std::conditional_t<std::same_as<Element, fp16>, float, Element>;  // of gradients in buckets
-    using Ticket = typename comm::Channel<Comm>::Ticket;
+    using Exchange = detail::Exchange<Comm, Compute>;
+    using Channel = detail::DeviceChannel<Comm, Compute>;
+    using Side = detail::Side;
+    using Ticket = typename Channel::Ticket;
     static constexpr bool replicated = stage == 0;
     static constexpr bool has_master = Setup::precision::has_master;
     static constexpr bool scales_loss = Setup::precision::scales_loss;
@@ -196,11 +208,28 @@ private:
     static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
     static constexpr Place state_place = detail::place_v<typename Setup::offload::tier>;
     static constexpr Place unit_place = detail::place_v<typename Setup::parameter_offload::tier>;
+    static constexpr Place average_place = [] {
+        if constexpr (averages) return detail::place_v<typename Setup::averaging::tier>;
+        return Place::host;
+    }();
+    /// Of weights without a master while the average is in their place.
+    static constexpr Place aside_place = Compute::is_host && state_place == Place::device ? Place::device : Place::host;
+    static constexpr Side side_of(Place place) {
+        return Compute::is_host || place != Place::device ? Side::host : Side::device;
+    }
+    static constexpr Side device_side = side_of(Place::device);
+    static constexpr Side unit_side = side_of(unit_place);
+    static constexpr Side state_side = side_of(state_place);  // where updates run
+    static constexpr Side average_side = side_of(average_place);
     using Store = std::conditional_t<on_disk, detail::StateOnDisk<Kept, states, has_master>,
                                      detail::StateInMemory<Kept, states, has_master>>;
     using Shards = std::conditional_t<units_on_disk, detail::ShardsOnDisk<Element>, detail::ShardsInMemory<Element>>;
-    using Gathering = detail::UnitGathering<Shards, Comm>;
+    using Gathering = detail::UnitGathering<Shards, Exchange, Channel>;
     using Run = detail::StateRun<Kept, states>;
+    /// A run and the parameters it is about, on the side where a pass works.
+    struct Part : Run {
+        std::span<Element> parameters;
+    };
     using Scalars = typename Rule::Scalars;
 
     struct TrainedParameter {
@@ -247,6 +276,7 @@ private:
     at::Tensor take_bucket(std::size_t index, const std::vector<Parameter>& trained);
     std::vector<FrozenUnit> take_frozen(const std::vector<Parameter>& frozen);
     at::Tensor take_frozen_unit(const FrozenUnit& unit, std::size_t shard);
+    void fill_shard(std::size_t shard, const at::Tensor& values_S);
     void keep_units(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen,
                     const std::vector<FrozenUnit>& frozen_units,
                     const std::vector<typename Gathering::Flat>& frozen_flats);
@@ -264,16 +294,22 @@ private:
     void update_all(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
     template <class Gradient>
     void update_layerwise(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
+    template <Side side, class Call, class Done>
+    void for_runs(offload::Access access, Touch touch, Call&& call, Done&& done);
+    template <Side side, class Call>
+    void for_runs(offload::Access access, Touch touch, Call&& call) {
+        for_runs<side>(access, touch, std::forward<Call>(call), [](const Run&) {});
+    }
     template <class Call>
-    void for_runs(offload::Access access, Touch touch, Call&& call);
-    template <class Call>
-    void for_groups(const Run& run, Call&& call);
+    void for_groups(const Part& part, Call&& call);
     template <class Gradient>
-    std::span<const Gradient> gradient_of(const Run& run);
+    std::span<const Gradient> gradient_of(const Run& run, detail::Staging& staging);
     void gather_gradient(std::size_t index);
     void gather_weights(BucketState& bucket);
+    void post_weights(BucketState& bucket);
     void end_pass();
-    void update_average(const Run& run);
+    void update_average(const Part& run);
+    [[nodiscard]] std::span<float> average_of(const Run& run, std::size_t numel) const;
     [[nodiscard]] ElementRun own_elements(const Run& run) const;
     [[nodiscard]] static std::string_view kind_name(std::size_t kind) {
         return kind == 0 ? weight_kind : Rule::state_names[kind - 1];
@@ -322,9 +358,21 @@ private:
         }
     }
 
+    /// The rounded weights that an update writes beside the masters; none where there are no masters.
+    [[nodiscard]] static auto rounded_copy(const Part& part) {
+        if constexpr (has_master) {
+            return part.parameters;
+        } else {
+            return std::span<bf16>{};
+        }
+    }
+
     Comm& comm_;
+    Compute compute_;
     Options options_;
-    std::shared_ptr<detail::BufferPool> pool_ = std::make_shared<detail::BufferPool>();
+    std::shared_ptr<detail::BufferPool> pool_ =
+        std::make_shared<detail::BufferPool>(compute_.device(), compute_.pinning());
+    Exchange exchange_{comm_, *pool_, compute_};
     std::vector<Group> groups_;  // the last one is that of the options
     std::vector<ParameterInfo> layout_;
     std::vector<TrainedParameter> parameters_;
@@ -345,7 +393,7 @@ private:
     std::span<Element> open_shard_;
     std::exception_ptr disk_failure_;
     std::unique_ptr<Gathering> gathering_;
-    comm::Channel<Comm> channel_;  // after what its operations read and write
+    Channel channel_;  // after what its operations read and write
     std::unique_ptr<detail::GradientHooks> hooks_;
 };
 

@@ -8,7 +8,7 @@
 namespace strata::models {
 
 STRATA_INLINE RotaryTable rotary_table(std::int64_t text_tokens, std::int64_t rows, std::int64_t columns,
-                                       const RotaryAxes& axes) {
+                                       const RotaryAxes& axes, at::Device device) {
     const std::int64_t tokens = text_tokens + rows * columns;
     const std::int64_t width = axes[0] + axes[1] + axes[2];
     RotaryTable table{at::empty({tokens, width}, at::kFloat), at::empty({tokens, width}, at::kFloat)};
@@ -29,7 +29,7 @@ STRATA_INLINE RotaryTable rotary_table(std::int64_t text_tokens, std::int64_t ro
             }
         }
     }
-    return table;
+    return {table.cosine_LK.to(device), table.sine_LK.to(device)};
 }
 
 }  // namespace strata::models

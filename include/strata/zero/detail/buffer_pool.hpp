@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/offload/host_arena.hpp>
 #include <strata/zero/memory_meter.hpp>
 
 namespace strata::zero::detail {
@@ -19,15 +21,19 @@ namespace strata::zero::detail {
 /// every pass, and fresh pages cost more than their copy. What is given out and what waits are together never more than
 /// has been given out at once.
 ///
+/// Where the device is not the CPU, Place::device is memory of libtorch's own allocator, which keeps what comes back by
+/// itself, and Place::host is made known to the device.
+///
 /// Outlives its tensors by itself: each holds a reference. Thread-safe.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
 public:
-    BufferPool() = default;
+    explicit BufferPool(at::Device device = at::kCPU, offload::Pinning pinning = {})
+        : device_{device}, pinning_{std::move(pinning)} {}
     BufferPool(const BufferPool&) = delete;
     BufferPool& operator=(const BufferPool&) = delete;
     ~BufferPool();
 
-    /// Memory aligned to a cache line, contents undefined. Throws std::bad_alloc.
+    /// Memory aligned to a cache line, contents undefined. Throws std::bad_alloc, and what the device's allocator throws.
     [[nodiscard]] at::DataPtr take(std::size_t bytes, Held held, Place place);
 
     /// A contiguous tensor of one dimension, contents undefined.
@@ -39,11 +45,23 @@ public:
 
     [[nodiscard]] MemoryMeter& meter() noexcept { return meter_; }
 
+    /// Where memory of this place is; the CPU for Place::host and Place::disk, whose memory is the buffers before it.
+    [[nodiscard]] at::Device device_of(Place place) const noexcept {
+        return place == Place::device ? device_ : at::Device{at::kCPU};
+    }
+
 private:
     struct Block;
+    struct DeviceBlock;
     static void give_back(void* block) noexcept;
+    static void give_back_to_device(void* block) noexcept;
+    [[nodiscard]] at::DataPtr take_from_device(std::size_t bytes, Held held);
+    [[nodiscard]] void* allocate(std::size_t bytes);
+    void release(void* memory, std::size_t bytes) noexcept;
     void free_idle(std::size_t bytes_at_most) noexcept;
 
+    at::Device device_;
+    offload::Pinning pinning_;
     MemoryMeter meter_;
     std::mutex mutex_;
     std::map<std::size_t, std::vector<void*>> idle_;  // by bytes

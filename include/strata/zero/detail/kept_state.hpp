@@ -36,7 +36,7 @@ struct StateRun {
     bool last = true;        ///< of its bucket
 };
 
-/// Host memory beside the parameters: one run a bucket.
+/// Memory of the host or of the device: one run a bucket.
 ///
 /// Both kinds: make() and then fill() once, in the constructor of an engine.
 template <class Kept, std::size_t states, bool has_master>

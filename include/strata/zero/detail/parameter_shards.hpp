@@ -21,7 +21,7 @@
 
 namespace strata::zero::detail {
 
-/// Shards in host memory.
+/// Shards in memory, of the host or of the device.
 ///
 /// Both kinds: a shard is opened before it is read or written and closed after it; the spans are valid in between. One
 /// thread at a time.

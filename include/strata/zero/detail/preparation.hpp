@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
 
 #include <strata/core/bf16.hpp>
 #include <strata/core/fp16.hpp>
@@ -23,9 +24,10 @@ namespace strata::zero::detail {
 
 /// torch's name of an element type.
 template <class Element>
-inline constexpr at::ScalarType dtype_v = std::same_as<Element, bf16>   ? at::kBFloat16
-                                          : std::same_as<Element, fp16> ? at::kHalf
-                                                                        : at::kFloat;
+inline constexpr at::ScalarType dtype_v = std::same_as<Element, bf16>     ? at::kBFloat16
+                                          : std::same_as<Element, fp16>   ? at::kHalf
+                                          : std::same_as<Element, double> ? at::kDouble
+                                                                          : at::kFloat;
 
 /// Where a tier's memory is counted.
 template <class Tier>
@@ -38,6 +40,14 @@ template <class T>
 std::span<T> elements(const at::Tensor& tensor) {
     assert(tensor.is_contiguous() && sizeof(T) == tensor.element_size());
     return {static_cast<T*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.numel())};
+}
+/// The other way: a tensor over memory that outlives it.
+template <class T>
+at::Tensor tensor_over(std::span<T> memory, at::Device device) {
+    return at::for_blob(memory.data(), {static_cast<std::int64_t>(memory.size())})
+        .options(at::TensorOptions{}.dtype(dtype_v<T>).device(device))
+        .target_device(device)
+        .make_tensor();
 }
 inline std::span<std::byte> bytes_of(const at::Tensor& tensor) {
     assert(tensor.is_contiguous());
@@ -77,22 +87,29 @@ void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps, i
 void check_same_model(const std::vector<std::string>& descriptions);
 
 /// Moves the parameters that require a gradient out of `parameters` and returns them, in order.
-/// Throws no_parameters if there is none, bad_parameter for one that cannot be trained.
-[[nodiscard]] std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters);
+/// Throws no_parameters if there is none, bad_parameter for one that cannot be trained, or is neither on `device` nor on
+/// the CPU.
+[[nodiscard]] std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device);
 
 /// This rank's part of what all ranks of this node need, as one line; and the check of all ranks' lines. Throws
 /// not_enough_memory.
 ///
-///   bytes  that this rank is going to allocate beyond what it gives back
+///   bytes  of host memory that this rank is going to allocate beyond what it gives back
 [[nodiscard]] std::string memory_need(std::uint64_t bytes);
 void require_node_memory(const std::vector<std::string>& needs, const std::string& fix);
+
+/// Throws not_enough_memory when a device has fewer bytes free than this rank is going to allocate on it.
+void require_device_memory(at::Device device, std::uint64_t bytes, std::uint64_t free, const std::string& fix);
 
 /// Throws bad_parameter when libtorch's error says that a tensor without memory was used: under ZeroStage<3> a parameter
 /// of a unit, outside of that unit's forward.
 void explain_missing_memory(const c10::Error& error);
 
-/// A contiguous copy, floating point values as `dtype`.
-[[nodiscard]] at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype);
+/// Throws bad_value when libtorch's error says that tensors of two devices met, for a batch whose tensors strata cannot see.
+void explain_unseen_batch(const c10::Error& error, at::Device device);
+
+/// A contiguous copy on `device`, floating point values as `dtype`.
+[[nodiscard]] at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype, at::Device device);
 
 }  // namespace strata::zero::detail
 

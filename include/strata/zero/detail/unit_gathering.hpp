@@ -15,8 +15,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
-#include <strata/comm/channel.hpp>
-#include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
@@ -31,6 +29,7 @@ struct GatheringOptions {
     bool recomputes = false;   ///< Recompute<Blocks>
     std::int64_t prefetch_bytes = -1;   ///< gathered ahead of their use at most; -1: the largest unit
     std::int64_t max_live_numel = 0;    ///< elements of units that are whole at once, as far as prefetch goes; 0: any
+    at::Device shard_device = at::kCPU; ///< where the shards' memory is
 };
 
 /// The keeper of a model's units under ZeroStage<3> and under Recompute<Blocks>.
@@ -45,8 +44,9 @@ struct GatheringOptions {
 /// are ready and whether reading their shards failed, and reduces those that are ready everywhere. So all ranks do the
 /// same operations in one order, and a disk that fails on one rank fails the pass on all.
 ///
-///   Shards  ShardsInMemory or ShardsOnDisk
-template <class Shards, comm::Communicator Comm>
+///   Shards    ShardsInMemory or ShardsOnDisk
+///   Exchange  detail::Exchange of the engine; Channel its detail::DeviceChannel
+template <class Shards, class Exchange, class Channel>
 class UnitGathering final : public UnitKeeper {
 public:
     /// A tensor that is whole or without memory, and the number of this rank's shard of it.
@@ -59,9 +59,9 @@ public:
     using Reduce = std::function<void(std::size_t bucket)>;
 
     /// reduce  called on the channel's thread; collective
-    UnitGathering(Comm& comm, comm::Channel<Comm>& channel, Shards& shards, BufferPool& pool, GatheringOptions options,
+    UnitGathering(Exchange& exchange, Channel& channel, Shards& shards, BufferPool& pool, GatheringOptions options,
                   Reduce reduce)
-        : comm_{comm}, channel_{channel}, shards_{shards}, pool_{pool}, options_{options}, reduce_{std::move(reduce)} {}
+        : exchange_{exchange}, channel_{channel}, shards_{shards}, pool_{pool}, options_{options}, reduce_{std::move(reduce)} {}
     UnitGathering(const UnitGathering&) = delete;
     UnitGathering& operator=(const UnitGathering&) = delete;
     ~UnitGathering() {
@@ -205,7 +205,7 @@ private:
         bool frozen = false;      // some parameters get none
         bool whole = false;       // or on its way
         bool ahead = false;       // gathered, and not used yet
-        typename comm::Channel<Comm>::Ticket ticket;
+        typename Channel::Ticket ticket;
     };
 
     void start_anew() {
@@ -238,7 +238,7 @@ private:
     void prefetch(std::size_t from) {
         const std::int64_t limit = options_.prefetch_bytes < 0 ? largest_bytes_ : options_.prefetch_bytes;
         std::size_t reads = shards_.reads_ahead();
-        bool gathers = comm_.world() > 1;  // alone, a gathering is a copy: only the disk has to begin early
+        bool gathers = exchange_.world() > 1;  // alone, a gathering is a copy: only the disk has to begin early
         std::size_t at = from;
         for (std::size_t steps = 0; steps < units_.size() && (gathers || reads > 0); ++steps) {
             const int following = next_[at];
@@ -282,28 +282,28 @@ private:
     // On the channel's thread, as is what it calls.
     void gather_flat(const Flat& flat) {
         std::exception_ptr failure;
-        std::span<const std::byte> mine;
+        at::Tensor mine;
         try {
-            mine = std::as_bytes(shards_.open(flat.shard, offload::Access::read));
+            mine = tensor_over(shards_.open(flat.shard, offload::Access::read), options_.shard_device);
         } catch (const Error&) {
             failure = std::current_exception();
         }
-        if (comm_.world() > 1) exchange_readiness(failure);
+        if (exchange_.world() > 1) exchange_readiness(failure);
         if (failure) std::rethrow_exception(failure);
-        if (comm_.world() == 1) reduce_ready([](std::size_t) { return true; });
-        comm_.all_gather(mine, bytes_of(flat.all_B));
+        if (exchange_.world() == 1) reduce_ready([](std::size_t) { return true; });
+        exchange_.all_gather(mine, flat.all_B);
         shards_.close(flat.shard, offload::Access::read);
     }
 
     /// Tells all ranks what is ready on this one, and reduces what is ready on all.
     void exchange_readiness(const std::exception_ptr& failure) {
         const std::size_t length = 1 + ready_.size();
-        const auto world = static_cast<std::size_t>(comm_.world());
+        const auto world = static_cast<std::size_t>(exchange_.world());
         said_.assign(length, std::byte{0});
         said_[0] = std::byte{failure ? std::uint8_t{1} : std::uint8_t{0}};
         for (std::size_t i = 0; i < ready_.size(); ++i) said_[1 + i] = std::byte{ready_[i] ? std::uint8_t{1} : std::uint8_t{0}};
         heard_.resize(length * world);
-        comm_.all_gather(said_, heard_);
+        exchange_.host().all_gather(said_, heard_);
         for (std::size_t rank = 0; rank < world && !failure; ++rank) {
             if (heard_[rank * length] == std::byte{0}) continue;
             throw Error{Errc::io_failed, "rank " + std::to_string(rank) + " could not read its shards of the parameters",
@@ -344,8 +344,8 @@ private:
         }
     }
 
-    Comm& comm_;
-    comm::Channel<Comm>& channel_;
+    Exchange& exchange_;
+    Channel& channel_;
     Shards& shards_;
     BufferPool& pool_;
     GatheringOptions options_;

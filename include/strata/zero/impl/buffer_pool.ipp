@@ -1,10 +1,12 @@
 #pragma once
 // strata/zero/impl/buffer_pool.ipp - allocations behind tensors.
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <sys/mman.h>
 #ifdef __GLIBC__
@@ -23,13 +25,44 @@ struct BufferPool::Block {
     Place place;
 };
 
+/// Memory of the device's allocator, counted.
+struct BufferPool::DeviceBlock {
+    std::shared_ptr<BufferPool> pool;
+    at::Tensor memory;
+    std::size_t bytes;
+    Held held;
+};
+
 STRATA_INLINE BufferPool::~BufferPool() { free_idle(0); }
+
+STRATA_INLINE void* BufferPool::allocate(std::size_t bytes) {
+    constexpr std::size_t huge_page = std::size_t{2} << 20;
+    // Large blocks in huge pages: a new one is filled at once, and faults of small pages would take as long.
+    const std::size_t alignment = bytes >= huge_page ? huge_page : 64;
+    const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
+    void* const memory = std::aligned_alloc(alignment, size);
+    if (memory == nullptr) throw std::bad_alloc{};
+    if (bytes >= huge_page) ::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
+    if (!pinning_.pin || bytes == 0) return memory;
+    try {
+        pinning_.pin({static_cast<std::byte*>(memory), bytes});
+    } catch (...) {
+        std::free(memory);
+        throw;
+    }
+    return memory;
+}
+
+STRATA_INLINE void BufferPool::release(void* memory, std::size_t bytes) noexcept {
+    if (pinning_.unpin && bytes > 0) pinning_.unpin({static_cast<std::byte*>(memory), bytes});
+    std::free(memory);
+}
 
 /// Called with the lock held, or by the destructor.
 STRATA_INLINE void BufferPool::free_idle(std::size_t bytes_at_most) noexcept {
     while (idle_bytes_ > bytes_at_most) {
         const auto largest = std::prev(idle_.end());
-        std::free(largest->second.back());
+        release(largest->second.back(), largest->first);
         idle_bytes_ -= largest->first;
         largest->second.pop_back();
         if (largest->second.empty()) idle_.erase(largest);
@@ -48,7 +81,7 @@ STRATA_INLINE void BufferPool::trim() noexcept {
 }
 
 STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, Held held, Place place) {
-    constexpr std::size_t huge_page = std::size_t{2} << 20;
+    if (!device_of(place).is_cpu()) return take_from_device(bytes, held);
     void* memory = nullptr;
     {
         const std::lock_guard lock{mutex_};
@@ -63,15 +96,13 @@ STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, Held held, Place p
         free_idle(most_used_ - used_bytes_);
     }
     if (memory == nullptr) {
-        // Large blocks in huge pages: a new one is filled at once, and faults of small pages would take as long.
-        const std::size_t alignment = bytes >= huge_page ? huge_page : 64;
-        memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-        if (memory == nullptr) {
+        try {
+            memory = allocate(bytes);
+        } catch (...) {
             const std::lock_guard lock{mutex_};
             used_bytes_ -= bytes;
-            throw std::bad_alloc{};
+            throw;
         }
-        if (bytes >= huge_page) ::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
     }
     meter_.add(held, place, static_cast<std::int64_t>(bytes));
     auto block = std::make_unique<Block>(Block{shared_from_this(), memory, bytes, held, place});
@@ -88,15 +119,31 @@ STRATA_INLINE void BufferPool::give_back(void* context) noexcept {
         pool.idle_[block->bytes].push_back(block->memory);
         pool.idle_bytes_ += block->bytes;
     } catch (...) {  // no memory for the list
-        std::free(block->memory);
+        pool.release(block->memory, block->bytes);
     }
+}
+
+STRATA_INLINE at::DataPtr BufferPool::take_from_device(std::size_t bytes, Held held) {
+    const auto options = at::TensorOptions{}.dtype(at::kByte).device(device_);
+    // Through a tensor, because the allocator itself may not be ready before libtorch has been asked for one.
+    at::Tensor memory = at::empty({static_cast<std::int64_t>(bytes)}, options);
+    void* const data = memory.data_ptr();
+    auto block = std::make_unique<DeviceBlock>(DeviceBlock{shared_from_this(), std::move(memory), bytes, held});
+    meter_.add(held, Place::device, static_cast<std::int64_t>(bytes));
+    return {data, block.release(), &BufferPool::give_back_to_device, device_};
+}
+
+STRATA_INLINE void BufferPool::give_back_to_device(void* context) noexcept {
+    const std::unique_ptr<DeviceBlock> block{static_cast<DeviceBlock*>(context)};
+    block->pool->meter_.subtract(block->held, Place::device, static_cast<std::int64_t>(block->bytes));
 }
 
 STRATA_INLINE at::Tensor BufferPool::empty(std::int64_t numel, at::ScalarType dtype, Held held, Place place) {
     const std::size_t bytes = static_cast<std::size_t>(numel) * at::elementSize(dtype);
     at::DataPtr memory = take(bytes, held, place);
     void* const data = memory.get();
-    at::Tensor tensor = at::from_blob(data, {numel}, at::TensorOptions{}.dtype(dtype));
+    const at::Device device = device_of(place);
+    at::Tensor tensor = at::for_blob(data, {numel}).options(at::TensorOptions{}.dtype(dtype).device(device)).target_device(device).make_tensor();
     tensor.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
     return tensor;
 }

@@ -6,31 +6,44 @@
 namespace strata::zero {
 
 /// Moves the average of a run's elements towards their new weights, in the steps that are due.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::update_average([[maybe_unused]] const Run& run) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::update_average([[maybe_unused]] const Part& run) {
     if constexpr (averages) {
         const std::int64_t step = step_count_ + 1;
         if (step % options_.ema_interval != 0) return;
-        const std::span<const Kept> weight = own_part(run, run.weight);
-        const auto average = detail::elements<float>(buckets_[run.bucket].average_S)
-                                 .subspan(replicated ? 0 : static_cast<std::size_t>(run.begin), weight.size());
-        optim::update_average<Kept>(options_.ema.at(step), weight, average);
+        detail::Staging staging{*pool_};
+        const std::span<const Kept> weight =
+            staging.take(std::span<const Kept>{own_part(run, run.weight)}, state_side, average_side, true);
+        const std::span<float> average = average_of(run, weight.size());
+        if constexpr (average_side == Side::host) {
+            optim::update_average<Kept>(options_.ema.at(step), weight, average);
+        } else {
+            compute_.template update_average<Kept>(options_.ema.at(step), weight, average);
+        }
     }
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::swap_average()
+/// The average of the elements of a run that are in this rank's share.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+std::span<float> Engine<Setup, Comm, Compute>::average_of(const Run& run, std::size_t numel) const {
+    return detail::elements<float>(buckets_[run.bucket].average_S)
+        .subspan(replicated ? 0 : static_cast<std::size_t>(run.begin), numel);
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::swap_average()
     requires(Setup::averaging::enabled)
 {
     const at::NoGradGuard no_grad;
     channel_.wait();
     const bool in = !average_in_;
-    for_runs(offload::Access::read, has_master ? Touch::write : Touch::update, [&](const Run& run) {
+    const auto exchange = [&](const Part& run) {
         BucketState& b = buckets_[run.bucket];
-        const std::span<Element> parameters = own_part(run, parameters_of_run(run));
-        const auto begin = replicated ? 0 : run.begin;
+        detail::Staging staging{*pool_};
+        const std::span<Element> parameters = own_part(run, run.parameters);
         const auto numel = parameters.size();
-        const auto average = detail::elements<float>(b.average_S).subspan(static_cast<std::size_t>(begin), numel);
+        const std::span<const float> average =
+            staging.take(std::span<const float>{average_of(run, numel)}, average_side, Side::host, in);
         const auto rounded = [](auto value) { return detail::kept_from<Element>(detail::as_float(value)); };
         if constexpr (has_master) {
             const std::span<Kept> weight = own_part(run, run.weight);
@@ -41,9 +54,10 @@ void Engine<Setup, Comm>::swap_average()
             }
         } else {
             if (in && !b.set_aside_S.defined()) {
-                b.set_aside_S = pool_->empty(share_of(run.bucket), dtype, Held::state, state_place);
+                b.set_aside_S = pool_->empty(share_of(run.bucket), dtype, Held::state, aside_place);
             }
-            const auto aside = detail::elements<Element>(b.set_aside_S).subspan(static_cast<std::size_t>(begin), numel);
+            const auto begin = replicated ? 0 : static_cast<std::size_t>(run.begin);
+            const auto aside = detail::elements<Element>(b.set_aside_S).subspan(begin, numel);
             if (in) {
                 std::copy(parameters.begin(), parameters.end(), aside.begin());
                 std::transform(average.begin(), average.end(), parameters.begin(), rounded);
@@ -51,32 +65,37 @@ void Engine<Setup, Comm>::swap_average()
                 std::copy(aside.begin(), aside.end(), parameters.begin());
             }
         }
-        if (!run.last) return;
-        if (!in) b.set_aside_S.reset();
-        if constexpr (replicated) {
-            channel_.post("weights", [this, all = b.weight_B] {
-                comm_.all_gather(detail::bytes_of(own_share(all)), detail::bytes_of(all));
-            });
-        } else {
-            gather_weights(b);
-        }
-    });
+    };
+    // The pass is over the parameters as a whole; at stage 0 the other ranks' part comes from them below.
+    for_runs<Side::host>(offload::Access::read, replicated || !has_master ? Touch::update : Touch::write, exchange,
+                         [&](const Run& run) {
+                             if (!run.last) return;
+                             BucketState& b = buckets_[run.bucket];
+                             if (!in) b.set_aside_S.reset();
+                             if constexpr (replicated) {
+                                 post_weights(b);
+                             } else {
+                                 gather_weights(b);
+                             }
+                         });
     end_pass();
     average_in_ = in;
     weights_changed();
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::restart_average()
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::restart_average()
     requires(Setup::averaging::enabled)
 {
     const at::NoGradGuard no_grad;
     channel_.wait();
-    for_runs(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Run& run) {
+    for_runs<Side::host>(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Part& run) {
         const std::span<const Kept> weight = own_part(run, run.weight);
-        const auto average = detail::elements<float>(buckets_[run.bucket].average_S)
-                                 .subspan(replicated ? 0 : static_cast<std::size_t>(run.begin), weight.size());
+        detail::Staging staging{*pool_};
+        const std::span<float> average =
+            staging.take(average_of(run, weight.size()), average_side, Side::host, false, true);
         std::transform(weight.begin(), weight.end(), average.begin(), [](Kept value) { return detail::as_float(value); });
+        staging.put_back();
     });
     if constexpr (any_disk) end_pass();
 }

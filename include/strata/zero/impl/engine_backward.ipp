@@ -5,8 +5,8 @@
 
 namespace strata::zero {
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
     if (micro_batch_ == options_.gradient_accumulation_steps) {
         throw Error{Errc::wrong_call_order,
                     "backward() was called " + std::to_string(micro_batch_ + 1) + " times without step()",
@@ -44,13 +44,13 @@ void Engine<Setup, Comm>::backward(const at::Tensor& loss) {
 }
 
 /// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::prefetch_state() {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::prefetch_state() {
     if (micro_batch_ + 1 == options_.gradient_accumulation_steps) store_.prefetch();
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::backpropagate(const at::Tensor& loss) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::backpropagate(const at::Tensor& loss) {
     try {
         if constexpr (scales_loss) {
             loss.to(at::kFloat).mul(loss_scale_.value() / options_.gradient_accumulation_steps).backward();
@@ -63,9 +63,9 @@ void Engine<Setup, Comm>::backpropagate(const at::Tensor& loss) {
     }
 }
 
-// Runs inside backward(), on the thread that called it.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::gradient_arrived(std::size_t index) {
+// Runs inside backward(), on the thread that called it or, for another device than the CPU, on autograd's for that device.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::gradient_arrived(std::size_t index) {
     const at::NoGradGuard no_grad;
     TrainedParameter& parameter = parameters_[index];
     BucketState& bucket = buckets_[parameter.bucket];
@@ -114,8 +114,8 @@ void Engine<Setup, Comm>::gradient_arrived(std::size_t index) {
 }
 
 /// Makes zeros of what no gradient came for.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::prepare_gradient(BucketState& b) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::prepare_gradient(BucketState& b) {
     if (!b.gradient_B.defined()) {
         b.gradient_B = pool_->empty(b.weight_B.numel(), detail::dtype_v<Collected>, Held::gradients, Place::device);
     }
@@ -129,22 +129,21 @@ void Engine<Setup, Comm>::prepare_gradient(BucketState& b) {
 /// Adds a bucket's gradients to their sum. On the channel's thread.
 ///
 ///   adds  to the sums of the micro-batches before; else these are the first
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::reduce(BucketState& b, bool adds) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::reduce(BucketState& b, bool adds) {
     const at::NoGradGuard no_grad;
     if (adds) b.micro_S = pool_->empty(b.gradient_S.numel(), b.gradient_S.scalar_type(), Held::gradients, Place::device);
     with_gradient_type([&](auto element) {
         using Sum = decltype(element);
-        comm_.reduce_scatter(std::span<const Collected>{detail::elements<Collected>(b.gradient_B)},
-                             detail::elements<Sum>(adds ? b.micro_S : b.gradient_S));
+        exchange_.template reduce_scatter<Collected, Sum>(b.gradient_B, adds ? b.micro_S : b.gradient_S);
     });
     if (adds) b.gradient_S.add_(b.micro_S);
     b.micro_S.reset();
     if constexpr (stage >= 2) b.gradient_B.reset();
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::reduce_next_bucket() {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::reduce_next_bucket() {
     finish_reductions(static_cast<std::size_t>(options_.buckets_in_flight) - 1);
     BucketState& b = buckets_[--unreduced_];
     prepare_gradient(b);
@@ -153,8 +152,8 @@ void Engine<Setup, Comm>::reduce_next_bucket() {
 }
 
 /// Waits until at most `left` reductions are under way, the oldest first.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::finish_reductions(std::size_t left) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::finish_reductions(std::size_t left) {
     while (unfinished_ - unreduced_ > left) {
         buckets_[unfinished_ - 1].ticket.wait();
         --unfinished_;

@@ -5,9 +5,13 @@
 
 namespace strata::zero {
 
-template <class Setup, comm::Communicator Comm>
-Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Options options)
-    : comm_{comm}, options_{std::move(options)}, loss_scale_{options_.loss_scale}, channel_{comm} {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+Engine<Setup, Comm, Compute>::Engine(Comm& comm, std::vector<Parameter> parameters, Options options, Compute compute)
+    : comm_{comm},
+      compute_{std::move(compute)},
+      options_{std::move(options)},
+      loss_scale_{options_.loss_scale},
+      channel_{comm, compute_} {
     const at::NoGradGuard no_grad;
     detail::check_options(options_.bucket_numel, options_.gradient_accumulation_steps, options_.buckets_in_flight);
     for (const ParameterGroup<Rule>& group : options_.groups) {
@@ -38,7 +42,7 @@ Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Optio
     std::map<std::string, std::size_t> group_by_name;
     for (std::size_t i = 0; i < parameters.size(); ++i) group_by_name[parameters[i].name] = group_of[i];
     std::vector<Parameter> frozen = std::move(parameters);
-    const std::vector<Parameter> trained = detail::split_off_frozen(frozen);
+    const std::vector<Parameter> trained = detail::split_off_frozen(frozen, compute_.device());
     for (const Parameter& parameter : trained) {
         layout_.push_back({parameter.name, parameter.tensor.sizes().vec(), numel_});
         numel_ += parameter.tensor.numel();
@@ -54,8 +58,8 @@ Engine<Setup, Comm>::Engine(Comm& comm, std::vector<Parameter> parameters, Optio
     hooks_ = std::make_unique<detail::GradientHooks>(tensors, [this](std::size_t index) { gradient_arrived(index); });
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::plan_buckets(const std::vector<Parameter>& trained) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::plan_buckets(const std::vector<Parameter>& trained) {
     std::vector<ParameterExtent> extents;
     bool units = false;
     for (const Parameter& parameter : trained) {
@@ -80,50 +84,67 @@ void Engine<Setup, Comm>::plan_buckets(const std::vector<Parameter>& trained) {
     }
 }
 
-/// Compares what is going to be allocated with what this node has free, before any of it is.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::require_memory(const std::vector<Parameter>& frozen) const {
+/// Compares what is going to be allocated with what this node and the device have free, before any of it is.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::require_memory(const std::vector<Parameter>& frozen) const {
     const auto kept = static_cast<std::int64_t>((states + (has_master ? 1 : 0)) * sizeof(Kept));
     const auto summed = static_cast<std::int64_t>(accumulates() ? sizeof(float) : sizeof(Collected));
-    std::int64_t bytes = 0;
+    std::array<std::int64_t, 2> bytes{};  // by side
+    const auto on = [&](Side side) -> std::int64_t& { return bytes[static_cast<std::size_t>(side)]; };
     std::int64_t largest = 0;
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         const std::int64_t all = padded_of(i);
         const std::int64_t share = share_of(i);
-        const std::int64_t weights = buckets_[i].sharded ? (units_on_disk ? 0 : share) : all;
-        bytes += weights * static_cast<std::int64_t>(sizeof(Element));
-        bytes += stage < 2 ? all * static_cast<std::int64_t>(sizeof(Collected)) + (accumulates() ? share * summed : 0)
-                           : share * summed;
-        if (!on_disk) bytes += (replicated ? all : share) * kept;
-        if (averages) bytes += share * static_cast<std::int64_t>(sizeof(float));
+        const auto element = static_cast<std::int64_t>(sizeof(Element));
+        if (!buckets_[i].sharded) on(device_side) += all * element;
+        if (buckets_[i].sharded && !units_on_disk) on(unit_side) += share * element;
+        on(device_side) += stage < 2 ? all * static_cast<std::int64_t>(sizeof(Collected)) + (accumulates() ? share * summed : 0)
+                                     : share * summed;
+        if (!on_disk) on(state_side) += (replicated ? all : share) * kept;
+        if (averages) on(average_side) += share * static_cast<std::int64_t>(sizeof(float));
         largest = std::max(largest, all);
     }
     // Beside them: a bucket's values in fp32 while it is taken over; later gradients on their way, and whole units.
     const std::size_t waiting = comm_.world() == 1 ? 1 : sharded_ ? 2 : static_cast<std::size_t>(options_.buckets_in_flight) + 1;
     const std::size_t in_use = (stage >= 2 ? waiting * sizeof(Collected) : 0) + (sharded_ ? 2 * sizeof(Element) : 0);
-    bytes += largest * static_cast<std::int64_t>(std::max(sizeof(float), in_use));
-    for (const TrainedParameter& p : parameters_) bytes -= detail::own_bytes(p.tensor);  // given back
+    on(device_side) += largest * static_cast<std::int64_t>(std::max(sizeof(float), in_use));
+    const auto given_back = [&](const at::Tensor& tensor, Side side) {
+        const bool here = Compute::is_host || (tensor.is_cpu() ? Side::host : Side::device) == side;
+        return here ? detail::own_bytes(tensor) : 0;
+    };
+    for (const TrainedParameter& p : parameters_) {
+        on(device_side) -= given_back(p.tensor, device_side);
+        if (device_side != Side::host) on(Side::host) -= given_back(p.tensor, Side::host);
+    }
     for (const Parameter& p : frozen) {  // those of units are given back only when all of the above is there
         const bool floats = p.tensor.is_floating_point();
         const bool shards = sharded_ && p.unit >= 0 && floats;
         const std::int64_t numel = shards ? share_numel(p.tensor.numel(), comm_.world()) : p.tensor.numel();
         const auto size = static_cast<std::int64_t>(floats ? sizeof(Element) : p.tensor.element_size());
-        if (!shards || !units_on_disk) bytes += std::max<std::int64_t>(0, numel * size - detail::own_bytes(p.tensor));
+        if (shards && units_on_disk) continue;
+        const Side side = shards ? unit_side : device_side;
+        on(side) += std::max<std::int64_t>(0, numel * size - given_back(p.tensor, side));
     }
     const std::string fix = on_disk ? "use more ranks, or a smaller model"
                             : stage < 3
                                 ? "shard more with a higher ZeroStage, keep state on disk with OffloadTarget<Nvme>, or use more nodes"
                                 : "keep state on disk with OffloadTarget<Nvme, OptimizerState, Parameters>, or use more nodes";
-    detail::require_node_memory(
-        comm_.all_gather_varied(detail::memory_need(static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes)))), fix);
+    const auto needed = [&](Side side) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, on(side))); };
+    detail::require_node_memory(comm_.all_gather_varied(detail::memory_need(needed(Side::host))), fix);
+    if constexpr (!Compute::is_host) {
+        compute_.release_cached();
+        comm::agree(comm_, [&] {
+            detail::require_device_memory(compute_.device(), needed(Side::device), compute_.free_memory(), fix);
+        });
+    }
 }
 
 /// Elements of a model that are taken over between two returns of its memory to the system.
 inline constexpr std::int64_t trimmed_numel = std::int64_t{8} << 20;
 
 /// Files first, then bucket by bucket: values, shards, master, states. A disk that fails does so on all ranks.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::start(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::start(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen) {
     const std::vector<FrozenUnit> frozen_units = take_frozen(frozen);
     std::vector<std::int64_t> state_numels;
     std::vector<std::int64_t> shard_numels;
@@ -145,8 +166,12 @@ void Engine<Setup, Comm>::start(const std::vector<Parameter>& trained, const std
             }
             folder_ = std::make_unique<offload::SwapFolder>(options_.nvme_path, run_id, comm_.rank());
         }
-        store_.make(std::move(state_numels), folder_.get(), options_.nvme);
-        shards_.make(shard_numels, folder_.get(), options_.nvme_units);
+        const auto pinned = [&](offload::PipelineOptions windows) {
+            if (!windows.pinning.pin) windows.pinning = compute_.pinning();
+            return windows;
+        };
+        store_.make(std::move(state_numels), folder_.get(), pinned(options_.nvme));
+        shards_.make(shard_numels, folder_.get(), pinned(options_.nvme_units));
     });
 
     std::array<float, states> initial{};
@@ -186,11 +211,12 @@ void Engine<Setup, Comm>::start(const std::vector<Parameter>& trained, const std
     }
     if constexpr (has_keeper) keep_units(trained, frozen, frozen_units, frozen_flats);
     pool_->trim();
+    if constexpr (!Compute::is_host) compute_.release_cached();
 }
 
 /// Gives a bucket's parameters their place and returns what the store starts its masters with: fp32.
-template <class Setup, comm::Communicator Comm>
-at::Tensor Engine<Setup, Comm>::take_bucket(std::size_t index, const std::vector<Parameter>& trained) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+at::Tensor Engine<Setup, Comm, Compute>::take_bucket(std::size_t index, const std::vector<Parameter>& trained) {
     BucketState& b = buckets_[index];
     const std::int64_t padded = padded_of(index);
     const at::Tensor values_B = pool_->zeros(padded, at::kFloat, Held::buffers, Place::device);
@@ -199,7 +225,7 @@ at::Tensor Engine<Setup, Comm>::take_bucket(std::size_t index, const std::vector
         const at::Tensor& tensor = trained[i].tensor;
         values_B.narrow(0, parameters_[i].offset, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
     }
-    comm_.broadcast(detail::bytes_of(values_B), 0);
+    exchange_.broadcast(values_B);
 
     b.weight_B = pool_->empty(padded, dtype, b.sharded ? Held::gathered : Held::parameters, Place::device);
     b.weight_B.copy_(values_B);
@@ -210,7 +236,7 @@ at::Tensor Engine<Setup, Comm>::take_bucket(std::size_t index, const std::vector
     }
     const at::Tensor share_S = own_share(values_B);
     if constexpr (averages) {
-        b.average_S = pool_->empty(share_S.numel(), at::kFloat, Held::state, detail::place_v<typename Setup::averaging::tier>);
+        b.average_S = pool_->empty(share_S.numel(), at::kFloat, Held::state, average_place);
         b.average_S.copy_(has_master ? share_S : own_share(b.weight_B));  // of the weights as they are kept
     }
     if constexpr (stage < 2) b.gradient_B = pool_->zeros(padded, detail::dtype_v<Collected>, Held::gradients, Place::device);
@@ -219,19 +245,19 @@ at::Tensor Engine<Setup, Comm>::take_bucket(std::size_t index, const std::vector
                        : pool_->zeros(share_S.numel(), accumulates() ? at::kFloat : detail::dtype_v<Collected>,
                                       Held::gradients, Place::device);
     if (b.sharded) {
-        const auto from = detail::elements<Element>(own_share(b.weight_B));
-        std::copy(from.begin(), from.end(), shards_.open(b.shard, offload::Access::write).begin());
-        shards_.close(b.shard, offload::Access::write);
+        fill_shard(b.shard, own_share(b.weight_B));
         detail::drop_memory(b.weight_B);
     }
-    if (replicated || comm_.world() == 1) return values_B;
-    const at::Tensor own_S = pool_->empty(share_S.numel(), at::kFloat, Held::buffers, Place::device);
-    return own_S.copy_(share_S);  // a copy lets values_B go
+    const bool moves = state_side != device_side;
+    if (!moves && (replicated || comm_.world() == 1)) return values_B;
+    const at::Tensor& kept = replicated ? values_B : share_S;
+    const at::Tensor copy = pool_->empty(kept.numel(), at::kFloat, Held::buffers, moves ? Place::host : Place::device);
+    return copy.copy_(kept);  // lets values_B go
 }
 
 /// Converts frozen parameters and gives them rank 0's values; returns those that are sharded, by unit.
-template <class Setup, comm::Communicator Comm>
-auto Engine<Setup, Comm>::take_frozen(const std::vector<Parameter>& frozen) -> std::vector<FrozenUnit> {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+auto Engine<Setup, Comm, Compute>::take_frozen(const std::vector<Parameter>& frozen) -> std::vector<FrozenUnit> {
     std::map<std::int32_t, FrozenUnit> units;
     for (const Parameter& parameter : frozen) {
         if (sharded_ && parameter.unit >= 0 && parameter.tensor.is_floating_point()) {
@@ -241,8 +267,8 @@ auto Engine<Setup, Comm>::take_frozen(const std::vector<Parameter>& frozen) -> s
             unit.numel += parameter.tensor.numel();
             continue;
         }
-        const at::Tensor values = detail::converted_frozen(parameter.tensor, dtype);
-        comm_.broadcast(detail::bytes_of(values), 0);
+        const at::Tensor values = detail::converted_frozen(parameter.tensor, dtype, compute_.device());
+        exchange_.broadcast(values);
         at::Tensor{parameter.tensor}.set_data(values);
     }
     std::vector<FrozenUnit> found;
@@ -250,8 +276,8 @@ auto Engine<Setup, Comm>::take_frozen(const std::vector<Parameter>& frozen) -> s
     return found;
 }
 
-template <class Setup, comm::Communicator Comm>
-at::Tensor Engine<Setup, Comm>::take_frozen_unit(const FrozenUnit& unit, std::size_t shard) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+at::Tensor Engine<Setup, Comm, Compute>::take_frozen_unit(const FrozenUnit& unit, std::size_t shard) {
     const std::int64_t padded = share_numel(unit.numel, comm_.world()) * comm_.world();
     at::Tensor all_B = pool_->zeros(padded, dtype, Held::gathered, Place::device);
     std::int64_t at = 0;
@@ -259,22 +285,28 @@ at::Tensor Engine<Setup, Comm>::take_frozen_unit(const FrozenUnit& unit, std::si
         all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
         at += tensor.numel();
     }
-    comm_.broadcast(detail::bytes_of(all_B), 0);
+    exchange_.broadcast(all_B);
     at = 0;
     for (at::Tensor tensor : unit.tensors) {
         tensor.set_data(all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()));
         at += tensor.numel();
     }
-    const auto from = detail::elements<Element>(own_share(all_B));
-    std::copy(from.begin(), from.end(), shards_.open(shard, offload::Access::write).begin());
-    shards_.close(shard, offload::Access::write);
+    fill_shard(shard, own_share(all_B));
     detail::drop_memory(all_B);
     return all_B;
 }
 
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::fill_shard(std::size_t shard, const at::Tensor& values_S) {
+    const std::span<Element> kept = shards_.open(shard, offload::Access::write);
+    const Place place = unit_side == Side::host ? Place::host : Place::device;
+    detail::tensor_over(kept, pool_->device_of(place)).copy_(values_S);
+    shards_.close(shard, offload::Access::write);
+}
+
 /// Makes the keeper of the model's units and hands them to it in registration order.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::keep_units(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen,
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::keep_units(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen,
                                      const std::vector<FrozenUnit>& frozen_units,
                                      const std::vector<typename Gathering::Flat>& frozen_flats) {
     struct KeptUnit {
@@ -312,11 +344,12 @@ void Engine<Setup, Comm>::keep_units(const std::vector<Parameter>& trained, cons
     }
 
     gathering_ = std::make_unique<Gathering>(
-        comm_, channel_, shards_, *pool_,
+        exchange_, channel_, shards_, *pool_,
         detail::GatheringOptions{.gathers = sharded_,
                                  .recomputes = recomputes,
                                  .prefetch_bytes = options_.prefetch_bucket_bytes,
-                                 .max_live_numel = options_.max_live_parameters},
+                                 .max_live_numel = options_.max_live_parameters,
+                                 .shard_device = pool_->device_of(unit_side == Side::host ? Place::host : Place::device)},
         [this](std::size_t bucket) { reduce(buckets_[bucket], accumulates() && micro_batch_ > 0); });
     gathering_->set_buckets(sharded_ ? buckets_.size() : 0);
     std::int32_t number = 0;
@@ -328,8 +361,8 @@ void Engine<Setup, Comm>::keep_units(const std::vector<Parameter>& trained, cons
     }
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::check_parameters_stayed() const {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::check_parameters_stayed() const {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const TrainedParameter& p = parameters_[i];
         if (!p.tensor.storage().is_alias_of(buckets_[p.bucket].weight_B.storage()) ||
@@ -341,22 +374,22 @@ void Engine<Setup, Comm>::check_parameters_stayed() const {
     }
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::hold_unit_of(const at::Tensor& parameter) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::hold_unit_of(const at::Tensor& parameter) {
     if (!gathers()) return;
     const auto found = unit_of_.find(parameter.unsafeGetTensorImpl());
     if (found == unit_of_.end()) return;
     gathering_->hold_only(found->second);
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::drop_units() {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::drop_units() {
     if (gathers()) gathering_->drop_all();
 }
 
-template <class Setup, comm::Communicator Comm>
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Body>
-void Engine<Setup, Comm>::with_whole_model(Body&& body) {
+void Engine<Setup, Comm, Compute>::with_whole_model(Body&& body) {
     if (!gathers()) return static_cast<void>(body());
     gathering_->hold_all(true);
     try {

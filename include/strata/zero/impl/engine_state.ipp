@@ -5,8 +5,8 @@
 
 namespace strata::zero {
 
-template <class Setup, comm::Communicator Comm>
-std::vector<StateOutline> Engine<Setup, Comm>::state_outline() const {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+std::vector<StateOutline> Engine<Setup, Comm, Compute>::state_outline() const {
     std::vector<StateOutline> runs;
     for (std::size_t kind = 0; kind <= states + (averages ? 1 : 0); ++kind) {
         for (const BucketState& b : buckets_) {
@@ -18,20 +18,20 @@ std::vector<StateOutline> Engine<Setup, Comm>::state_outline() const {
 }
 
 /// The elements of this rank's share that a run holds, without padding.
-template <class Setup, comm::Communicator Comm>
-ElementRun Engine<Setup, Comm>::own_elements(const Run& run) const {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+ElementRun Engine<Setup, Comm, Compute>::own_elements(const Run& run) const {
     const ElementRun own = buckets_[run.bucket].bucket.share_of(comm_.rank(), comm_.world());
     if constexpr (replicated) return own;
     const std::int64_t from = std::min(run.begin, own.numel);
     return {own.begin + from, std::min(run.numel, own.numel - from)};
 }
 
-template <class Setup, comm::Communicator Comm>
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Sink>
-void Engine<Setup, Comm>::read_state(Sink&& sink) {
+void Engine<Setup, Comm, Compute>::read_state(Sink&& sink) {
     begin_call("read_state()");
     std::vector<float> copy;
-    for_runs(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Run& run) {
+    for_runs<Side::host>(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Part& run) {
         const ElementRun own = own_elements(run);
         if (own.numel == 0) return;
         for (std::size_t kind = 0; kind <= states; ++kind) {
@@ -52,15 +52,17 @@ void Engine<Setup, Comm>::read_state(Sink&& sink) {
     if constexpr (averages) {
         for (const BucketState& b : buckets_) {
             const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
-            const std::span<const float> average = detail::elements<float>(b.average_S);
+            detail::Staging staging{*pool_};
+            const std::span<const float> average =
+                staging.take(detail::elements<const float>(b.average_S), average_side, Side::host, true);
             if (own.numel > 0) sink(average_kind, own.begin, average.first(static_cast<std::size_t>(own.numel)));
         }
     }
 }
 
-template <class Setup, comm::Communicator Comm>
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Source>
-void Engine<Setup, Comm>::write_state(Source&& source, bool average) {
+void Engine<Setup, Comm, Compute>::write_state(Source&& source, bool average) {
     begin_call("write_state()");
     const at::NoGradGuard no_grad;
     micro_batch_ = 0;
@@ -69,7 +71,7 @@ void Engine<Setup, Comm>::write_state(Source&& source, bool average) {
     };
     std::vector<float> copy;
     comm::agree(comm_, [&] {
-        for_runs(offload::Access::write, Touch::write, [&](const Run& run) {
+        for_runs<Side::host>(offload::Access::write, Touch::write, [&](const Part& run) {
             const ElementRun own = own_elements(run);
             for (std::size_t kind = 0; kind <= states; ++kind) {
                 const std::span<Kept> values = own_part(run, kind == 0 ? run.weight : run.state[kind - 1]);
@@ -77,7 +79,7 @@ void Engine<Setup, Comm>::write_state(Source&& source, bool average) {
                 source(kind_name(kind), own.begin, std::span{copy}.first(static_cast<std::size_t>(own.numel)));
                 std::transform(copy.begin(), copy.end(), values.begin(), [](float value) { return detail::kept_from<Kept>(value); });
             }
-            if constexpr (has_master) round(own_part(run, run.weight), own_part(run, parameters_of_run(run)));
+            if constexpr (has_master) round(own_part(run, run.weight), own_part(run, run.parameters));
         });
         if constexpr (any_disk) {
             if (disk_failure_) std::rethrow_exception(disk_failure_);
@@ -86,25 +88,28 @@ void Engine<Setup, Comm>::write_state(Source&& source, bool average) {
             for (const BucketState& b : buckets_) {
                 const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
                 if (!average || own.numel == 0) continue;
-                source(average_kind, own.begin, detail::elements<float>(b.average_S).first(static_cast<std::size_t>(own.numel)));
+                detail::Staging staging{*pool_};
+                const std::span<float> values = detail::elements<float>(b.average_S).first(static_cast<std::size_t>(own.numel));
+                source(average_kind, own.begin, staging.take(values, average_side, Side::host, false, true));
+                staging.put_back();
             }
         }
     });
     if constexpr (replicated) {
-        for_runs(offload::Access::read, Touch::write, [&](const Run& run) {
+        for_runs<Side::host>(offload::Access::update, has_master ? Touch::write : Touch::update, [&](const Part& run) {
             for (std::size_t kind = 0; kind <= states; ++kind) {
                 const std::span<Kept> values = kind == 0 ? run.weight : run.state[kind - 1];
-                comm_.all_gather(std::as_bytes(own_part(run, values)), std::as_writable_bytes(values));
+                exchange_.host().all_gather(std::as_bytes(own_part(run, values)), std::as_writable_bytes(values));
             }
-            if constexpr (has_master) round(run.weight, parameters_of_run(run));
+            if constexpr (has_master) round(run.weight, run.parameters);
         });
     }
     end_pass();
     weights_changed();
 }
 
-template <class Setup, comm::Communicator Comm>
-std::map<std::string, double> Engine<Setup, Comm>::scalars() const {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+std::map<std::string, double> Engine<Setup, Comm, Compute>::scalars() const {
     if constexpr (!scales_loss) return {};
     const optim::LossScale::State& state = loss_scale_.state();
     return {{"loss_scale", state.scale},
@@ -113,8 +118,8 @@ std::map<std::string, double> Engine<Setup, Comm>::scalars() const {
             {"loss_scale_hysteresis_left", static_cast<double>(state.hysteresis_left)}};
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::restore_scalars(const std::map<std::string, double>& values) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::restore_scalars(const std::map<std::string, double>& values) {
     optim::LossScale::State state = loss_scale_.state();
     const auto restore = [&]<class Value>(const char* name, Value& value) {
         if (const auto found = values.find(name); found != values.end()) value = static_cast<Value>(found->second);

@@ -5,18 +5,28 @@
 
 namespace strata::zero {
 
-template <class Setup, comm::Communicator Comm>
-double Engine<Setup, Comm>::gradient_norm() {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+double Engine<Setup, Comm, Compute>::gradient_norm() {
     std::vector<double> mine(buckets_.size());
     with_gradient_type([&](auto element) {
         using Gradient = decltype(element);
-        for (std::size_t i = 0; i < mine.size(); ++i) {
-            mine[i] = optim::sum_of_squares<Gradient>(detail::elements<Gradient>(buckets_[i].gradient_S));
+        if constexpr (Compute::is_host) {
+            for (std::size_t i = 0; i < mine.size(); ++i) {
+                mine[i] = optim::sum_of_squares<Gradient>(detail::elements<Gradient>(buckets_[i].gradient_S));
+            }
+        } else {
+            const at::Tensor sums = pool_->empty(std::ssize(mine), at::kDouble, Held::buffers, Place::device);
+            for (std::size_t i = 0; i < mine.size(); ++i) {
+                compute_.template sum_of_squares<Gradient>(detail::elements<const Gradient>(buckets_[i].gradient_S),
+                                                           static_cast<double*>(sums.data_ptr()) + i);
+            }
+            const at::Tensor here = sums.cpu();
+            std::copy_n(static_cast<const double*>(here.data_ptr()), mine.size(), mine.begin());
         }
     });
     const auto world = static_cast<std::size_t>(comm_.world());
     std::vector<double> all(mine.size() * world);
-    comm_.all_gather(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
+    exchange_.host().all_gather(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
     double total = 0.0;
     for (std::size_t i = 0; i < mine.size(); ++i) {
         for (std::size_t rank = 0; rank < world; ++rank) total += all[rank * mine.size() + i];
@@ -24,8 +34,8 @@ double Engine<Setup, Comm>::gradient_norm() {
     return std::sqrt(total) / static_cast<double>(world);  // of the mean, while buckets hold the sum
 }
 
-template <class Setup, comm::Communicator Comm>
-StepResult Engine<Setup, Comm>::step(double lr) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+StepResult Engine<Setup, Comm, Compute>::step(double lr) {
     if (micro_batch_ != options_.gradient_accumulation_steps) {
         throw Error{Errc::wrong_call_order,
                     "step() was called after " + std::to_string(micro_batch_) + " backward passes instead of " +
@@ -61,20 +71,28 @@ StepResult Engine<Setup, Comm>::step(double lr) {
     return {.grad_norm = norm, .step = ++step_count_, .skipped = false, .loss_scale = loss_scale};
 }
 
-template <class Setup, comm::Communicator Comm>
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Gradient>
-void Engine<Setup, Comm>::update_all(std::span<const Scalars> scalars, const optim::GradientTransform& transform) {
+void Engine<Setup, Comm, Compute>::update_all(std::span<const Scalars> scalars, const optim::GradientTransform& transform) {
     if constexpr (replicated) gather_gradient(0);
     if constexpr (optim::ElementwiseRule<Rule>) {
-        for_runs(offload::Access::update, has_master ? Touch::write : Touch::update, [&](const Run& run) {
-            const std::span<const Gradient> gradient = gradient_of<Gradient>(run);
-            for_groups(run, [&](std::size_t group, const Run& part) {
-                const auto from = static_cast<std::size_t>(part.begin - run.begin);
-                detail::update_run<Rule, Gradient, Element>(
-                    scalars[group], transform, gradient.subspan(from, static_cast<std::size_t>(part.numel)), part,
-                    parameters_of_run(part), rounding_of(part));
+        const auto update = [&](const Part& run) {
+            detail::Staging staging{*pool_};
+            const std::span<const Gradient> gradient = gradient_of<Gradient>(run, staging);
+            for_groups(run, [&](std::size_t group, const Part& part) {
+                const std::span<const Gradient> of_part = gradient.subspan(static_cast<std::size_t>(part.begin - run.begin),
+                                                                           static_cast<std::size_t>(part.numel));
+                if constexpr (state_side == Side::host) {
+                    detail::update_run<Rule, Gradient, Element>(scalars[group], transform, of_part, part, part.parameters,
+                                                                rounding_of(part));
+                } else {
+                    compute_.template update<Rule>(scalars[group], transform, of_part, part.weight, part.state,
+                                                   rounded_copy(part), rounding_of(part));
+                }
             });
             update_average(run);
+        };
+        for_runs<state_side>(offload::Access::update, has_master ? Touch::write : Touch::update, update, [&](const Run& run) {
             if (run.last) gather_weights(buckets_[run.bucket]);
         });
     } else {
@@ -84,78 +102,113 @@ void Engine<Setup, Comm>::update_all(std::span<const Scalars> scalars, const opt
 }
 
 /// Two passes, because the length of a parameter's step depends on norms over all of it.
-template <class Setup, comm::Communicator Comm>
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Gradient>
-void Engine<Setup, Comm>::update_layerwise(std::span<const Scalars> scalars, const optim::GradientTransform& transform) {
+void Engine<Setup, Comm, Compute>::update_layerwise(std::span<const Scalars> scalars, const optim::GradientTransform& transform) {
     const auto segments = [&](const Run& part) {
         const BucketState& b = buckets_[part.bucket];
         return detail::segments_of(b.offsets, b.bucket.first_parameter, share_of(part.bucket), place_in_bucket(part),
                                    part.numel);
     };
     std::vector<optim::NormSquares> norms(parameters_.size());
-    for_runs(offload::Access::update, has_master ? Touch::none : Touch::update, [&](const Run& run) {
-        const std::span<const Gradient> gradient = gradient_of<Gradient>(run);
-        for_groups(run, [&](std::size_t group, const Run& part) {
-            const auto from = static_cast<std::size_t>(part.begin - run.begin);
-            optim::advance<Rule, Gradient, Kept>(scalars[group], transform,
-                                                 gradient.subspan(from, static_cast<std::size_t>(part.numel)),
-                                                 part.weight, part.state, segments(part), norms, rounding_of(part));
+    static_assert(sizeof(optim::NormSquares) == 2 * sizeof(double));
+    detail::Staging beside_state{*pool_};
+    const std::span<double> doubles = beside_state.take(std::span{reinterpret_cast<double*>(norms.data()), 2 * norms.size()},
+                                                        Side::host, state_side, true, true);
+    const std::span<optim::NormSquares> sums{reinterpret_cast<optim::NormSquares*>(doubles.data()), norms.size()};
+    for_runs<state_side>(offload::Access::update, has_master ? Touch::none : Touch::update, [&](const Part& run) {
+        detail::Staging staging{*pool_};
+        const std::span<const Gradient> gradient = gradient_of<Gradient>(run, staging);
+        for_groups(run, [&](std::size_t group, const Part& part) {
+            const std::span<const Gradient> of_part = gradient.subspan(static_cast<std::size_t>(part.begin - run.begin),
+                                                                       static_cast<std::size_t>(part.numel));
+            if constexpr (state_side == Side::host) {
+                optim::advance<Rule, Gradient, Kept>(scalars[group], transform, of_part, part.weight, part.state,
+                                                     segments(part), sums, rounding_of(part));
+            } else {
+                compute_.template advance<Rule, Gradient, Kept>(scalars[group], transform, of_part, part.weight, part.state,
+                                                                segments(part), sums, rounding_of(part));
+            }
         });
     });
+    beside_state.put_back();
     if constexpr (!replicated) {
         std::vector<optim::NormSquares> all(norms.size() * static_cast<std::size_t>(comm_.world()));
-        comm_.all_gather(std::as_bytes(std::span{norms}), std::as_writable_bytes(std::span{all}));
+        exchange_.host().all_gather(std::as_bytes(std::span{norms}), std::as_writable_bytes(std::span{all}));
         std::fill(norms.begin(), norms.end(), optim::NormSquares{});
         for (std::size_t i = 0; i < all.size(); ++i) norms[i % norms.size()] += all[i];
     }
     std::vector<std::vector<float>> ratios;
     for (const Group& group : groups_) ratios.push_back(optim::trust_ratios<Rule>(group.update, norms));
-    for_runs(offload::Access::update, has_master ? Touch::write : Touch::update, [&](const Run& run) {
-        for_groups(run, [&](std::size_t group, const Run& part) {
-            detail::apply_direction_run<Rule, Element>(scalars[group], part, segments(part), ratios[group],
-                                                       parameters_of_run(part), rounding_of(part));
+    const auto apply = [&](const Part& run) {
+        for_groups(run, [&](std::size_t group, const Part& part) {
+            if constexpr (state_side == Side::host) {
+                detail::apply_direction_run<Rule, Element>(scalars[group], part, segments(part), ratios[group],
+                                                           part.parameters, rounding_of(part));
+            } else {
+                compute_.template apply_direction<Rule, Kept>(scalars[group], part.weight, part.state, segments(part),
+                                                              ratios[group], rounded_copy(part), rounding_of(part));
+            }
         });
         update_average(run);
+    };
+    for_runs<state_side>(offload::Access::update, has_master ? Touch::write : Touch::update, apply, [&](const Run& run) {
         if (run.last) gather_weights(buckets_[run.bucket]);
     });
 }
 
-/// A pass over master and state, with the parameters beside them. A disk that fails ends it on this rank only;
-/// end_pass() tells the others.
-template <class Setup, comm::Communicator Comm>
-template <class Call>
-void Engine<Setup, Comm>::for_runs(offload::Access access, Touch touch, Call&& call) {
+/// A pass over master and state, with the parameters beside them; all of a run is on one side of the bus during its call.
+/// A disk that fails ends the pass on this rank only; end_pass() tells the others.
+///
+///   done  called with a run whose values are back where they live
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+template <detail::Side side, class Call, class Done>
+void Engine<Setup, Comm, Compute>::for_runs(offload::Access access, Touch touch, Call&& call, Done&& done) {
     const auto parameter_access = touch == Touch::read    ? offload::Access::read
                                   : touch == Touch::write ? offload::Access::write
                                                           : offload::Access::update;
-    const auto with_parameters = [&](Run run) {
+    const auto work_on = [&](const Run& run, std::span<Element> parameters, Side parameter_side) {
+        detail::Staging staging{*pool_};
+        const auto here = [&](auto values, Side is, offload::Access how) {
+            return staging.take(values, is, side, how != offload::Access::write, how != offload::Access::read);
+        };
+        Part part{run, here(parameters, parameter_side, parameter_access)};
+        part.weight = here(run.weight, state_side, access);
+        if constexpr (!has_master) part.weight = part.parameters;
+        for (std::size_t k = 0; k < states; ++k) part.state[k] = here(run.state[k], state_side, access);
+        call(std::as_const(part));
+        staging.put_back();
+    };
+    const auto visit = [&](const Run& run) {
         const BucketState& b = buckets_[run.bucket];
         const bool opens = b.sharded && touch != Touch::none;
         if (opens && run.begin == 0) {
             open_shard_ = shards_.open(b.shard, parameter_access);
             if (b.shard + 1 < shards_.count()) shards_.read_ahead(b.shard + 1, parameter_access);
         }
-        if constexpr (!has_master) {
-            if (touch != Touch::none) run.weight = parameters_of_run(run);
+        if (touch == Touch::none) {
+            work_on(run, {}, side);
+        } else {
+            work_on(run, parameters_of_run(run), b.sharded ? unit_side : device_side);
         }
-        call(std::as_const(run));
         if (opens && run.last) shards_.close(b.shard, parameter_access);
+        done(run);
     };
     if constexpr (any_disk) {
         try {
-            store_.run(access, with_parameters);
+            store_.run(access, visit);
         } catch (const Error&) {
             disk_failure_ = std::current_exception();
         }
     } else {
-        store_.run(access, with_parameters);
+        store_.run(access, visit);
     }
 }
 
 /// Calls `call` with the parts of a run that are of one group each, in order. Padding goes with what is before it.
-template <class Setup, comm::Communicator Comm>
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Call>
-void Engine<Setup, Comm>::for_groups(const Run& run, Call&& call) {
+void Engine<Setup, Comm, Compute>::for_groups(const Part& run, Call&& call) {
     if (groups_.size() == 1) return call(0, run);
     const BucketState& b = buckets_[run.bucket];
     const std::int64_t place = place_in_bucket(run);
@@ -174,53 +227,57 @@ void Engine<Setup, Comm>::for_groups(const Run& run, Call&& call) {
         const std::int64_t stop = std::min(end, stop_of(i));
         const auto from = static_cast<std::size_t>(at - place);
         const auto numel = static_cast<std::size_t>(stop - at);
-        Run part = run;
+        Part part = run;
         part.begin = run.begin + (at - place);
         part.numel = stop - at;
         if (!run.weight.empty()) part.weight = run.weight.subspan(from, numel);
+        if (!run.parameters.empty()) part.parameters = run.parameters.subspan(from, numel);
         for (auto& state : part.state) state = state.subspan(from, numel);
         call(group, std::as_const(part));
         at = stop;
     }
 }
 
-template <class Setup, comm::Communicator Comm>
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Gradient>
-std::span<const Gradient> Engine<Setup, Comm>::gradient_of(const Run& run) {
+std::span<const Gradient> Engine<Setup, Comm, Compute>::gradient_of(const Run& run, detail::Staging& staging) {
     BucketState& b = buckets_[run.bucket];
     if constexpr (replicated) {
         if (run.bucket > 0) buckets_[run.bucket - 1].gathered_B.reset();
         gather_gradient(run.bucket + 1);
         b.ticket.wait();
     }
-    return detail::elements<Gradient>(replicated ? b.gathered_B : b.gradient_S)
-        .subspan(static_cast<std::size_t>(run.begin), static_cast<std::size_t>(run.numel));
+    const auto all = detail::elements<const Gradient>(replicated ? b.gathered_B : b.gradient_S);
+    return staging.take(all.subspan(static_cast<std::size_t>(run.begin), static_cast<std::size_t>(run.numel)), device_side,
+                        state_side, true);
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::gather_gradient(std::size_t index) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::gather_gradient(std::size_t index) {
     if (index == buckets_.size()) return;
     BucketState& b = buckets_[index];
     b.gathered_B = accumulates() ? pool_->empty(b.weight_B.numel(), at::kFloat, Held::buffers, Place::device) : b.gradient_B;
     b.ticket = channel_.post("gradient sums", [this, from = b.gradient_S, to = b.gathered_B] {
-        comm_.all_gather(detail::bytes_of(from), detail::bytes_of(to));
+        exchange_.all_gather(from, to);
     });
 }
 
 /// Shares new weights with the other ranks, where they keep them.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::gather_weights(BucketState& b) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::gather_weights(BucketState& b) {
     if constexpr (replicated) return;
     ++gathered_;
-    if (b.sharded) return;
-    channel_.post("weights", [this, all = b.weight_B] {
-        comm_.all_gather(detail::bytes_of(own_share(all)), detail::bytes_of(all));
-    });
+    if (!b.sharded) post_weights(b);
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::post_weights(BucketState& b) {
+    channel_.post("weights", [this, all = b.weight_B] { exchange_.all_gather(own_share(all), all); });
 }
 
 /// Posts what a pass that failed has not, waits for all of it, and makes a failure of one rank's disk one of all ranks.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::end_pass() {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::end_pass() {
     if constexpr (replicated) {
         buckets_.back().gathered_B.reset();
     } else {
@@ -237,14 +294,14 @@ void Engine<Setup, Comm>::end_pass() {
 
 /// Drops units that were gathered before, ahead of a forward pass or by hold_unit_of(), and tells autograd that saved
 /// weights are stale: a graph kept across a step must fail, not compute with new values.
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::weights_changed() {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::weights_changed() {
     if (gathers()) gathering_->drop_all();
     for (const TrainedParameter& parameter : parameters_) parameter.tensor.unsafeGetTensorImpl()->bump_version();
 }
 
-template <class Setup, comm::Communicator Comm>
-void Engine<Setup, Comm>::begin_call(std::string_view call) {
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::begin_call(std::string_view call) {
     channel_.wait();  // a forward pass may have gathered ahead, and a backward pass that threw left reductions
     if (!average_in_) return;
     throw Error{Errc::wrong_call_order, std::string{call} + " was called while the average is in the weights' place",

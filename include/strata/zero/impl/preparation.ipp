@@ -61,7 +61,7 @@ STRATA_INLINE void check_same_model(const std::vector<std::string>& descriptions
     throw Error{Errc::bad_parameter, "the parameter " + parameter.name + " " + why, fix};
 }
 
-STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters) {
+STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device) {
     const auto middle = std::stable_partition(parameters.begin(), parameters.end(), [](const Parameter& parameter) {
         return !parameter.tensor.requires_grad();
     });
@@ -78,10 +78,10 @@ STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& pa
                 refuse(parameter, "has no memory: its values are with another engine, of ZeroStage<3>, or went with it",
                        "make one trainer a model, and for another one build the model again");
             }
-            if (parameter.tensor.device().is_cpu()) continue;
-            refuse(parameter,
-                   "is on " + parameter.tensor.device().str() + ", and this version of strata trains on the CPU",
-                   "leave the model on the CPU");
+            if (tensor.is_cpu() || tensor.device() == device) continue;  // the engine moves it
+            refuse(parameter, "is on " + tensor.device().str() + ", and this engine trains on " + device.str(),
+                   "leave the model on the CPU: the engine moves it" +
+                       std::string{device.is_cpu() ? " where a build with STRATA_WITH_CUDA trains on a GPU" : ""});
         }
     }
     for (const Parameter& parameter : trained) {
@@ -114,18 +114,36 @@ STRATA_INLINE void require_node_memory(const std::vector<std::string>& needs, co
     offload::require_host_memory("training this model", bytes, fix);
 }
 
+STRATA_INLINE void require_device_memory(at::Device device, std::uint64_t bytes, std::uint64_t free, const std::string& fix) {
+    if (bytes <= free) return;
+    throw Error{Errc::not_enough_memory,
+                "training this model needs " + offload::in_gib(bytes) + " more on the device " + device.str() + " of " +
+                    host_name() + ", " + offload::in_gib(free) + " are free",
+                "move state to the host with OffloadTarget<Cpu>, or " + fix};
+}
+
 STRATA_INLINE void explain_missing_memory(const c10::Error& error) {
-    // The three ways in which libtorch says so; the last is that of forbid_use().
+    // The ways in which libtorch says so; the last two are those of forbid_use().
     const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };
-    if (!says("not allocated") && !says("out of bounds for storage of size 0") && !says("no arguments had PyInterpreter"))
+    if (!says("not allocated") && !says("out of bounds for storage of size 0") && !says("no arguments had PyInterpreter") &&
+        !says("without Python support"))
         return;
     throw Error{Errc::bad_parameter,
                 "a parameter that is sharded was used outside of its unit's forward pass, and has no memory there",
                 "call blocks as Unit<Block> and not as Block, and use what belongs to a unit inside of its forward"};
 }
 
-STRATA_INLINE at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype) {
-    const at::Tensor values = tensor.detach().contiguous();
+STRATA_INLINE void explain_unseen_batch(const c10::Error& error, at::Device device) {
+    const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };
+    if (!says("same device") && !says("is on cpu")) return;
+    throw Error{Errc::bad_value,
+                "the model is on " + device.str() + ", and a tensor of its loss on another device",
+                "write visit_tensors beside the struct of the batch, so that the trainer can move it (docs/gpu.md), or move it "
+                "in loss()"};
+}
+
+STRATA_INLINE at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype, at::Device device) {
+    const at::Tensor values = tensor.detach().to(device).contiguous();
     return tensor.is_floating_point() ? values.to(dtype).contiguous() : values;
 }
 
