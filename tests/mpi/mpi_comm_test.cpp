@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -18,6 +17,8 @@
 #include <strata/comm/mpi_comm.hpp>
 #include <strata/core/bf16.hpp>
 #include <strata/core/error.hpp>
+
+#include "bits.hpp"
 
 namespace {
 
@@ -155,13 +156,7 @@ TEST(MpiComm, PiecesOfAnySizeGiveTheSameResult) {
 std::vector<std::uint32_t> everything(MpiComm& comm) {
     const auto world = static_cast<std::size_t>(comm.world());
     std::vector<std::uint32_t> bits;
-    const auto keep = [&bits](const auto& values) {
-        for (const auto& value : values) {
-            std::uint32_t word = 0;
-            std::memcpy(&word, &value, sizeof value);
-            bits.push_back(word);
-        }
-    };
+    const strata_test::AppendBits keep{bits};
     for (const std::size_t n : {0, 1, 2, 3, 17, 31, 32, 33, 257, 5003}) {
         std::vector<float> all(n * world);
         std::vector<bf16> halves(n * world);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,6 +21,7 @@
 #include <strata/core/error.hpp>
 
 #include "../support/nccl_on_host.hpp"
+#include "bits.hpp"
 
 namespace {
 
@@ -63,13 +63,7 @@ std::vector<std::uint32_t> everything(Comm& comm, std::size_t most, std::size_t 
     const auto world = static_cast<std::size_t>(comm.world());
     const auto self = static_cast<std::size_t>(comm.rank());
     std::vector<std::uint32_t> bits;
-    const auto keep = [&bits](const auto& values) {
-        for (const auto& value : values) {
-            std::uint32_t word = 0;
-            std::memcpy(&word, &value, sizeof value);
-            bits.push_back(word);
-        }
-    };
+    const strata_test::AppendBits keep{bits};
     for (const std::size_t n : {0, 1, 2, 3, 8, 17, 32, 33, 257, 5003}) {
         if (n > most) break;
         std::vector<float> floats(n * world + offset);

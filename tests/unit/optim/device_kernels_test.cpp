@@ -52,23 +52,10 @@ using strata::optim::Segment;
 using strata::optim::SimdLevel;
 using strata::optim::state_count_v;
 using strata::optim::StochasticRounding;
+using strata::optim::testing::Descent;
 using strata::optim::testing::normal_values;
 
 namespace detail = strata::optim::detail;
-
-/// A rule of a user's own, without a state.
-struct Descent {
-    struct Options {};
-    struct Scalars {
-        float lr;
-    };
-    static constexpr std::array<std::string_view, 0> state_names{};
-    static Scalars scalars(const Options&, double lr, std::int64_t) { return {static_cast<float>(lr)}; }
-    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float*,
-                                                                const Scalars& s) {
-        weight -= s.lr * gradient;
-    }
-};
 
 /// All threads of one step, in the order given.
 template <class Body>

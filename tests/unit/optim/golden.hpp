@@ -1,16 +1,20 @@
 #pragma once
 // tests/unit/optim/golden.hpp - golden tensors of the reference implementations, and what tests of the rules share.
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <strata/core/bf16.hpp>
+#include <strata/optim/simd.hpp>
 #include <strata/storage/safetensors.hpp>
 
 namespace strata::optim::testing {
@@ -28,6 +32,20 @@ inline std::vector<bf16> rounded(const std::vector<float>& values) {
     for (const float value : values) result.push_back(to_bf16(value));
     return result;
 }
+
+/// A rule of a user's own: no state at all.
+struct Descent {
+    struct Options {};
+    struct Scalars {
+        float lr;
+    };
+    static constexpr std::array<std::string_view, 0> state_names{};
+    static Scalars scalars(const Options&, double lr, std::int64_t) { return {static_cast<float>(lr)}; }
+    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float*,
+                                                                const Scalars& s) {
+        weight -= s.lr * gradient;
+    }
+};
 
 /// Golden tensors: weights, gradients and states of ten steps of the reference implementations.
 class Golden {

@@ -41,24 +41,12 @@ using strata::optim::simd_level;
 using strata::optim::SimdLevel;
 using strata::optim::state_count_v;
 using strata::optim::StochasticRounding;
+using strata::optim::testing::Descent;
 using strata::optim::testing::expect_near;
 using strata::optim::testing::Golden;
 using strata::optim::testing::narrow;
 using strata::optim::testing::normal_values;
 using strata::optim::testing::rounded;
-
-/// A rule of a user's own: no state at all.
-struct Descent {
-    struct Options {};
-    struct Scalars {
-        float lr;
-    };
-    static constexpr std::array<std::string_view, 0> state_names{};
-    static Scalars scalars(const Options&, double lr, std::int64_t) { return {static_cast<float>(lr)}; }
-    [[gnu::always_inline]] static void apply(float& weight, float gradient, float*, const Scalars& s) {
-        weight -= s.lr * gradient;
-    }
-};
 
 /// The rules once more, in double and in the words of the papers.
 void reference(const AdamW::Options& o, double lr, int t, double& w, double g, std::array<double, 2>& s) {
