@@ -44,7 +44,7 @@ apt_get() {
         holder=${holder:-another process}
         if [ "$SECONDS" -ge "$give_up" ]; then
             echo "packages: $holder still holds $lock after $patience s. Fix: let it end, then run this again." >&2
-            return "$status"
+            exit 1
         fi
         [ "$said" = "$holder" ] || echo "== packages: waiting for $holder, which holds $lock"
         said=$holder
