@@ -23,7 +23,8 @@ if [ "${1:-}" = --inside ]; then
     root=$2 cache=$3 shared=$4
     shift 4
     mount -t proc proc "$root/proc"
-    for device in /dev /dev/shm; do mount --bind "$device" "$root$device"; done
+    for shown in /dev /dev/shm /sys; do mount --bind "$shown" "$root$shown"; done
+    mount -o remount,bind,ro "$root/sys"
     [ -z "$shared" ] || { mount --bind "$shared" "$root/strata/shared" && mount -o remount,bind,ro "$root/strata/shared"; }
     [ -z "$cache" ] || mount --bind "$cache" "$root/root/.cache/ccache"
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 \
