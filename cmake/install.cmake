@@ -1,4 +1,4 @@
-# cmake/install.cmake - what `cmake --install` writes, and find_package(strata).
+# cmake/install.cmake - what `cmake --install` writes, for find_package(strata) and for pkg-config.
 #
 # One export set a room, so that a program that asks for components finds only the packages these need:
 # find_package(strata COMPONENTS policy storage) works on a machine without libtorch and MPI.
@@ -9,6 +9,15 @@ include(CMakePackageConfigHelpers)
 set(strata_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/strata")
 get_property(strata_rooms GLOBAL PROPERTY STRATA_ROOMS)
 
+# What is compiled is installed where it was built; the headers and the package are always whole. Without this a build of some targets
+# could not be installed, or would leave a prefix without its package and nobody would know why.
+function(strata_say_if_missing target means)
+    install(CODE "if(NOT EXISTS \"$<TARGET_FILE:${target}>\")
+        message(STATUS \"Not installed: $<TARGET_FILE_NAME:${target}>, ${means}, because it was not built. \"
+            \"Fix: cmake --build ${PROJECT_BINARY_DIR} --target ${target}, and install again.\")
+    endif()")
+endfunction()
+
 set(STRATA_COMPONENT_TABLE "")
 foreach(room IN LISTS strata_rooms)
     install(TARGETS strata_${room} EXPORT strata-${room}-targets FILE_SET HEADERS FILE_SET bodies)
@@ -18,10 +27,12 @@ foreach(room IN LISTS strata_rooms)
         "set(_strata_${room}_needs \"${needs}\")\nset(_strata_${room}_packages \"${packages}\")\n")
 endforeach()
 install(TARGETS strata_strata EXPORT strata-strata-targets FILE_SET HEADERS)
-install(TARGETS strata_compiled EXPORT strata-compiled-targets ARCHIVE)
+install(TARGETS strata_compiled EXPORT strata-compiled-targets ARCHIVE OPTIONAL)
+strata_say_if_missing(strata_compiled "strata::compiled")
 string(APPEND STRATA_COMPONENT_TABLE
     "set(_strata_strata_needs \"${strata_rooms}\")\nset(_strata_strata_packages \"\")\n"
-    "set(_strata_compiled_needs \"strata\")\nset(_strata_compiled_packages \"\")\n")
+    "set(_strata_compiled_needs \"strata\")\nset(_strata_compiled_packages \"\")\n"
+    "set(_strata_compiled_file \"\${CMAKE_CURRENT_LIST_DIR}/../../${CMAKE_STATIC_LIBRARY_PREFIX}strata${CMAKE_STATIC_LIBRARY_SUFFIX}\")\n")
 
 set(strata_libraries strata compiled)
 if(TARGET strata_cuda)
@@ -37,7 +48,8 @@ foreach(component IN LISTS strata_rooms strata_libraries)
 endforeach()
 
 if(TARGET strata_tool)
-    install(TARGETS strata_tool RUNTIME)
+    install(TARGETS strata_tool RUNTIME OPTIONAL)
+    strata_say_if_missing(strata_tool "the command strata")
 endif()
 
 configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
@@ -47,3 +59,12 @@ install(FILES
     "${PROJECT_BINARY_DIR}/strata-config.cmake"
     "${PROJECT_BINARY_DIR}/strata-config-version.cmake"
     DESTINATION "${strata_package_dir}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+include("${CMAKE_CURRENT_LIST_DIR}/pkg-config.cmake")
+
+set(CPACK_PACKAGE_VENDOR strata)
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_RPM_PACKAGE_LICENSE "${STRATA_LICENSE}")
+set(CPACK_VERBATIM_VARIABLES ON)
+include(CPack)

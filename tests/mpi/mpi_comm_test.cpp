@@ -1,5 +1,6 @@
 // Collectives on 1, 2 and 3 ranks: sizes nothing divides, windows and messages in pieces, sums in rank order.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -1,5 +1,6 @@
 // Checkpoints by hand: what is kept, what loads into other slices, what leaves nothing behind.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,7 @@
 // Files that somebody, or a disk, has changed: each is a picture of its stated size or a named refusal, and none takes
 // more memory than the limits allow. Deterministic; run it under -fsanitize=address,undefined as well.
 
+#include <algorithm>
 #include <functional>
 #include <string>
 

@@ -5,6 +5,7 @@
 // github.com/apache/parquet-format: Encodings.md, Compression.md; numbers of fields and enumerators from
 // parquet.thrift.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>

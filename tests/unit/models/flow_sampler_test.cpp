@@ -1,5 +1,6 @@
 // The sampler on models whose paths are known.
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // Both engines move the same bytes, go on after short answers, and report what the system reports.
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>

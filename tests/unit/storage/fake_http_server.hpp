@@ -2,6 +2,7 @@
 // tests/unit/storage/fake_http_server.hpp - an HTTP server on loopback that says what a test wants, and a proxy that
 // fails.
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
