@@ -16,6 +16,7 @@ strata_room(core
         inline.hpp
         mix.hpp
         policy.hpp
+        printable.hpp
         rule.hpp
         schedule_shape.hpp
         secret.hpp)

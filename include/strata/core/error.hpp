@@ -112,11 +112,12 @@ constexpr bool is_bad_input(Errc code) noexcept {
 ///
 ///   what  one sentence in the user's words that names the file, key or rank; no full stop at its end
 ///   fix   what to type or change; no full stop at its end
+/// Control characters in names that both contain are shown as escapes (core/printable.hpp): a message is one line.
 class Error : public std::runtime_error {
 public:
     Error(Errc code, std::string_view what, std::string_view fix);
     [[nodiscard]] Errc code() const noexcept { return code_; }
-    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }  ///< `what`, as given
+    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }  ///< `what`, printable
     [[nodiscard]] const std::string& fix() const noexcept { return fix_; }
 
 private:

@@ -30,7 +30,8 @@ public:
     ///   last_step  the step the run ends with, for the time that is left
     void step(const StepMetrics& metrics, std::int64_t last_step);
 
-    /// A line of its own that stays: a checkpoint, a sample grid, a resume.
+    /// A line of its own that stays: a checkpoint, a sample grid, a resume. Control characters in it, of a file's name
+    /// say, are shown as escapes.
     void note(std::string_view text);
 
 private:

@@ -46,6 +46,12 @@ TEST(Progress, TheTimeLeftComesFromTheMeanTimeOfAStep) {
     EXPECT_NE(text.find("step 100/100"), std::string::npos);
 }
 
+TEST(Progress, ANoteIsOneLineWhateverNameIsInIt) {
+    testing::internal::CaptureStdout();
+    strata::train::Progress{true, false}.note("saved /runs/\x1b[2J\n[ST2001] all is lost\r\xe2\x80\xae");
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), "saved /runs/\\x1b[2J\\n[ST2001] all is lost\\r\\u202e\n");
+}
+
 TEST(Progress, ClocksHaveHoursOnlyWhenNeeded) {
     EXPECT_EQ(clock_text(0), "0:00");
     EXPECT_EQ(clock_text(-3), "0:00");

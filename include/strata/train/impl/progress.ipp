@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <strata/core/printable.hpp>
 #include <strata/train/progress.hpp>
 
 namespace strata::train {
@@ -67,7 +68,7 @@ STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step) 
 STRATA_INLINE void Progress::note(std::string_view text) {
     if (!shown_) return;
     clear_line();
-    std::printf("%.*s\n", static_cast<int>(text.size()), text.data());
+    std::printf("%s\n", core::printable(text).c_str());
     std::fflush(stdout);
 }
 

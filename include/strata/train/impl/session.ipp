@@ -18,6 +18,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/printable.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 
@@ -120,7 +121,7 @@ STRATA_INLINE int report_failure(comm::DefaultComm* comm, std::exception_ptr fai
         text = error.what();
     } catch (const std::exception& error) {
         text = error.what();
-        text = text.substr(0, text.find('\n'));  // libtorch appends a stack trace
+        text = core::printable(text.substr(0, text.find('\n')));  // libtorch appends a stack trace
     } catch (...) {
         text = "unknown failure";
     }
