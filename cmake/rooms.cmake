@@ -12,8 +12,10 @@ strata_room(core
         bf16.hpp
         environment.hpp
         error.hpp
+        file_lock.hpp
         fp16.hpp
         inline.hpp
+        lock_holder.hpp
         mix.hpp
         policy.hpp
         printable.hpp

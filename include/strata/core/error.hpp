@@ -58,6 +58,7 @@ enum class Errc : std::uint16_t {
     not_enough_memory = 2410,  ///< buffers or state need more host memory than is free
     stale_swap = 2411,         ///< state that was read back from disk is not what was written last
     swap_in_use = 2412,        ///< another living run keeps its state under the same run id
+    swap_lock_timeout = 2413,  ///< another process keeps the lock of a disk for swap files
     loss_scale_exhausted = 2421,  ///< fp16 gradients overflow even at the smallest loss scale
 
     corrupt_checkpoint = 2501,  ///< a checkpoint is incomplete or its check sums do not match

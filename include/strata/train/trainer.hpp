@@ -189,6 +189,7 @@ private:
         engine.loss_scale = options.loss_scale;
         engine.rounding_seed = options.seed;
         engine.nvme_path = options.nvme_path;
+        engine.nvme_lock_timeout = options.nvme_lock_timeout;
         engine.nvme.budget_bytes = options.nvme_buffer_bytes;
         return engine;
     }
