@@ -263,7 +263,9 @@ strata_room(train
     HEADERS
         batch_source.hpp
         compute.hpp
+        debiased_mean.hpp
         gallery.hpp
+        loss_curve.hpp
         metrics.hpp
         options.hpp
         options_from_config.hpp
