@@ -12,10 +12,13 @@ strata_room(core
         bf16.hpp
         environment.hpp
         error.hpp
+        file_lock.hpp
         fp16.hpp
         inline.hpp
+        lock_holder.hpp
         mix.hpp
         policy.hpp
+        printable.hpp
         rule.hpp
         schedule_shape.hpp
         secret.hpp)
@@ -260,7 +263,9 @@ strata_room(train
     HEADERS
         batch_source.hpp
         compute.hpp
+        debiased_mean.hpp
         gallery.hpp
+        loss_curve.hpp
         metrics.hpp
         options.hpp
         options_from_config.hpp

@@ -11,6 +11,7 @@
 
 #include <strata/core/amounts.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/printable.hpp>
 #include <strata/train/stop_signal.hpp>
 
 #include "arguments.hpp"
@@ -58,7 +59,7 @@ public:
     void show(const std::string& text) {
         const auto now = std::chrono::steady_clock::now();
         if (is_open_ && now - shown_ < std::chrono::milliseconds{100}) return;
-        std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
+        std::fprintf(stderr, "\r\x1b[K%s", core::printable(text).c_str());
         shown_ = now;
         is_open_ = true;
     }

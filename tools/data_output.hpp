@@ -20,7 +20,7 @@ struct DataAnswer {
     std::int64_t batches = 0;  ///< micro-batches of the plan to list
 };
 
-/// Lines with their ends: aligned columns, without colour.
+/// Lines with their ends: aligned columns, without colour. Control characters in names are shown as escapes.
 [[nodiscard]] std::string as_text(const DataAnswer& answer);
 
 /// Bytes are exact. Text that is no UTF-8, such as some files' names, has U+FFFD in it.

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include <strata/core/amounts.hpp>
+#include <strata/core/printable.hpp>
 
 #include "data_output.hpp"
 #include "table.hpp"
@@ -12,6 +13,7 @@ namespace strata::tools {
 namespace {
 
 using core::in_megabytes;
+using core::printable;
 
 template <class Number>
 std::string count(Number number) {
@@ -63,7 +65,7 @@ std::string skipped_text(const SurveyedSet& set, std::int64_t names) {
         std::string named;
         for (const data::Skipped& one : set.skipped)
             if (one.reason == reason && ++total <= names)
-                named += "    " + one.place + (one.detail.empty() ? "" : " (" + one.detail + ")") + "\n";
+                named += "    " + printable(one.place) + (one.detail.empty() ? "" : " (" + printable(one.detail) + ")") + "\n";
         if (total == 0) continue;
         text += "  skipped, " + std::string{data::name_of(reason)} + ": " + count(total) + "\n" + named;
         if (names > 0 && total > names) text += "    and " + count(total - names) + " more\n";
@@ -74,14 +76,14 @@ std::string skipped_text(const SurveyedSet& set, std::int64_t names) {
 std::string set_text(const SurveyedSet& set, std::int64_t names) {
     const auto skipped = static_cast<std::int64_t>(set.skipped.size());
     const std::int64_t left_out = set.found - skipped - set.used;
-    std::string text = (set.settings.is_eval() ? "eval data set '" : "data set '") + set.settings.id +
-                       "': " + set.place + "\n  " + count(set.found, "picture") + " found: " + count(set.used) +
+    std::string text = (set.settings.is_eval() ? "eval data set '" : "data set '") + printable(set.settings.id) +
+                       "': " + printable(set.place) + "\n  " + count(set.found, "picture") + " found: " + count(set.used) +
                        " used, " + count(skipped) + " skipped";
     if (left_out > 0) text += ", " + count(left_out) + " left out by max_num_samples";
     text +=
         "\n  " + count(set.examined) + " examined now, " + count(set.found - set.examined) + " known from the index\n";
     text += skipped_text(set, names);
-    for (const std::string& note : set.notes) text += "  note: " + note + "\n";
+    for (const std::string& note : set.notes) text += "  note: " + printable(note) + "\n";
     return text;
 }
 
@@ -203,8 +205,8 @@ std::string plan_text(const DataAnswer& answer) {
     }
     text += sets.text("  ");
     for (const PlannedBatch& batch : planned_batches(survey, answer.batches)) {
-        text += (batch.step == 1 ? "\nstep " : "step ") + count(batch.step) + ": epoch " + count(batch.epoch) + ", data set '" + batch.dataset + "', " + size_text(batch.size) + "\n";
-        for (const std::string& key : batch.keys) text += "    " + key + "\n";
+        text += (batch.step == 1 ? "\nstep " : "step ") + count(batch.step) + ": epoch " + count(batch.epoch) + ", data set '" + printable(batch.dataset) + "', " + size_text(batch.size) + "\n";
+        for (const std::string& key : batch.keys) text += "    " + printable(key) + "\n";
     }
     return text;
 }
@@ -225,7 +227,7 @@ std::string as_text(const DataAnswer& answer) {
     if (survey.traffic) text += "S3: " + storage::summary(*survey.traffic) + "\n";
     text += survey.source.index_folder.empty()
                 ? "index: none; --index FOLDER keeps what was found out, for the next time\n"
-                : "index: " + survey.source.index_folder.string() + "\n";
+                : "index: " + printable(survey.source.index_folder.string()) + "\n";
     return text;
 }
 

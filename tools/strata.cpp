@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <strata/core/error.hpp>
+#include <strata/core/printable.hpp>
 
 #include "arguments.hpp"
 #include "data_command.hpp"
@@ -78,7 +79,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "%s\n", error.what());
         return status_of(error);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "strata: %s\n", error.what());
+        std::fprintf(stderr, "strata: %s\n", strata::core::printable(error.what()).c_str());
         return 1;
     }
 }

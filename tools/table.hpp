@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <strata/core/printable.hpp>
+
 namespace strata::tools {
 
 enum class Align : bool { left, right };
@@ -22,8 +24,11 @@ class Table {
 public:
     explicit Table(std::vector<Column> columns) : columns_{std::move(columns)} {}
 
-    /// A cell a column.
-    void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+    /// A cell a column. Control characters are shown as escapes, so that a name from outside stays in its cell.
+    void row(std::vector<std::string> cells) {
+        for (std::string& cell : cells) cell = core::printable(cell);
+        rows_.push_back(std::move(cells));
+    }
 
     /// Heading and rows, each line behind `indent`; nothing if there is no row.
     [[nodiscard]] std::string text(std::string_view indent) const {

@@ -13,6 +13,10 @@ int main(int argc, char** argv) {
     return strata::run(argc - 1, argv + 1, [&](strata::Session& session) {
         session.output();
         session.output("elsewhere");
+        if (what == "twice") {  // in one process: its own lock keeps it out
+            strata::Session again{session.comm(), argc - 1, argv + 1};
+            again.output();
+        }
         if (what == "waits") {  // the last rank does not come
             session.set_collective_timeout(std::chrono::seconds{1});
             if (session.rank() == session.world() - 1)

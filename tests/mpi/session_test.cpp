@@ -1,8 +1,10 @@
-// What a session of several ranks says, and how long it waits.
+// What a session of several ranks says, how long it waits, and what it answers when its directory is taken.
 
 #include <filesystem>
 #include <string>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -39,6 +41,26 @@ TEST_F(Session, OneRankHasNothingToSayAboutOthers) {
     const auto outcome = run(1, "ends");
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     EXPECT_EQ(outcome.text, "transport: MPI\n");
+}
+
+TEST_F(Session, AnOutputDirectoryThatAnotherProgramHoldsIsRefusedWithItsName) {
+    fs::create_directories(folder);
+    const int lock = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
+    const auto outcome = run(2, "ends");
+    EXPECT_EQ(outcome.status, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find("[ST2603] another run works in " + folder.string() + ": process " + std::to_string(::getpid()) + " on host "),
+              std::string::npos)
+        << outcome.text;
+    ::close(lock);
+    EXPECT_EQ(run(1, "ends").status, 0);
+}
+
+TEST_F(Session, ADirectoryInUseNamesProgramAndTime) {
+    const auto outcome = run(1, "twice");
+    EXPECT_EQ(outcome.status, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find("('strata_session_job', since 20"), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find(" UTC), which is this one. Fix: wait"), std::string::npos) << outcome.text;
 }
 
 TEST_F(Session, ItsTimeoutEndsAJobWhoseLastRankDoesNotCome) {

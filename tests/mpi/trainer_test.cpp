@@ -307,6 +307,17 @@ TEST_F(Trainer, AnUnfinishedCheckpointIsNeverResumedAndGoesAway) {
     EXPECT_FALSE(fs::exists(root / "run/checkpoints/.step_00000009.partial"));
 }
 
+TEST_F(Trainer, AResumedRunSaysWhatItSetAsideFromItsLog) {
+    run<ZeroStage<1>>("run", 3);
+    if (comm.rank() == 0) std::ofstream{root / "run/metrics.jsonl", std::ios::app} << "strange\n{\"step\": 4, \"loss\": 1}\n";
+    comm.barrier();
+    EXPECT_EQ(losses<ZeroStage<1>>("run", 5).size(), 5U);
+    if (comm.rank() == 0) {
+        EXPECT_NE(said.find("metrics.jsonl: set aside in metrics.jsonl.kept-1: 1 line that cannot be read (line 4) and 1 line of step 4, to be done again\n"), std::string::npos) << said;
+    }
+    EXPECT_TRUE(fs::exists(root / "run/metrics.jsonl.kept-1"));
+}
+
 TEST_F(Trainer, ARunThatIsDoneSaysSoAndChangesNothing) {
     const auto before = losses<ZeroStage<1>>("run", 4);
     const FitResult done = run<ZeroStage<1>>("run", 4);

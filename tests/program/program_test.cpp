@@ -297,6 +297,14 @@ TEST_F(Program, AMissingDataFolderIsNamed) {
     expect_refusal(train(folder / "run"), "ST2201", {"nowhere"}, folder / "run");
 }
 
+/// A terminal is not cleared and no second line forged by what somebody called a folder.
+TEST_F(Program, ANameFromOutsideIsShownInARefusalAndNotObeyed) {
+    write_datasets("\"instance_data_dir\": \"" + (folder / "nowhere").string() + "\\u001b[2J\\n[ST2001] forged\\u202e\"");
+    const Outcome outcome = train(folder / "run");
+    expect_refusal(outcome, "ST2201", {"nowhere\\x1b[2J\\n[ST2001] forged\\u202e"}, folder / "run");
+    EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos) << outcome.err;
+}
+
 TEST_F(Program, AMissingDataFolderLeavesNoFolderBehind) {
     write_datasets("\"instance_data_dir\": \"" + (folder / "nowhere").string() + "\"");
     expect_refusal(train(folder / "n1/n2/n3"), "ST2201", {"nowhere"}, folder / "n1");

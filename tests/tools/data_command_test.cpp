@@ -195,6 +195,34 @@ TEST_F(DataCommand, ScanSaysWhatIsThereAndWhatIsSkippedAndWhy) {
     EXPECT_NE(told("scan").find((pictures / "narrow.png").string() + " (30 x 400 pixels)\n"), std::string::npos);
 }
 
+/// A terminal must not be cleared, a line not forged and an ending not hidden by what somebody called a file.
+TEST_F(DataCommand, NamesFromOutsideAreShownAndNotObeyed) {
+    const std::string turned = "\xe2\x80\xae";  // U+202E: what follows is written from right to left
+    const std::string bad = "\x1b[2Jgone\n[ST2001] forged\r" + turned + "gnp\xff";
+    const std::string shown = "\\x1b[2Jgone\\n[ST2001] forged\\r\\u202egnp\\xff";
+    add("used" + bad, 64, 64, "a caption " + bad);
+    add("bare" + bad, 64, 64, "");
+    add("umlaut-\xc3\xbc", 64, 64, "");
+    std::string list = text_of(folder / "list.json");
+    const std::string id = "\"id\": \"pictures\"";
+    list.replace(list.find(id), id.size(), R"("id": "pictures \u001b[31m\u009b1m\u202e")");
+    std::ofstream{folder / "list.json"} << list;
+    for (const char* command : {"scan", "stats", "plan"}) {
+        const std::string text = told(command, {"--batches", "20", "--names", "100"});
+        EXPECT_NE(text.find("data set 'pictures \\x1b[31m\\u009b1m\\u202e'"), std::string::npos) << text;
+        EXPECT_NE(text.find("bare" + shown + ".png\n"), std::string::npos) << text;
+        EXPECT_NE(text.find("umlaut-\xc3\xbc.png"), std::string::npos) << text;
+        for (const std::string& raw : {std::string{"\x1b"}, std::string{"\r"}, turned, std::string{"\xff"}, std::string{"\xc2\x9b"}})
+            EXPECT_EQ(text.find(raw), std::string::npos) << command << ":\n" << text;
+        EXPECT_EQ(text.find("\n[ST2001]"), std::string::npos) << text;
+        if (command == std::string{"plan"}) {
+            EXPECT_NE(text.find("    used" + shown + ".png\n"), std::string::npos) << text;
+        }
+    }
+    expect_refusal(strata({"data", "scan", (folder / ("no" + bad)).string()}), 1, {"[ST2101]", "no" + shown});
+    EXPECT_EQ(strata({"data", "scan", "x" + bad}).err.find('\x1b'), std::string::npos);
+}
+
 TEST_F(DataCommand, NamesAreLimitedForEachReasonAndTheRestIsCounted) {
     for (int i = 0; i < 5; ++i) add("bare" + std::to_string(i), 64, 64, "");
     const std::string text = told("scan", {"--names", "2"});

@@ -27,7 +27,9 @@ void agree(Comm& comm, Work&& work) {
     } catch (const std::filesystem::filesystem_error& error) {
         mine = Error{Errc::io_failed, error.what(), "check that the disk has room and the folder's permissions"};
     } catch (const std::exception& error) {
-        mine = Error{Errc::rank_failed, "rank " + std::to_string(comm.rank()) + " failed: " + error.what(),
+        const std::string why = error.what();
+        mine = Error{Errc::rank_failed,
+                     "rank " + std::to_string(comm.rank()) + " failed: " + why.substr(0, why.find('\n')),  // libtorch appends a trace
                      "mend that cause; the other ranks stopped because of it"};
     }
     constexpr char separator = '\0';

@@ -58,6 +58,7 @@ enum class Errc : std::uint16_t {
     not_enough_memory = 2410,  ///< buffers or state need more host memory than is free
     stale_swap = 2411,         ///< state that was read back from disk is not what was written last
     swap_in_use = 2412,        ///< another living run keeps its state under the same run id
+    swap_lock_timeout = 2413,  ///< another process keeps the lock of a disk for swap files
     loss_scale_exhausted = 2421,  ///< fp16 gradients overflow even at the smallest loss scale
 
     corrupt_checkpoint = 2501,  ///< a checkpoint is incomplete or its check sums do not match
@@ -112,11 +113,12 @@ constexpr bool is_bad_input(Errc code) noexcept {
 ///
 ///   what  one sentence in the user's words that names the file, key or rank; no full stop at its end
 ///   fix   what to type or change; no full stop at its end
+/// Control characters in names that both contain are shown as escapes (core/printable.hpp): a message is one line.
 class Error : public std::runtime_error {
 public:
     Error(Errc code, std::string_view what, std::string_view fix);
     [[nodiscard]] Errc code() const noexcept { return code_; }
-    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }  ///< `what`, as given
+    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }  ///< `what`, printable
     [[nodiscard]] const std::string& fix() const noexcept { return fix_; }
 
 private:

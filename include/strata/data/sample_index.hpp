@@ -1,6 +1,7 @@
 #pragma once
 // strata/data/sample_index.hpp - SampleIndex: what earlier starts found out about the pictures of a data set, in SQLite.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
@@ -53,8 +54,10 @@ class SampleIndex {
 public:
     /// Opens the index and reads all of it. Cost: about a second for a million pictures.
     ///
-    ///   place  of the data set: a folder's absolute path, a bucket's address
-    SampleIndex(const std::filesystem::path& folder, std::string_view id, std::string_view place);
+    ///   place         of the data set: a folder's absolute path, a bucket's address
+    ///   busy_timeout  how long another process that holds the file is waited for
+    SampleIndex(const std::filesystem::path& folder, std::string_view id, std::string_view place,
+                std::chrono::milliseconds busy_timeout = std::chrono::seconds{3});
     ~SampleIndex();
     SampleIndex(const SampleIndex&) = delete;
     SampleIndex& operator=(const SampleIndex&) = delete;
@@ -81,6 +84,7 @@ private:
     void set_aside(const std::string& why);
 
     std::filesystem::path file_;
+    std::chrono::milliseconds busy_timeout_;
     std::string notice_;
     std::unique_ptr<sqlite3, Close> database_;
     std::vector<IndexedPicture> pictures_;

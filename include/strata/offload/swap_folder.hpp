@@ -1,12 +1,14 @@
 #pragma once
 // strata/offload/swap_folder.hpp - the folder of one run's swap files, and the end of those that dead runs left.
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <strata/core/error.hpp>
+#include <strata/core/file_lock.hpp>
 
 namespace strata::offload {
 
@@ -22,11 +24,14 @@ class SwapFolder {
 public:
     /// Throws not_found when there is no folder `disk`: it is not created, because a disk that is not mounted must not
     /// become a folder beside it. Throws swap_in_use when this rank of this run id is alive already, bad_value when
-    /// the run id is no file name, io_failed and no_space.
+    /// the run id is no file name, swap_lock_timeout when another process keeps `.strata-swap.lock`, io_failed and
+    /// no_space.
     ///
-    ///   disk    a folder on a local disk; file systems without flock are refused
-    ///   run_id  the same on all ranks, and of no other run: letters, digits, '-', '_' and '.'
-    SwapFolder(std::filesystem::path disk, std::string_view run_id, int rank);
+    ///   disk          a folder on a local disk; file systems without flock are refused
+    ///   run_id        the same on all ranks, and of no other run: letters, digits, '-', '_' and '.'
+    ///   lock_timeout  how long `.strata-swap.lock` is waited for; long enough to delete terabytes
+    SwapFolder(std::filesystem::path disk, std::string_view run_id, int rank,
+               std::chrono::milliseconds lock_timeout = std::chrono::minutes{1});
     SwapFolder(const SwapFolder&) = delete;
     SwapFolder& operator=(const SwapFolder&) = delete;
     ~SwapFolder();
@@ -46,8 +51,9 @@ private:
     std::filesystem::path disk_;
     std::string run_id_;
     int rank_;
+    std::chrono::milliseconds lock_timeout_;
     std::filesystem::path folder_;
-    int lock_ = -1;
+    core::FileLock lock_;
     std::vector<std::filesystem::path> removed_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <vector>
 
 #include <strata/core/inline.hpp>
@@ -23,26 +24,33 @@ struct StepMetrics {
 
 /// Appends steps to a file of JSON lines. For rank 0.
 ///
-/// Numbers are written with 17 digits, so two runs can be compared bit by bit.
+/// Numbers are written with 17 digits, so two runs can be compared bit by bit; one that is not finite is null. A line
+/// that stays is never written anew: keys of a user's own tools and of other versions are in it as they were.
 /// Throws Error: io_failed, no_space.
 class MetricsLog {
 public:
-    /// Opens `file` and drops every line after `resumed_step` (all of them for 0), and a line that a
-    /// killed run left unfinished.
+    /// Opens `file` for a run that goes on after `resumed_step` (0: from the start). Lines of later steps, lines that
+    /// cannot be read, and of several lines of one step all but the last are set aside: their bytes go to
+    /// `file`.kept-1, or the first number that is free, before `file` is replaced at once. notes() says so.
     MetricsLog(std::filesystem::path file, std::int64_t resumed_step);
 
     void append(const StepMetrics& metrics);
 
-    /// Every step so far, those of the runs before this one included, in order.
+    /// Every step so far, those of the runs before this one included, in order. Steps may be missing.
     [[nodiscard]] const std::vector<StepMetrics>& history() const noexcept { return history_; }
+
+    /// What was set aside when it was opened, and which steps are missing: lines for a person. Empty: all was well.
+    [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
 
 private:
     std::filesystem::path file_;
     std::vector<StepMetrics> history_;
+    std::vector<std::string> notes_;
     std::ofstream out_;
 };
 
-/// The steps of a metrics file, in order; empty where there is no file. Lines that are none of ours are left out.
+/// The steps of a metrics file, in order; empty where there is no file. Lines that are none of ours are left out, and of
+/// several lines of one step the last one counts. A number that is null there is NaN.
 [[nodiscard]] std::vector<StepMetrics> read_metrics(const std::filesystem::path& file);
 
 }  // namespace strata::train

@@ -29,6 +29,7 @@ struct TrainOptions {
     optim::EmaSchedule ema{};               ///< Ema<>: the average's decay by optimizer step
     std::int64_t ema_interval = 1;          ///< Ema<>: steps between updates of the average
     std::filesystem::path nvme_path{};      ///< OffloadTarget<Nvme>: a folder on a local disk, which must exist
+    std::chrono::seconds nvme_lock_timeout{60};  ///< OffloadTarget<Nvme>: how long another run may keep that folder's lock
     std::size_t nvme_buffer_bytes = 0;      ///< OffloadTarget<Nvme>: of host memory, on each rank; 0 chooses
     std::int64_t bucket_numel = 0;          ///< elements of a gradient bucket outside units; 0 takes the engine's default
     std::int64_t prefetch_bucket_bytes = -1;  ///< ZeroStage<3>: of units, gathered ahead at most; -1: the largest unit, 0: none

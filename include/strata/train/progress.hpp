@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <strata/core/inline.hpp>
+#include <strata/train/debiased_mean.hpp>
 #include <strata/train/metrics.hpp>
 
 namespace strata::train {
@@ -27,10 +28,11 @@ public:
     /// On a terminal the line is drawn again at most ten times a second; otherwise one line is printed
     /// every five seconds, and for the last step.
     ///
-    ///   last_step  the step the run ends with, for the time that is left
+    ///   last_step  the step the run ends with, for the time that is left; "--" stands for what is not known yet
     void step(const StepMetrics& metrics, std::int64_t last_step);
 
-    /// A line of its own that stays: a checkpoint, a sample grid, a resume.
+    /// A line of its own that stays: a checkpoint, a sample grid, a resume. Control characters in it, of a file's name
+    /// say, are shown as escapes.
     void note(std::string_view text);
 
 private:
@@ -40,8 +42,9 @@ private:
     bool live_;
     bool line_open_ = false;
     std::chrono::steady_clock::time_point last_shown_{};
-    double mean_seconds_per_step_ = 0;
-    double last_seconds_ = -1;
+    DebiasedMean seconds_per_step_{0.95};  // NaN until two steps are done: what the first one took began before training
+    std::int64_t last_step_ = 0;           // 0: none was shown yet
+    double last_seconds_ = 0;
 };
 
 }  // namespace strata::train

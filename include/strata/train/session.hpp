@@ -9,6 +9,7 @@
 #include <optional>
 
 #include <strata/comm/default_comm.hpp>
+#include <strata/core/file_lock.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/stop_signal.hpp>
@@ -69,7 +70,7 @@ private:
     std::filesystem::path output_;
     bool fresh_ = false;
     bool config_asked_for_ = false;
-    int lock_file_ = -1;
+    core::FileLock lock_;
     std::filesystem::path created_;  // the topmost folder that this session made for its output; empty if none
     train::StopSignal stop_;
 };

@@ -189,6 +189,7 @@ private:
         engine.loss_scale = options.loss_scale;
         engine.rounding_seed = options.seed;
         engine.nvme_path = options.nvme_path;
+        engine.nvme_lock_timeout = options.nvme_lock_timeout;
         engine.nvme.budget_bytes = options.nvme_buffer_bytes;
         return engine;
     }
@@ -255,6 +256,7 @@ private:
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
             log_.emplace(output / "metrics.jsonl", engine_.step_count());
+            for (const std::string& note : log_->notes()) session_.progress().note(note);
             if (!log_->history().empty()) last_ = log_->history().back();
             for (const char* folder : {"samples", "samples_ema"})
                 for (const train::SampleGrid& grid : train::find_sample_grids(output / folder))

@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/engine_options.hpp - what an Engine can be told, and what a step reports.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -48,6 +49,7 @@ struct EngineOptions {
     std::int64_t ema_interval = 1;  ///< Ema<...>: steps from one update of the average to the next
 
     std::filesystem::path nvme_path{};      ///< OffloadTarget<Nvme>: a folder on a local disk, which must exist
+    std::chrono::seconds nvme_lock_timeout{60};  ///< OffloadTarget<Nvme>: how long another run may keep that folder's lock
     offload::PipelineOptions nvme{};        ///< OffloadTarget<Nvme>: its memory, and how it reads and writes
     offload::PipelineOptions nvme_units{};  ///< OffloadTarget<Nvme, Parameters>: the same for units
 };

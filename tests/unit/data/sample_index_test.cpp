@@ -1,9 +1,11 @@
 // The index file by itself: what is kept, and what becomes of it when a program or a disk fails.
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,14 +18,17 @@
 
 #include <strata/data/sample_index.hpp>
 
+#include "../../support/other_process.hpp"
 #include "../storage/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
 using strata::Errc;
+using strata_test::OtherProcess;
 using strata_test::TemporaryFolder;
 using strata_test::thrown_by;
+using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 IndexedPicture picture(const std::string& key, std::int64_t width = 640) {
@@ -218,9 +223,18 @@ TEST(SampleIndex, TheJournalOfADamagedFileIsNotPlayedIntoItsSuccessor) {
 TEST(SampleIndex, OneProgramAtATimeHasIt) {
     const TemporaryFolder folder;
     const SampleIndex first{folder.path(), "set", "/place"};
-    const auto error = thrown_by([&] { const SampleIndex second{folder.path(), "set", "/place"}; });
+    const auto error = thrown_by([&] { const SampleIndex second{folder.path(), "set", "/place", 10ms}; });
     EXPECT_EQ(error.code, Errc::output_in_use);
     EXPECT_TRUE(error.says(first.file().string())) << error.message;
+    EXPECT_TRUE(error.says(", which is this one")) << error.message;
+}
+
+TEST(SampleIndex, AnotherProgramThatHasItIsNamed) {
+    const TemporaryFolder folder;
+    const OtherProcess other{[&] { return std::make_unique<SampleIndex>(folder.path(), "set", "/place"); }};
+    const auto error = thrown_by([&] { const SampleIndex mine{folder.path(), "set", "/place", 10ms}; });
+    EXPECT_EQ(error.code, Errc::output_in_use);
+    EXPECT_TRUE(error.says("set.sqlite' is in use: " + other.name())) << error.message;
 }
 
 TEST(SampleIndex, AFolderThatCannotBeMadeIsAnError) {

@@ -1,68 +1,51 @@
 // Who holds a folder, within one process and between two.
 
-#include <csignal>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <strata/core/file_lock.hpp>
 #include <strata/offload/swap_folder.hpp>
 #include <strata/storage/atomic_file.hpp>
 
+#include "../../support/other_process.hpp"
 #include "../storage/temporary_folder.hpp"
 
 namespace {
 
 using strata::Errc;
 using strata::offload::SwapFolder;
+using strata_test::OtherProcess;
 using strata_test::TemporaryFolder;
 using strata_test::thrown_by;
+using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-/// A process that holds rank 0 of a run, with a swap file, until it is killed.
-class OtherRun {
-public:
-    OtherRun(const fs::path& disk, const std::string& run_id) {
-        int ready[2];
-        if (::pipe(ready) != 0) throw std::runtime_error{"no pipe"};
-        child_ = ::fork();
-        if (child_ == 0) {
-            try {
-                const SwapFolder folder{disk, run_id, 0};
-                strata::storage::write_file(folder.file("optimizer.swap"), "state");
-                if (::write(ready[1], "x", 1) == 1) ::pause();
-            } catch (...) {
-            }
-            ::_exit(1);
-        }
-        ::close(ready[1]);
-        char byte = 0;
-        const bool alive = ::read(ready[0], &byte, 1) == 1;
-        ::close(ready[0]);
-        if (!alive) throw std::runtime_error{"the other run failed"};
-    }
-    ~OtherRun() { kill(); }
-    void kill() {
-        if (child_ <= 0) return;
-        ::kill(child_, SIGKILL);
-        ::waitpid(child_, nullptr, 0);
-        child_ = 0;
-    }
+/// A process that holds rank 0 of a run, with a swap file, until it is ended.
+auto a_run(const fs::path& disk, const std::string& run_id) {
+    return [=] {
+        auto folder = std::make_unique<SwapFolder>(disk, run_id, 0);
+        strata::storage::write_file(folder->file("optimizer.swap"), "state");
+        return folder;
+    };
+}
 
-private:
-    ::pid_t child_ = 0;
-};
+/// A process that holds the lock of the disk, as a run does that hangs while folders come and go.
+auto the_door(const fs::path& disk) {
+    return [=] {
+        auto lock = std::make_unique<strata::core::FileLock>();
+        return lock->hold(disk / ".strata-swap.lock") ? nullptr : std::move(lock);
+    };
+}
 
 TEST(SwapFolder, ALivingRunIsLeftAloneAndADeadOneRemoved) {
     const TemporaryFolder disk;
-    OtherRun other{disk.path(), "other"};
+    OtherProcess other{a_run(disk.path(), "other")};
     const fs::path file = disk.path() / "strata-swap-other/rank_00000.optimizer.swap";
     {
         const SwapFolder mine{disk.path(), "mine", 0};
@@ -70,7 +53,7 @@ TEST(SwapFolder, ALivingRunIsLeftAloneAndADeadOneRemoved) {
         EXPECT_TRUE(fs::exists(file));
     }
     EXPECT_TRUE(fs::exists(file)) << "nor when this run ends";
-    other.kill();
+    other.end();
     ASSERT_TRUE(fs::exists(file)) << "a killed run leaves its files";
     const SwapFolder mine{disk.path(), "mine", 0};
     EXPECT_EQ(mine.removed(), std::vector<fs::path>{disk.path() / "strata-swap-other"});
@@ -79,13 +62,37 @@ TEST(SwapFolder, ALivingRunIsLeftAloneAndADeadOneRemoved) {
 
 TEST(SwapFolder, TheSameRunIdTwiceIsRefusedWhileTheFirstLives) {
     const TemporaryFolder disk;
-    OtherRun other{disk.path(), "same"};
+    OtherProcess other{a_run(disk.path(), "same")};
     const auto error = thrown_by([&] { const SwapFolder mine{disk.path(), "same", 0}; });
     EXPECT_EQ(error.code, Errc::swap_in_use);
+    EXPECT_TRUE(error.says(": " + other.name())) << error.message;
     EXPECT_TRUE(fs::exists(disk.path() / "strata-swap-same/rank_00000.optimizer.swap"));
-    other.kill();
+    other.end();
     const SwapFolder mine{disk.path(), "same", 0};
     EXPECT_FALSE(fs::exists(mine.file("optimizer.swap"))) << "a dead run's state under the same id";
+}
+
+TEST(SwapFolder, ALockThatIsNotGivenBackEndsTheWaitAndNamesItsHolder) {
+    const TemporaryFolder disk;
+    const OtherProcess other{the_door(disk.path())};
+    const auto error = thrown_by([&] { const SwapFolder mine{disk.path(), "mine", 0, 20ms}; });
+    EXPECT_EQ(error.code, Errc::swap_lock_timeout);
+    EXPECT_FALSE(strata::is_bad_input(error.code)) << "no other input mends it";
+    for (const std::string& word : {(disk.path() / ".strata-swap.lock").string(), std::string{"was not free for 0.02 s"}, other.name()})
+        EXPECT_TRUE(error.says(word)) << word << " in " << error.message;
+    EXPECT_FALSE(fs::exists(disk.path() / "strata-swap-mine"));
+}
+
+TEST(SwapFolder, ALockThatIsNotGivenBackDoesNotKeepARunFromEnding) {
+    const TemporaryFolder disk;
+    auto mine = std::make_unique<SwapFolder>(disk.path(), "mine", 0, 20ms);
+    strata::storage::write_file(mine->file("x.swap"), "0");
+    OtherProcess other{the_door(disk.path())};
+    mine.reset();
+    EXPECT_FALSE(fs::exists(disk.path() / "strata-swap-mine/rank_00000.x.swap"));
+    other.end();
+    const SwapFolder next{disk.path(), "next", 0};
+    EXPECT_EQ(next.removed(), std::vector<fs::path>{disk.path() / "strata-swap-mine"}) << "the empty folder";
 }
 
 TEST(SwapFolder, RanksOfOneRunShareAFolderAndTheLastOneRemovesIt) {

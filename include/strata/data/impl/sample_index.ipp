@@ -12,6 +12,7 @@
 
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/core/lock_holder.hpp>
 #include <strata/data/byte_fields.hpp>
 #include <strata/data/random.hpp>
 #include <strata/data/sample_index.hpp>
@@ -53,7 +54,8 @@ public:
             throw Error{Errc::no_space, what, "free some space and start again; nothing was lost"};
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
-            throw Error{Errc::output_in_use, "index '" + file.string() + "' is in use by another program",
+            // By the kernel's list alone: to open the file here would end SQLite's own locks when it is closed.
+            throw Error{Errc::output_in_use, "index '" + file.string() + "' is in use: " + core::lock_holder(file),
                         "wait for it to end, or use another output directory"};
         case SQLITE_NOMEM:
             throw std::bad_alloc{};
@@ -212,8 +214,9 @@ STRATA_INLINE std::uint64_t fingerprint(std::initializer_list<std::string_view> 
 
 STRATA_INLINE void SampleIndex::Close::operator()(sqlite3* database) const noexcept { ::sqlite3_close_v2(database); }
 
-STRATA_INLINE SampleIndex::SampleIndex(const std::filesystem::path& folder, std::string_view id, std::string_view place)
-    : file_{folder / detail::index::file_name(id)} {
+STRATA_INLINE SampleIndex::SampleIndex(const std::filesystem::path& folder, std::string_view id, std::string_view place,
+                                       std::chrono::milliseconds busy_timeout)
+    : file_{folder / detail::index::file_name(id)}, busy_timeout_{busy_timeout} {
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
     if (failure)
@@ -241,7 +244,7 @@ STRATA_INLINE void SampleIndex::open(std::string_view place) {
                                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
     database_.reset(opened);
     if (code != SQLITE_OK) fail(opened, code, file_);
-    ::sqlite3_busy_timeout(opened, 3000);
+    ::sqlite3_busy_timeout(opened, static_cast<int>(busy_timeout_.count()));
     // A rollback journal and not WAL: it needs no shared memory, so the folder may be on a network.
     execute(opened,
             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; PRAGMA synchronous = NORMAL;"

@@ -9,8 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,39 +41,28 @@ STRATA_INLINE Error swap_error(int error_number, const std::string& action, cons
     }
 }
 
-/// A descriptor that may hold a lock; closing it gives the lock back.
-class HeldFile {
-public:
-    explicit HeldFile(int descriptor) noexcept : descriptor_{descriptor} {}
-    HeldFile(const HeldFile&) = delete;
-    HeldFile& operator=(const HeldFile&) = delete;
-    ~HeldFile() {
-        if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    [[nodiscard]] int get() const noexcept { return descriptor_; }
-    [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
-
-private:
-    int descriptor_;
-};
-
-/// Waits for the lock under which folders come and go. Readable by all: another user's run takes the same one.
-inline int hold_door(const std::filesystem::path& disk) {
-    const std::filesystem::path path = disk / ".strata-swap.lock";
-    int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 && errno == ENOENT) descriptor = ::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor < 0) throw swap_error(errno, "open", path);
-    HeldFile file{descriptor};
-    while (::flock(file.get(), LOCK_EX) != 0) {
-        if (errno != EINTR) throw swap_error(errno, "lock", path);
-    }
-    return file.release();
+/// "60 s", "0.25 s"
+inline std::string seconds_text(std::chrono::milliseconds time) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%g s", static_cast<double>(time.count()) / 1000);
+    return text.data();
 }
 
-/// True unless it is certain that no process holds this lock.
-inline bool somebody_holds(const std::filesystem::path& lock) {
-    const HeldFile file{::open(lock.c_str(), O_RDONLY | O_CLOEXEC)};
-    return file.get() < 0 || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;
+/// The lock under which folders come and go. Readable by all: another user's run takes the same one.
+inline std::filesystem::path door_of(const std::filesystem::path& disk) { return disk / ".strata-swap.lock"; }
+
+/// Waits for the door.
+inline core::FileLock through_door(const std::filesystem::path& disk, std::chrono::milliseconds timeout) {
+    core::FileLock door;
+    const std::error_code failed = door.hold(door_of(disk), core::LockFileOf::all_users, timeout);
+    if (failed == std::errc::operation_would_block)
+        throw Error{Errc::swap_lock_timeout,
+                    "the lock " + door_of(disk).string() + " was not free for " + seconds_text(timeout) + ": " +
+                        core::FileLock::holder(door_of(disk)) + " holds it",
+                    "see what that process does and end it if it hangs, for it needs this lock for moments only; or "
+                    "choose another folder for the offload"};
+    if (failed) throw swap_error(failed.value(), "lock", door_of(disk));
+    return door;
 }
 
 inline std::string rank_prefix(int rank) {
@@ -96,8 +83,9 @@ inline std::vector<std::filesystem::path> files_of(const std::filesystem::path& 
 
 }  // namespace detail
 
-STRATA_INLINE SwapFolder::SwapFolder(std::filesystem::path disk, std::string_view run_id, int rank)
-    : disk_{std::move(disk)}, run_id_{run_id}, rank_{rank} {
+STRATA_INLINE SwapFolder::SwapFolder(std::filesystem::path disk, std::string_view run_id, int rank,
+                                     std::chrono::milliseconds lock_timeout)
+    : disk_{std::move(disk)}, run_id_{run_id}, rank_{rank}, lock_timeout_{lock_timeout} {
     const bool is_name =
         !run_id.empty() && run_id.size() <= 100 && std::all_of(run_id.begin(), run_id.end(), [](char c) {
             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
@@ -110,33 +98,32 @@ STRATA_INLINE SwapFolder::SwapFolder(std::filesystem::path disk, std::string_vie
     folder_ = disk_ / (std::string{detail::swap_folder_prefix} + run_id_);
     if (!std::filesystem::is_directory(disk_)) throw detail::swap_error(ENOENT, "use", disk_);
 
-    const detail::HeldFile door{detail::hold_door(disk_)};
+    const core::FileLock door = detail::through_door(disk_, lock_timeout_);
     remove_leftovers();
     if (::mkdir(folder_.c_str(), 0755) != 0 && errno != EEXIST) throw detail::swap_error(errno, "create", folder_);
     const std::filesystem::path lock = file("lock");
-    detail::HeldFile held{::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
-    if (held.get() < 0) throw detail::swap_error(errno, "create", lock);
-    if (::flock(held.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK) throw detail::swap_error(errno, "lock", lock);
+    if (const std::error_code failed = lock_.hold(lock)) {
+        if (failed != std::errc::operation_would_block) throw detail::swap_error(failed.value(), "lock", lock);
         throw Error{Errc::swap_in_use,
                     "rank " + std::to_string(rank) + " of a living run with the id " + run_id_ +
-                        " keeps its state in " + folder_.string(),
+                        " keeps its state in " + folder_.string() + ": " + core::FileLock::holder(lock),
                     "wait for that run to end, or give every run an id of its own"};
     }
     for (const auto& old : detail::files_of(folder_, detail::rank_prefix(rank_))) {  // of a dead rank with this id
         if (old != lock) ::unlink(old.c_str());
     }
-    lock_ = held.release();
 }
 
 STRATA_INLINE SwapFolder::~SwapFolder() {
     try {
-        const detail::HeldFile door{detail::hold_door(disk_)};
+        const core::FileLock door = detail::through_door(disk_, lock_timeout_);
         remove_own_files();
-        ::close(lock_);
-        ::rmdir(folder_.c_str());      // fails, as it should, while other ranks are there
-    } catch (const std::exception&) {  // the disk is gone; there is nothing left to remove
-        ::close(lock_);
+        lock_.release();
+        ::rmdir(folder_.c_str());  // fails, as it should, while other ranks are there
+    } catch (const std::exception&) {
+        // The disk is gone, or the door stays shut. Files of one's own may go all the same; the empty folder may not,
+        // because another rank may be about to make its lock there. The next run on this disk removes it.
+        remove_own_files();
     }
 }
 
@@ -150,7 +137,7 @@ STRATA_INLINE void SwapFolder::remove_leftovers() {
         if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, error))) continue;
         const auto files = detail::files_of(folder, "rank_");
         const bool alive = std::any_of(files.begin(), files.end(), [](const std::filesystem::path& file) {
-            return file.extension() == ".lock" && detail::somebody_holds(file);
+            return file.extension() == ".lock" && core::FileLock::may_be_held(file);
         });
         if (alive) continue;
         for (const auto& file : files) ::unlink(file.c_str());

@@ -2,6 +2,7 @@
 // strata/train/impl/progress.ipp - drawing the progress line.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <strata/core/printable.hpp>
 #include <strata/train/progress.hpp>
 
 namespace strata::train {
@@ -37,10 +39,11 @@ STRATA_INLINE std::string clock_text(double seconds) {
 
 STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step) {
     if (!shown_) return;
-    if (last_seconds_ >= 0) {
-        const double took = m.seconds - last_seconds_;
-        mean_seconds_per_step_ = mean_seconds_per_step_ == 0 ? took : 0.95 * mean_seconds_per_step_ + 0.05 * took;
+    if (last_step_ > 0 && m.step > last_step_) {
+        const auto steps = static_cast<double>(m.step - last_step_);
+        seconds_per_step_.add((m.seconds - last_seconds_) / steps, steps);
     }
+    last_step_ = m.step;
     last_seconds_ = m.seconds;
 
     using namespace std::chrono_literals;
@@ -49,11 +52,13 @@ STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step) 
     if (now - last_shown_ < pause && m.step != last_step) return;
     last_shown_ = now;
 
+    const double left = m.step == last_step ? 0 : static_cast<double>(last_step - m.step) * seconds_per_step_.value();
+    char speed[32] = "--";
+    if (std::isfinite(m.samples_per_second)) std::snprintf(speed, sizeof speed, "%.1f", m.samples_per_second);
     char line[256];
-    std::snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  lr %.2e  %.1f samples/s  ETA %s",
-                  static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate,
-                  m.samples_per_second,
-                  clock_text(static_cast<double>(last_step - m.step) * mean_seconds_per_step_).c_str());
+    std::snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  lr %.2e  %s samples/s  ETA %s",
+                  static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate, speed,
+                  std::isfinite(left) ? clock_text(left).c_str() : "--");
     if (live_) {
         std::printf("\r\x1b[K%s", line);
         line_open_ = true;
@@ -67,7 +72,7 @@ STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step) 
 STRATA_INLINE void Progress::note(std::string_view text) {
     if (!shown_) return;
     clear_line();
-    std::printf("%.*s\n", static_cast<int>(text.size()), text.data());
+    std::printf("%s\n", core::printable(text).c_str());
     std::fflush(stdout);
 }
 

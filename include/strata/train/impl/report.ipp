@@ -1,15 +1,14 @@
 #pragma once
-// strata/train/impl/report.ipp - HTML, an SVG curve and base64 pictures.
+// strata/train/impl/report.ipp - HTML and base64 pictures.
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 
 #include <strata/storage/atomic_file.hpp>
+#include <strata/train/loss_curve.hpp>
 #include <strata/train/report.hpp>
 
 namespace strata::train {
@@ -48,70 +47,10 @@ inline std::string png_data_url(const std::filesystem::path& file) {
     return "data:image/png;base64," + base64(storage::read_file(file));
 }
 
-struct CurveFrame {
-    static constexpr double width = 900, height = 300, left = 56, bottom = 30, top = 10, right = 24;
-    double last_step, low, high;
-    [[nodiscard]] double x(double step) const { return left + (width - left - right) * step / last_step; }
-    [[nodiscard]] double y(double loss) const {
-        return height - bottom - (height - bottom - top) * (std::clamp(loss, low, high) - low) / (high - low);
-    }
-};
-
-inline void add_polyline(std::ostringstream& svg, std::span<const std::pair<double, double>> points, std::string_view style) {
-    svg << "<polyline fill=\"none\" " << style << " points=\"";
-    for (const auto& [x, y] : points) {
-        char text[48];
-        std::snprintf(text, sizeof text, "%.1f,%.1f ", x, y);
-        svg << text;
-    }
-    svg << "\"/>\n";
-}
-
-/// Loss over steps: every value in grey (at most 1,000 of them), their running mean on top. The scale leaves
-/// out the first and last hundredth, so that one spike does not flatten the curve.
-inline std::string loss_curve(const std::vector<StepMetrics>& history) {
-    if (history.size() < 2) return "<p>Too few steps for a curve.</p>\n";
-    std::vector<double> sorted;
-    for (const StepMetrics& m : history) sorted.push_back(m.loss);
-    std::sort(sorted.begin(), sorted.end());
-    const auto quantile = [&](double q) { return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))]; };
-    CurveFrame frame{static_cast<double>(history.back().step), quantile(0.01), quantile(0.99)};
-    if (frame.high <= frame.low) frame.high = frame.low + 1;
-
-    std::vector<std::pair<double, double>> raw, mean;
-    const std::size_t stride = (history.size() + 999) / 1000;
-    double running = history.front().loss;
-    for (std::size_t i = 0; i < history.size(); ++i) {
-        running += (history[i].loss - running) * std::max(0.02, 1.0 / static_cast<double>(i + 1));
-        if (i % stride != 0 && i + 1 != history.size()) continue;
-        const double x = frame.x(static_cast<double>(history[i].step));
-        raw.emplace_back(x, frame.y(history[i].loss));
-        mean.emplace_back(x, frame.y(running));
-    }
-    std::ostringstream svg;
-    svg << "<svg viewBox=\"0 0 " << CurveFrame::width << ' ' << CurveFrame::height << "\" role=\"img\" aria-label=\"loss over steps\">\n";
-    for (int tick = 0; tick <= 4; ++tick) {
-        const double loss = frame.low + (frame.high - frame.low) * tick / 4;
-        const double step = frame.last_step * tick / 4;
-        char text[400];
-        std::snprintf(text, sizeof text,
-                      "<line class=\"grid\" x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                      "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>"
-                      "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%.0f</text>\n",
-                      CurveFrame::left, CurveFrame::width - CurveFrame::right, frame.y(loss), frame.y(loss),
-                      CurveFrame::left - 6, frame.y(loss) + 4, loss, frame.x(step), CurveFrame::height - 8, step);
-        svg << text;
-    }
-    add_polyline(svg, raw, "stroke=\"#9ab\" stroke-width=\"0.7\"");
-    add_polyline(svg, mean, "stroke=\"#c30\" stroke-width=\"2\"");
-    svg << "</svg>\n";
-    return svg.str();
-}
-
 inline constexpr std::string_view report_style = R"(
 body{font:15px/1.5 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#222;background:#fff}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}svg{width:100%;height:auto}svg text{font-size:11px;fill:#555}
-.grid{stroke:#e4e4e4}table{border-collapse:collapse}td{padding:.15em 1.2em .15em 0;vertical-align:top}td:first-child{color:#666}
+.under{color:#666;font-size:.9em;margin-top:.2em}table{border-collapse:collapse}td{padding:.15em 1.2em .15em 0;vertical-align:top}td:first-child{color:#666}
 img{max-width:100%;border:1px solid #ddd}.newest{width:100%}.cells{display:grid;gap:.2em 1em;margin:.5em 0;color:#444}.past{display:flex;flex-wrap:wrap;gap:1em}
 .past figure{margin:0;width:300px}figcaption{color:#666}
 )";
@@ -139,7 +78,7 @@ STRATA_INLINE void write_report(const std::filesystem::path& file, const ReportC
          << "</h1>\n<table>\n";
     for (const auto& [name, value] : content.facts)
         html << "<tr><td>" << detail::escape_html(name) << "</td><td>" << detail::escape_html(value) << "</td></tr>\n";
-    html << "</table>\n<h2>Loss</h2>\n" << detail::loss_curve(content.history);
+    html << "</table>\n<h2>Loss</h2>\n" << loss_curve(content.history);
     if (!content.grids.empty()) {
         const SampleGrid& newest = content.grids.back();
         html << "<h2>Samples at step " << newest.step << "</h2>\n<img class=\"newest\" alt=\"samples at step " << newest.step << "\" src=\""

@@ -1,23 +1,20 @@
 #pragma once
 // strata/train/impl/session.ipp - command line, output directory, and the last word of a failing rank.
 
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <strata/comm/agree.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/printable.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 
@@ -63,7 +60,7 @@ STRATA_INLINE Session::Session(comm::DefaultComm& comm, int argc, char** argv)
 }
 
 STRATA_INLINE Session::~Session() {
-    if (lock_file_ < 0) return;
+    if (!lock_.is_held()) return;
     // A run that failed before it wrote anything leaves no trace: folders go only if nothing else is in them.
     if (!created_.empty()) {
         std::error_code none;
@@ -74,7 +71,6 @@ STRATA_INLINE Session::~Session() {
             for (auto folder = output_; folder != above && ::rmdir(folder.c_str()) == 0;) folder = folder.parent_path();
         }
     }
-    ::close(lock_file_);
 }
 
 STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem::path& otherwise) {
@@ -101,11 +97,11 @@ STRATA_INLINE void Session::claim_output() {
     std::filesystem::create_directories(output_, failed);
     if (failed) throw unwritable(failed.message());
     const std::filesystem::path lock = output_ / ".lock";
-    lock_file_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (lock_file_ < 0) throw unwritable(std::strerror(errno));
-    if (::flock(lock_file_, LOCK_EX | LOCK_NB) != 0)
-        throw Error{Errc::output_in_use, "another run works in " + output_.string(),
+    failed = lock_.hold(lock);
+    if (failed == std::errc::operation_would_block)
+        throw Error{Errc::output_in_use, "another run works in " + output_.string() + ": " + core::FileLock::holder(lock),
                     "wait for it to end, or choose another directory with --output DIR"};
+    if (failed) throw unwritable(failed.message());
 }
 
 namespace train {
@@ -120,7 +116,7 @@ STRATA_INLINE int report_failure(comm::DefaultComm* comm, std::exception_ptr fai
         text = error.what();
     } catch (const std::exception& error) {
         text = error.what();
-        text = text.substr(0, text.find('\n'));  // libtorch appends a stack trace
+        text = core::printable(text.substr(0, text.find('\n')));  // libtorch appends a stack trace
     } catch (...) {
         text = "unknown failure";
     }

@@ -164,7 +164,7 @@ void Engine<Setup, Comm, Compute>::start(const std::vector<Parameter>& trained, 
                 throw Error{Errc::bad_value, "OffloadTarget<Nvme> keeps state on disk, and nvme_path is empty",
                             "set nvme_path to a folder on a local disk"};
             }
-            folder_ = std::make_unique<offload::SwapFolder>(options_.nvme_path, run_id, comm_.rank());
+            folder_ = std::make_unique<offload::SwapFolder>(options_.nvme_path, run_id, comm_.rank(), options_.nvme_lock_timeout);
         }
         const auto pinned = [&](offload::PipelineOptions windows) {
             if (!windows.pinning.pin) windows.pinning = compute_.pinning();
