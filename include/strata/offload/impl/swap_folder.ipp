@@ -57,8 +57,8 @@ inline core::FileLock through_door(const std::filesystem::path& disk, std::chron
     const std::error_code failed = door.hold(door_of(disk), core::LockFileOf::all_users, timeout);
     if (failed == std::errc::operation_would_block)
         throw Error{Errc::swap_lock_timeout,
-                    "the lock " + door_of(disk).string() + " was not free for " + seconds_text(timeout) + ": " +
-                        core::FileLock::holder(door_of(disk)) + " holds it",
+                    "the lock " + door_of(disk).string() + " was not free for " + seconds_text(timeout) + ", held by " +
+                        core::FileLock::holder(door_of(disk)),
                     "see what that process does and end it if it hangs, for it needs this lock for moments only; or "
                     "choose another folder for the offload"};
     if (failed) throw swap_error(failed.value(), "lock", door_of(disk));
