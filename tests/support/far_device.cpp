@@ -358,6 +358,9 @@ void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     for (std::size_t i = first; i < stack->size(); ++i) {
         const c10::AliasInfo* const alias = schema.arguments()[i - first].alias_info();
         (*stack)[i] = call.to_host((*stack)[i], alias != nullptr && alias->isWrite());
+        // Since libtorch 2.x autograd makes them so for every device but XPU, and the CPU's kernel takes no others.
+        if (schema.name() == "aten::native_group_norm_backward" && i - first < 2)
+            (*stack)[i] = (*stack)[i].toTensor().contiguous();
     }
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     op.redispatchBoxed(at::DispatchKeySet{at::DispatchKey::CPU}, stack);
