@@ -9,6 +9,7 @@
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
+#   strata_example_test(<name> RANKS <n>... PASS <regex>)  runs examples/<name>, which judges itself
 #   strata_tool_test(<name>)                     tests/tools/<name>_test.cpp, runs the command `strata`
 #
 # Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
@@ -162,6 +163,7 @@ endfunction()
 function(strata_tree_test name)
     set(source "${CMAKE_CURRENT_SOURCE_DIR}/${name}/${name}_test.cpp")
     strata_add_to_test_executable(strata_tree_tests "${source}" GTest::gtest_main)
+    target_compile_definitions(strata_tree_tests PRIVATE STRATA_PROGRAMS="${PROJECT_BINARY_DIR}/programs.txt")
     file(STRINGS "${source}" tests REGEX "^TEST\\(")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
     foreach(test IN LISTS tests)
@@ -169,6 +171,19 @@ function(strata_tree_test name)
         add_test(NAME ${name}/${test} COMMAND strata_tree_tests --gtest_filter=${test})
         set_tests_properties(${name}/${test} PROPERTIES
             TIMEOUT 30 LABELS "tree" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+    endforeach()
+endfunction()
+
+# examples/<name>.cpp as it is, on so many ranks: it has judged itself when it prints what matches PASS.
+function(strata_example_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "PASS" "RANKS")
+    foreach(ranks IN LISTS arg_RANKS)
+        add_test(NAME example/${name}.np${ranks}
+            COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none --timeout 110
+                --mca mpi_yield_when_idle 1 $<TARGET_FILE:${name}> --fresh --output "${CMAKE_CURRENT_BINARY_DIR}/example_${name}_${ranks}")
+        set_tests_properties(example/${name}.np${ranks} PROPERTIES
+            PROCESSORS ${ranks} TIMEOUT 120 LABELS "program" PASS_REGULAR_EXPRESSION "${arg_PASS}"
+            ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMP_NUM_THREADS=1")
     endforeach()
 endfunction()
 
@@ -211,6 +226,26 @@ function(strata_tool_test name)
             TIMEOUT 120 LABELS "tools" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
     endforeach()
 endfunction()
+
+# Every executable that a build makes, for the test of what pages tell a reader to run: "target path" a line. Called when all are known.
+function(strata_list_programs)
+    set(text "")
+    set(folders "${PROJECT_SOURCE_DIR}")
+    while(folders)
+        list(POP_FRONT folders folder)
+        get_property(inner DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+        get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+        list(APPEND folders ${inner})
+        foreach(target IN LISTS targets)
+            get_target_property(type ${target} TYPE)
+            if(type STREQUAL EXECUTABLE)
+                string(APPEND text "${target} $<PATH:RELATIVE_PATH,$<TARGET_FILE:${target}>,${PROJECT_BINARY_DIR}>\n")
+            endif()
+        endforeach()
+    endwhile()
+    file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/programs.txt" CONTENT "${text}")
+endfunction()
+cmake_language(DEFER DIRECTORY "${PROJECT_SOURCE_DIR}" CALL strata_list_programs)
 
 function(strata_compile_time_test path)
     if(NOT TARGET strata_compile_time)

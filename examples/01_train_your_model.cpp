@@ -3,7 +3,7 @@
 // Two spirals, each its own class, wound three quarters of a turn around one another:
 // no straight line parts them, a small network does. Run it alone or on several ranks:
 //   ./01_train_your_model --output /tmp/spirals --fresh
-//   mpirun -n 2 ./01_train_your_model --output /tmp/spirals --fresh
+//   strata launch -n 2 -- ./01_train_your_model --output /tmp/spirals --fresh
 
 #include <concepts>
 #include <cstdio>

@@ -3,7 +3,7 @@
 // Its blocks are units: between their uses parameters, master weights and moments are in a file on disk, and
 // activations are computed again in backward. At the end it says what a rank held in memory and on disk.
 //   ./03_shard_everything --output /tmp/spirals3 --fresh
-//   mpirun -n 2 ./03_shard_everything --output /tmp/spirals3 --fresh
+//   strata launch -n 2 -- ./03_shard_everything --output /tmp/spirals3 --fresh
 
 #include <concepts>
 #include <cstdio>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# examples/quickstart.sh [--fresh] - from a fresh Debian 12 to a trained and sampled text-to-image model.
+# examples/quickstart.sh [--fresh] - from a fresh Debian 12 or 13 to a trained and sampled text-to-image model.
 #
 # Installs what is missing (root or sudo), builds, makes a data set of the pictures of a Debian package, trains on 2
 # ranks, and leaves checkpoints, samples and a report in quickstart/. Run it again and it resumes; --fresh starts over.

@@ -29,7 +29,7 @@ status=0
 lines=""
 for n in $ranks; do
     for case in $cases; do
-        out="$(mpirun --quiet -n "$n" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
+        out="$(mpirun -n "$n" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
             "$BENCH_BINARIES/strata_bench_memory" --case "$case" --swap "$swap" "${shape[@]}")" || status=1
         grep -v '^{' <<<"$out"
         lines+="$(grep '^{' <<<"$out")"$'\n'

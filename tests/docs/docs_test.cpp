@@ -113,6 +113,28 @@ TEST(Docs, EverySnippetEqualsTheRegionItNames) {
     EXPECT_GE(compared, 3) << "the pages have lost their snippets, or this test no longer finds them";
 }
 
+/// The tour's table of rooms is cmake/rooms.cmake's list, lower rooms first.
+TEST(Docs, TheTourNamesEveryRoomAboveThoseItNeeds) {
+    const std::string tour = read_text(source_dir / "docs/tour.md");
+    std::map<std::string, int> floors;
+    const std::regex row{R"re(\n\| ([0-9]+) \| ([^\n|]*)\|)re"};
+    for (std::sregex_iterator it{tour.begin(), tour.end(), row}, end; it != end; ++it)
+        for (const std::string& room : numbers_in((*it)[2].str(), std::regex{"`([a-z]+)`"})) floors.emplace(room, std::stoi((*it)[1].str()));
+    const std::string rooms = read_text(source_dir / "cmake/rooms.cmake");
+    const std::regex stanza{R"re(\nstrata_room\(([a-z]+)\n(?:    NEEDS ([^\n]*)\n)?)re"};
+    std::set<std::string> there;
+    for (std::sregex_iterator it{rooms.begin(), rooms.end(), stanza}, end; it != end; ++it) {
+        const std::string room = (*it)[1].str();
+        there.insert(room);
+        EXPECT_TRUE(floors.contains(room)) << "docs/tour.md lacks the room " << room;
+        std::istringstream needs{(*it)[2].str()};
+        for (std::string lower; needs >> lower;)
+            if (floors.contains(lower) && floors.contains(room)) EXPECT_LT(floors[lower], floors[room]) << room << " needs " << lower;
+    }
+    ASSERT_GE(there.size(), 10U);
+    for (const auto& [room, floor] : floors) EXPECT_TRUE(there.contains(room)) << "docs/tour.md shows a room that is not there: " << room;
+}
+
 TEST(Docs, NoFileHoldsAPlaceholderForPrompts) {
     const std::string placeholder = std::string{"PROM"} + "PTS";  // in two parts: this file is looked at as well
     auto files = all_pages();

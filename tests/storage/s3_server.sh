@@ -25,6 +25,8 @@ trap clean_up EXIT
 trap 'exit 1' INT TERM HUP
 fail() { echo "failed: $1"; tail -n 5 "$folder"/log/* >&2 2>/dev/null || true; exit 1; }
 
+# Debian 13's OSD looks for its classes below the folder that it is started in.
+classes=$(find /usr/lib -maxdepth 2 -name rados-classes -print -quit)
 fsid=$(cat /proc/sys/kernel/random/uuid)
 cat >"$folder/ceph.conf" <<CONF
 [global]
@@ -53,6 +55,7 @@ admin socket = $folder/run/\$name.asok
 pid file = $folder/run/\$name.pid
 mon data = $folder/mon
 osd data = $folder/osd
+osd class dir = $classes
 osd objectstore = memstore
 memstore device bytes = 4294967296
 osd memory target = 939524096

@@ -358,6 +358,9 @@ void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     for (std::size_t i = first; i < stack->size(); ++i) {
         const c10::AliasInfo* const alias = schema.arguments()[i - first].alias_info();
         (*stack)[i] = call.to_host((*stack)[i], alias != nullptr && alias->isWrite());
+        // Since libtorch 2.x autograd makes them so for every device but XPU, and the CPU's kernel takes no others.
+        if (schema.name() == "aten::native_group_norm_backward" && i - first < 2)
+            (*stack)[i] = (*stack)[i].toTensor().contiguous();
     }
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     op.redispatchBoxed(at::DispatchKeySet{at::DispatchKey::CPU}, stack);
@@ -379,7 +382,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, c10::opti
                                              c10::dtype_or_default(dtype));
 }
 
-/// copy_() ends here, whichever of the two is far.
+/// Whichever of the two is far.
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
     const auto host = [](const at::Tensor& tensor) {
         if (!is_far_tensor(tensor)) return tensor;
@@ -390,6 +393,12 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
             at::DispatchKey::CPU);
     };
     host(to).copy_(host(from));
+    return to;
+}
+
+/// libtorch 1.13 would call _copy_from itself; since 2.x it has a way of its own for XPU, which its CPU build lacks.
+at::Tensor& copy_to(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
+    copy_from(from, to, non_blocking);
     return to;
 }
 
@@ -409,6 +418,7 @@ TORCH_LIBRARY_IMPL(aten, XPU, m) {
     m.impl("empty.memory_format", &empty);
     m.impl("empty_strided", &empty_strided);
     m.impl("_copy_from", &copy_from);
+    m.impl("copy_", &copy_to);
     m.impl("record_stream", &record_stream);
     // Made of other operations for devices without kernels of their own. To have the CPU's bits, what the CPU has a
     // kernel for, and what picks a kernel by device, is the CPU's here too.

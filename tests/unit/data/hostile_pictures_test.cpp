@@ -92,7 +92,8 @@ int outcome(std::span<const std::byte> file, const PictureSize& target) {
         EXPECT_TRUE(error.code() == Errc::bad_picture || error.code() == Errc::unsupported_picture) << error.what();
         const std::string message = error.what();
         EXPECT_NE(message.find("'it'"), std::string::npos) << message;
-        EXPECT_EQ(message.find("emory"), std::string::npos) << message;  // the limits refuse before memory runs out
+        // The limits refuse before memory runs out; newer versions of libwebp confuse it with damage to an alpha plane.
+        EXPECT_TRUE(message.find("emory") == std::string::npos || message.find("its alpha plane is damaged") != std::string::npos) << message;
         return 0;
     }
 }

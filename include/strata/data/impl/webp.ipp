@@ -16,8 +16,8 @@ namespace detail {
 
 inline std::string_view meaning_of(::VP8StatusCode status) noexcept {
     switch (status) {
-        case VP8_STATUS_OUT_OF_MEMORY:
-            return "libwebp ran out of memory";
+        case VP8_STATUS_OUT_OF_MEMORY:  // libwebp 1.3 and later say so of some damaged alpha planes as well
+            return "its alpha plane is damaged, or libwebp ran out of memory";
         case VP8_STATUS_UNSUPPORTED_FEATURE:
             return "it uses something that libwebp does not know";
         case VP8_STATUS_SUSPENDED:
