@@ -18,6 +18,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/core/error.hpp>
+#include <strata/storage/leftovers.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 
@@ -106,6 +107,10 @@ STRATA_INLINE void Session::claim_output() {
     if (::flock(lock_file_, LOCK_EX | LOCK_NB) != 0)
         throw Error{Errc::output_in_use, "another run works in " + output_.string(),
                     "wait for it to end, or choose another directory with --output DIR"};
+    // Reports and pictures that a killed run was writing; under the lock nobody else writes here.
+    if (const std::int64_t removed = storage::remove_leftovers(output_, 1, std::chrono::seconds{0}); removed > 0)
+        progress_.note("removed " + std::to_string(removed) + " temporary file" + (removed == 1 ? "" : "s") +
+                       " that killed runs left in " + output_.string());
 }
 
 namespace train {
