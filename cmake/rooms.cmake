@@ -11,6 +11,7 @@ strata_room(core
         amounts.hpp
         bf16.hpp
         crc32c.hpp
+        detail/crc32c_steps.hpp
         environment.hpp
         error.hpp
         fp16.hpp

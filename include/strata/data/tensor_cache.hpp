@@ -35,9 +35,9 @@ inline constexpr std::uint64_t most_entry_bytes = std::uint64_t{1} << 30;
 [[nodiscard]] std::string cache_name(std::string_view identity, bool compress);
 
 /// An entry as bytes: a safetensors file of fp32 tensors with the identity in its metadata, inside gzip if `compress`.
-/// In front of it stands `crc32c`, eight hexadecimal digits: the CRC32C of the whole file, length, header and numbers, with
-/// eight '0' in their place. What deflate makes less than a tenth smaller, such as numbers whose mantissas are noise to the last bit, is kept inside
-/// gzip as it is: unpacking it is then a copy.
+/// The metadata begins with `crc32c`, eight hexadecimal digits: the CRC32C of the whole file, length, header and numbers,
+/// with eight '0' in their place. What deflate makes less than a tenth smaller, such as numbers whose mantissas are noise to
+/// the last bit, is kept inside gzip as it is: unpacking it is then a copy.
 [[nodiscard]] std::vector<std::byte> pack_entry(const NamedTensors& tensors, std::string_view identity, bool compress);
 
 /// The tensors of an entry. Throws Errc::bad_cache_entry, naming `place`, when the bytes are damaged, hold
@@ -158,14 +158,14 @@ public:
 
 private:
     [[nodiscard]] std::string name(const std::string& identity) const { return folder_ + cache_name(identity, compress_); }
-    /// Why an entry must be made. Throws the error again if it says nothing of the entry.
+    /// Why an entry must be made, from what is being caught. Throws it again if it says nothing of the entry.
     [[nodiscard]] static CacheOutcome outcome_of(const Error& error) {
         switch (error.code()) {
             case Errc::not_found: return CacheOutcome::made;
             case Errc::bad_cache_entry:
             case Errc::bad_answer: return CacheOutcome::rebuilt;  // a bucket's bytes are not those that were written
             case Errc::unsummed_cache_entry: return CacheOutcome::replaced;
-            default: throw error;
+            default: throw;
         }
     }
 

@@ -8,8 +8,8 @@
 
 namespace strata::storage {
 
-/// Removes temporary files that an AtomicFile of a process that has ended left in a folder. A living writer holds a lock on
-/// his file, which vanishes with him: what is locked stays, and so does everything where locks do not work.
+/// Removes temporary files that an AtomicFile of a process that has ended left in a folder. A living writer holds a
+/// lock on his file, which vanishes with him: what is locked stays, and so does everything where locks do not work.
 ///
 ///   depth      folders to go down: 0 for the files of `folder` itself; links are not followed
 ///   least_age  of files of other machines, of this one before it was started anew, and of earlier versions, since they

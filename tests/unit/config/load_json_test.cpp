@@ -41,13 +41,16 @@ bool is_strata_only(const std::string& message) {
 TEST(LoadJson, ANumberBeyondADoubleIsNamedWithItsPlace) {
     const auto one = refused("{\"seed\": 1,\n  \"learning_rate\": 1e999}");
     EXPECT_EQ(one.code, Errc::bad_value);
-    EXPECT_TRUE(one.says("config.json: key 'learning_rate' at line 2, column 20 is 1e999, which is larger than")) << one.message;
+    EXPECT_TRUE(one.says("config.json: key 'learning_rate' at line 2, column 20 is 1e999, which is larger than"))
+        << one.message;
     EXPECT_TRUE(one.says("Fix: write a number between -1.7e308 and 1.7e308")) << one.message;
-    EXPECT_TRUE(refused(R"([{"a": 1}, {"b": [1, {"c": -1.5E+400}]}])").says("key '[1].b[1].c' at line 1, column 28 is -1.5E+400,"));
+    EXPECT_TRUE(refused(R"([{"a": 1}, {"b": [1, {"c": -1.5E+400}]}])")
+                    .says("key '[1].b[1].c' at line 1, column 28 is -1.5E+400,"));
     EXPECT_TRUE(refused("1e400").says("the number is 1e400"));
     EXPECT_TRUE(refused("[1, 1e400").says("key '[1]' at line 1, column 5 is 1e400"));
     EXPECT_TRUE(refused(R"({"é": 1e400})").says("line 1, column 7")) << "characters are counted and not bytes";
-    EXPECT_TRUE(refused("[" + std::string(400, '9') + ".0]").says("is 9999999999999999999999999999999999999..., which"));
+    EXPECT_TRUE(
+        refused("[" + std::string(400, '9') + ".0]").says("is 9999999999999999999999999999999999999..., which"));
 }
 
 TEST(LoadJson, SmallestAndLargestNumbersAreTaken) {
@@ -60,15 +63,18 @@ TEST(LoadJson, BytesThatAreNoTextAreSaidToBe) {
     EXPECT_EQ(nul.code, Errc::unreadable_config);
     EXPECT_TRUE(nul.says("has a NUL byte at line 1, column 9")) << nul.message;
     EXPECT_TRUE(refused(std::string_view{"{\"a\0\": 1}", 9}).says("has a NUL byte at line 1, column 4"));
-    EXPECT_TRUE(refused("{\"name\":\n\"caf\xE9\"}").says("is no UTF-8 text at line 2, column 5. Fix: save it as UTF-8"));
-    for (const char* bad : {"\"\xC0\xAF\"", "\"\xE0\x80\x80\"", "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"", "\"\xF8\"", "\"\xE2\x82"})
+    EXPECT_TRUE(
+        refused("{\"name\":\n\"caf\xE9\"}").says("is no UTF-8 text at line 2, column 5. Fix: save it as UTF-8"));
+    for (const char* bad :
+         {"\"\xC0\xAF\"", "\"\xE0\x80\x80\"", "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"", "\"\xF8\"", "\"\xE2\x82"})
         EXPECT_TRUE(refused(bad).says("is no UTF-8 text at line 1, column 2")) << bad;
     EXPECT_TRUE(refused(std::string_view{"\xFF\xFE{\0}\0", 6}).says("is UTF-16 text. Fix: save it as UTF-8"));
     EXPECT_TRUE(refused("").says("is empty"));
     EXPECT_TRUE(refused("\xEF\xBB\xBF \n").says("is empty"));
     const TemporaryJson marked{"\xEF\xBB\xBF{\"a\": 1}"};
     EXPECT_EQ(load_json(marked.path())["a"], 1);
-    EXPECT_TRUE(refused("\xEF\xBB\xBF{\"a\" 1}").says("syntax error at line 1, column 6")) << "the mark takes no column";
+    EXPECT_TRUE(refused("\xEF\xBB\xBF{\"a\" 1}").says("syntax error at line 1, column 6"))
+        << "the mark takes no column";
 }
 
 TEST(LoadJson, TextWithANulInItIsNoPath) {
@@ -80,7 +86,8 @@ TEST(LoadJson, TextWithANulInItIsNoPath) {
 }
 
 TEST(LoadJson, KeysThatComeTwiceAndDepthsSayWhere) {
-    EXPECT_TRUE(refused("{\"a\": 1,\n \"b\": 2,\n \"a\": 3}").says("key 'a' appears twice in one object, the second time at line 3"));
+    EXPECT_TRUE(refused("{\"a\": 1,\n \"b\": 2,\n \"a\": 3}")
+                    .says("key 'a' appears twice in one object, the second time at line 3"));
     EXPECT_TRUE(refused(std::string(70, '[')).says("more than 64 deep at line 1, column 65"));
 }
 
@@ -89,20 +96,53 @@ std::string text_of(const std::string& file) {
     return {std::istreambuf_iterator<char>{stream}, {}};
 }
 
-/// Changes a text in a few places, in ways that files are changed: bytes that flip, vanish, come twice or are replaced by
-/// something that means something in JSON.
+/// Changes a text in a few places, in ways that files are changed: bytes that flip, vanish, come twice or are replaced
+/// by something that means something in JSON.
 std::string mutated(std::string text, std::mt19937& random) {
-    const std::vector<std::string> pieces{"{", "}", "[", "]", ",", ":", "\"", "\\", "null", "true", "-1", "1e999", "0.5", "\"\"",
-                                          "\\u0000", "\\ud800", std::string(1, '\0'), "\xFF", "\xC3\xA9", "\n", "{}", "[[[[", "-",
-                                          "99999999999999999999", "{env:HOME}", "\"auto\"", "1e-400", "\xEF\xBB\xBF"};
+    const std::vector<std::string> pieces{"{",
+                                          "}",
+                                          "[",
+                                          "]",
+                                          ",",
+                                          ":",
+                                          "\"",
+                                          "\\",
+                                          "null",
+                                          "true",
+                                          "-1",
+                                          "1e999",
+                                          "0.5",
+                                          "\"\"",
+                                          "\\u0000",
+                                          "\\ud800",
+                                          std::string(1, '\0'),
+                                          "\xFF",
+                                          "\xC3\xA9",
+                                          "\n",
+                                          "{}",
+                                          "[[[[",
+                                          "-",
+                                          "99999999999999999999",
+                                          "{env:HOME}",
+                                          "\"auto\"",
+                                          "1e-400",
+                                          "\xEF\xBB\xBF"};
     for (auto changes = 1 + random() % 3; changes > 0; --changes) {
         const std::size_t at = random() % (text.size() + 1);
         const std::size_t length = std::min<std::size_t>(random() % 12, text.size() - at);
         switch (random() % 5) {
-            case 0: text.erase(at, length); break;
-            case 1: text.insert(at, pieces[random() % pieces.size()]); break;
-            case 2: text.replace(at, length, pieces[random() % pieces.size()]); break;
-            case 3: text.insert(at, text.substr(at, length)); break;
+            case 0:
+                text.erase(at, length);
+                break;
+            case 1:
+                text.insert(at, pieces[random() % pieces.size()]);
+                break;
+            case 2:
+                text.replace(at, length, pieces[random() % pieces.size()]);
+                break;
+            case 3:
+                text.insert(at, text.substr(at, length));
+                break;
             default:
                 if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
         }
@@ -120,7 +160,7 @@ TEST(LoadJson, NoChangeOfARealFileEndsInAnotherLibrarysWords) {
         "aws_secret_access_key": "s", "dataset_type": "text_embeds", "default": true, "cache_dir": "c"}])";
     const std::string config = text_of(STRATA_SOURCE_DIR "/examples/quickstart.json");
     ASSERT_FALSE(config.empty());
-    { // what is changed is good before
+    {  // what is changed is good before
         const TemporaryJson whole{config};
         EXPECT_NO_THROW((void)load_trainer_config(whole.path()));
         const TemporaryJson sets{list};
@@ -135,8 +175,10 @@ TEST(LoadJson, NoChangeOfARealFileEndsInAnotherLibrarysWords) {
         const std::string text = mutated(is_list ? list : config, random);
         std::ofstream{folder.path() / "config.json", std::ios::binary} << text;
         try {
-            if (is_list) (void)load_datasets(folder.path() / "config.json");
-            else (void)load_trainer_config(folder.path() / "config.json");
+            if (is_list)
+                (void)load_datasets(folder.path() / "config.json");
+            else
+                (void)load_trainer_config(folder.path() / "config.json");
         } catch (const strata::Error& error) {
             ++refusals;
             ASSERT_TRUE(is_strata_only(error.what())) << error.what() << "\n" << text;

@@ -55,7 +55,8 @@ void make_old(const std::filesystem::path& path) {
     const auto header = strata::storage::parse_safetensors(bytes);
     std::vector<strata::storage::TensorBytes> tensors;
     for (const auto& entry : header.tensors)
-        tensors.push_back({entry.name, entry.dtype, entry.shape, strata::storage::tensor_bytes(bytes, header, entry.name)});
+        tensors.push_back(
+            {entry.name, entry.dtype, entry.shape, strata::storage::tensor_bytes(bytes, header, entry.name)});
     write_file(path, strata::storage::encode_safetensors(tensors, {{"identity", header.metadata.at("identity")}}));
 }
 
@@ -85,14 +86,17 @@ TEST(CacheDamage, DamagedAndOldEntriesNeverReachABatch) {
             EXPECT_EQ(report.texts.rebuilt.size(), 5U);
             EXPECT_EQ(report.texts.replaced.size(), 1U);
             const auto said = [](const std::vector<std::string>& lines, const std::string& what) {
-                return std::ranges::count_if(lines, [&](const std::string& line) { return line.find(what) != std::string::npos; });
+                return std::ranges::count_if(
+                    lines, [&](const std::string& line) { return line.find(what) != std::string::npos; });
             };
             strata::comm::SelfComm comm;
             const auto closing = source->closing_lines(comm);
             EXPECT_EQ(said(report.lines(), "latents: 12 damaged entries made again: "), 1);
-            EXPECT_EQ(said(report.lines(), "latents: 3 entries of an earlier version, without check sums, made again: "), 1);
+            EXPECT_EQ(
+                said(report.lines(), "latents: 3 entries of an earlier version, without check sums, made again: "), 1);
             EXPECT_EQ(said(report.lines(), "captions: 1 entry of an earlier version, without check sum, made again: " +
-                                               texts[5].string()), 1);
+                                               texts[5].string()),
+                      1);
             EXPECT_EQ(said(report.lines(), " and 9 more"), 1);
             if (while_training) {
                 EXPECT_EQ(closing.size(), 4U);
@@ -108,7 +112,8 @@ TEST(CacheDamage, TemporaryFilesOfKilledRunsLeaveTheCaches) {
     (void)fixture.open();
     const auto cache = fixture.folder.path() / "vae";
     const auto text = fixture.folder.path() / "text";
-    for (const auto& file : {cache / "ab" / ".x.safetensors.12345.tmp", text / "cd" / (".y." + strata::storage::kernel_digits() + "-12345.tmp"),
+    for (const auto& file : {cache / "ab" / ".x.safetensors.12345.tmp",
+                             text / "cd" / (".y." + strata::storage::kernel_digits() + "-12345.tmp"),
                              cache / "ab" / ".of_another_machine.0badcafe-12345.tmp"}) {
         write_file(file.string() + ".x", "half");
         std::filesystem::rename(file.string() + ".x", file);
@@ -159,9 +164,11 @@ TEST(CacheDamage, WhatWasSkippedTakesALineAReasonAndAFile) {
     const std::string text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     EXPECT_EQ(std::ranges::count(text, '\n'), 47);
     for (int i = 0; i < many; ++i)
-        EXPECT_NE(text.find("no caption\tpictures\t" + (fixture.data() / ("bare" + std::to_string(i) + ".png")).string() + "\t\n"),
+        EXPECT_NE(text.find("no caption\tpictures\t" +
+                            (fixture.data() / ("bare" + std::to_string(i) + ".png")).string() + "\t\n"),
                   std::string::npos);
-    EXPECT_NE(text.find("unreadable\tpictures\t" + fixture.data().string() + "/cut\\x0a6.png\t"), std::string::npos) << text;
+    EXPECT_NE(text.find("unreadable\tpictures\t" + fixture.data().string() + "/cut\\x0a6.png\t"), std::string::npos)
+        << text;
     EXPECT_TRUE(Report{}.write_skipped(list).empty());
     EXPECT_FALSE(std::filesystem::exists(list));
 }

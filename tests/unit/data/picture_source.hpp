@@ -40,7 +40,8 @@ struct PictureSource {
     PictureSource() {
         for (int i = 0; i < 36; ++i) {
             const std::string stem = (i < 10 ? "p0" : "p") + std::to_string(i);
-            write_file(data() / (stem + ".png"), plain_png(i < 24 ? 64 : 100, 64, static_cast<std::uint8_t>(i * 7), 0, 0));
+            write_file(data() / (stem + ".png"),
+                       plain_png(i < 24 ? 64 : 100, 64, static_cast<std::uint8_t>(i * 7), 0, 0));
             write_file(data() / (stem + ".txt"), std::string(static_cast<std::size_t>(i) + 1, 'x'));
         }
         options.train_batch_size = 4;

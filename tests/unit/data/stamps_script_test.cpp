@@ -39,12 +39,15 @@ TEST(StampsScript, WhatIsLeftOutIsALineAndAFile) {
     for (int i = 0; i < 30; ++i) add("small" + std::to_string(i), 63, true, true);
     add("bare", 64, false, true);
     for (int i = 0; i < 7; ++i) add("broken" + std::to_string(i), 64, true, false);
-    const std::string command = STRATA_SOURCE_DIR "/examples/datasets/stamps.sh '" + (folder.path() / "out").string() + "' --source '";
+    const std::string command =
+        STRATA_SOURCE_DIR "/examples/datasets/stamps.sh '" + (folder.path() / "out").string() + "' --source '";
     const std::string said = run(command + source.string() + "'");
     const auto names = folder.path() / "out-skipped.txt";
-    EXPECT_NE(said.find("41 pictures: 3 used, 1 without caption, 30 below 64 pixels, 7 broken; the names of the 38 left out are in " +
-                        names.string() + "\n"),
-              std::string::npos)
+    EXPECT_NE(
+        said.find(
+            "41 pictures: 3 used, 1 without caption, 30 below 64 pixels, 7 broken; the names of the 38 left out are in " +
+            names.string() + "\n"),
+        std::string::npos)
         << said;
     EXPECT_TRUE(said.starts_with("broken: broken0.png\n")) << said;
     EXPECT_NE(said.find("broken: broken4.png\nand 2 more broken ones\n"), std::string::npos) << said;
@@ -56,7 +59,8 @@ TEST(StampsScript, WhatIsLeftOutIsALineAndAFile) {
 
     for (const auto& entry : std::filesystem::directory_iterator{source})
         if (!entry.path().filename().string().starts_with("good")) std::filesystem::remove(entry.path());
-    EXPECT_TRUE(run(command + source.string() + "'").starts_with("3 pictures: 3 used, 0 without caption, 0 below 64 pixels, 0 broken\n"));
+    EXPECT_TRUE(run(command + source.string() + "'")
+                    .starts_with("3 pictures: 3 used, 0 without caption, 0 below 64 pixels, 0 broken\n"));
     EXPECT_FALSE(std::filesystem::exists(names)) << "of an earlier run";
 }
 

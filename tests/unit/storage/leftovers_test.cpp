@@ -119,8 +119,9 @@ TEST(Leftovers, NoOtherFileIsTouched) {
     const TemporaryFolder folder;
     const auto old = fs::file_time_type::clock::now() - 48h;
     int files = 0;
-    for (const char* name : {".tmp", ".a.tmp", ".123.tmp", "a.123.tmp", ".a.12b.tmp", ".a..tmp", ".a.0badcafe-.tmp", ".a.0badcafe-x.tmp",
-                             ".a.0BADCAFE-1.tmp", ".a.badcafe-1.tmp", ".a.123.tmp.bak", ".vimrc", ".a.123"}) {
+    for (const char* name :
+         {".tmp", ".a.tmp", ".123.tmp", "a.123.tmp", ".a.12b.tmp", ".a..tmp", ".a.0badcafe-.tmp", ".a.0badcafe-x.tmp",
+          ".a.0BADCAFE-1.tmp", ".a.badcafe-1.tmp", ".a.123.tmp.bak", ".vimrc", ".a.123"}) {
         storage::write_file(folder.path() / "x", "mine");
         fs::rename(folder.path() / "x", folder.path() / name);
         fs::last_write_time(folder.path() / name, old);
@@ -130,7 +131,8 @@ TEST(Leftovers, NoOtherFileIsTouched) {
     fs::create_symlink(folder.path() / ".vimrc", folder.path() / ".link.123.tmp");
     EXPECT_EQ(storage::remove_leftovers(folder.path(), 9, 0s), 0);
     int left = 0;
-    for (const auto& entry : fs::directory_iterator{folder.path()}) left += entry.is_symlink() || entry.is_regular_file();
+    for (const auto& entry : fs::directory_iterator{folder.path()})
+        left += entry.is_symlink() || entry.is_regular_file();
     EXPECT_EQ(left, files + 1);
 }
 

@@ -28,18 +28,23 @@ inline std::string place_in(std::string_view text, std::size_t position) {
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const std::size_t newline = before.rfind('\n');
     const std::string_view on_line = before.substr(newline == std::string_view::npos ? 0 : newline + 1);
-    const auto column = 1 + std::count_if(on_line.begin(), on_line.end(), [](char c) {
-                            return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-                        });
+    const auto column = 1 + std::count_if(on_line.begin(), on_line.end(),
+                                          [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
     return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
 /// The first byte that belongs to no UTF-8 character (RFC 3629), if there is one.
 inline std::optional<std::size_t> first_non_utf8(std::string_view text) {
-    const auto byte = [&](std::size_t i) -> unsigned { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
+    const auto byte = [&](std::size_t i) -> unsigned {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+    };
     for (std::size_t i = 0; i < text.size();) {
         const unsigned lead = byte(i);
-        const std::size_t more = lead < 0x80 ? 0 : lead >> 5U == 6 ? 1 : lead >> 4U == 14 ? 2 : lead >> 3U == 30 ? 3 : 4;
+        const std::size_t more = lead < 0x80        ? 0
+                                 : lead >> 5U == 6  ? 1
+                                 : lead >> 4U == 14 ? 2
+                                 : lead >> 3U == 30 ? 3
+                                                    : 4;
         if (more == 4) return i;
         for (std::size_t k = 1; k <= more; ++k)
             if ((byte(i + k) & 0xC0U) != 0x80) return i;
@@ -102,8 +107,10 @@ public:
     [[nodiscard]] std::string text() const {
         std::string all;
         for (const Level& level : open_) {
-            if (!level.is_object) all += "[" + std::to_string(level.index + (&level == &open_.back() ? 1 : 0)) + "]";
-            else if (!level.key.empty()) all += (all.empty() ? "" : ".") + level.key;
+            if (!level.is_object)
+                all += "[" + std::to_string(level.index + (&level == &open_.back() ? 1 : 0)) + "]";
+            else if (!level.key.empty())
+                all += (all.empty() ? "" : ".") + level.key;
         }
         return all;
     }
@@ -120,7 +127,9 @@ private:
 
 /// The number that the parser has just read and could not keep: where it begins, and its digits.
 inline std::pair<std::size_t, std::string_view> number_before(std::string_view text, std::size_t taken) {
-    const auto is_of_number = [](char c) { return std::string_view{"+-.eE0123456789"}.find(c) != std::string_view::npos; };
+    const auto is_of_number = [](char c) {
+        return std::string_view{"+-.eE0123456789"}.find(c) != std::string_view::npos;
+    };
     std::size_t end = std::min(taken, text.size());
     if (end > 0 && !is_of_number(text[end - 1])) --end;  // the parser looks at one character behind it
     std::size_t begin = end;
@@ -162,31 +171,37 @@ inline nlohmann::json parse_json(std::string_view text, const std::string& file)
                 place.open(event == Event::object_start);
                 break;
             case Event::object_end:
-            case Event::array_end: place.close(); break;
-            case Event::value: place.count_value(); break;
+            case Event::array_end:
+                place.close();
+                break;
+            case Event::value:
+                place.count_value();
+                break;
             case Event::key: {
                 const auto name = parsed.get<std::string>();
                 if (name.find('\0') != std::string::npos)  // and messages would end there
                     refuse(Errc::bad_value, ": a key holds the character \\u0000 at " + place_in(text, taken),
                            "write the key without it");
                 if (!place.key(name))
-                    refuse(Errc::bad_value,
-                           ": key '" + name + "' appears twice in one object, the second time at " + place_in(text, taken),
-                           "keep one of them");
+                    refuse(
+                        Errc::bad_value,
+                        ": key '" + name + "' appears twice in one object, the second time at " + place_in(text, taken),
+                        "keep one of them");
                 break;
             }
         }
         return true;
     };
     try {
-        return nlohmann::json::parse(CountedText{text.data(), &taken}, CountedText{text.data() + text.size(), &taken}, watch);
+        return nlohmann::json::parse(CountedText{text.data(), &taken}, CountedText{text.data() + text.size(), &taken},
+                                     watch);
     } catch (const nlohmann::json::out_of_range&) {
         const auto [begin, digits] = number_before(text, taken);
         const std::string path = place.text();
         const std::string shown{digits.size() <= 40 ? digits : digits.substr(0, 37)};
         refuse(Errc::bad_value,
-               ": " + (path.empty() ? "the number" : "key '" + path + "' at " + place_in(text, begin)) + " is " + shown +
-                   (digits.size() <= 40 ? "" : "...") + ", which is larger than any number a computer keeps",
+               ": " + (path.empty() ? "the number" : "key '" + path + "' at " + place_in(text, begin)) + " is " +
+                   shown + (digits.size() <= 40 ? "" : "...") + ", which is larger than any number a computer keeps",
                "write a number between -1.7e308 and 1.7e308; docs/configuration.md and docs/dataset-keys.md have the "
                "range of each key");
     } catch (const nlohmann::json::parse_error& problem) {

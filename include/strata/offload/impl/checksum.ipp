@@ -1,8 +1,7 @@
 #pragma once
 // strata/offload/impl/checksum.ipp - CRC32C by instruction and by table.
 
-#include <strata/core/crc32c.hpp>
-#include <strata/core/impl/crc32c.ipp>
+#include <strata/core/detail/crc32c_steps.hpp>
 #include <strata/offload/checksum.hpp>
 
 namespace strata::offload {

@@ -21,8 +21,8 @@ namespace strata::storage {
 
 namespace detail {
 
-/// The digits of kernel_digits() in the name of an AtomicFile's temporary file, ".<name>.<digits>-<number>.tmp"; empty for one of an
-/// earlier version, ".<name>.<number>.tmp"; nothing for any other name.
+/// The digits of kernel_digits() in the name of an AtomicFile's temporary file, ".<name>.<digits>-<number>.tmp"; empty
+/// for one of an earlier version, ".<name>.<number>.tmp"; nothing for any other name.
 inline std::optional<std::string_view> kernel_in(std::string_view name) noexcept {
     if (!is_temporary_name(name)) return std::nullopt;
     name.remove_suffix(std::string_view{".tmp"}.size());
@@ -42,7 +42,8 @@ inline std::optional<std::string_view> kernel_in(std::string_view name) noexcept
 }
 
 /// Removes the file if its writer is certain to be gone.
-inline bool remove_leftover(const std::filesystem::path& file, std::string_view kernel, std::chrono::seconds least_age) {
+inline bool remove_leftover(const std::filesystem::path& file, std::string_view kernel,
+                            std::chrono::seconds least_age) {
     const Descriptor open_file{::open(file.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
     struct ::stat status {};
     if (open_file.get() < 0 || ::fstat(open_file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
@@ -54,7 +55,8 @@ inline bool remove_leftover(const std::filesystem::path& file, std::string_view 
 
 }  // namespace detail
 
-STRATA_INLINE std::int64_t remove_leftovers(const std::filesystem::path& folder, int depth, std::chrono::seconds least_age) {
+STRATA_INLINE std::int64_t remove_leftovers(const std::filesystem::path& folder, int depth,
+                                            std::chrono::seconds least_age) {
     std::int64_t removed = 0;
     std::error_code error;
     using Walk = std::filesystem::recursive_directory_iterator;
