@@ -10,6 +10,8 @@ strata_room(core
     HEADERS
         amounts.hpp
         bf16.hpp
+        crc32c.hpp
+        detail/crc32c_steps.hpp
         environment.hpp
         error.hpp
         file_lock.hpp
@@ -52,7 +54,6 @@ strata_room(storage
     LINKS ZLIB::ZLIB deflate nlohmann_json::nlohmann_json CURL::libcurl OpenSSL::Crypto pugixml::pugixml
     HEADERS
         atomic_file.hpp
-        crc32c.hpp
         credentials.hpp
         detail/in_parallel.hpp
         detail/s3_client.hpp
@@ -61,6 +62,7 @@ strata_room(storage
         folder_or_bucket.hpp
         gzip.hpp
         http_pool.hpp
+        leftovers.hpp
         local.hpp
         object_store.hpp
         retry.hpp

@@ -57,9 +57,13 @@ int main(int argc, char** argv) {
             if (done == total) session.progress().note("cached " + std::to_string(total) + " " + std::string{what} + " on this rank");
         };
         Pictures pictures{session.comm(), datasets, codec, text, data_options};
-        for (const std::string& line : pictures.report().lines()) session.progress().note(line);
-
         const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());
+        if (session.rank() == 0) {
+            const data::Report found = pictures.report();
+            const auto names = found.write_skipped(session.output() / "skipped.txt");
+            for (const std::string& line : found.lines(names)) session.progress().note(line);
+        }
+
         train::seed_generators(options.seed);  // of the first weights
         PictureTrainer trainer{session, models::SmallFlux{}, options};
         trainer.every(config.validation_step_interval,

@@ -5,7 +5,8 @@
 #
 # Fills OUT_DIR with links to the pictures under flat names and a .txt with the English caption beside each, and
 # writes the dataset list FILE (OUT_DIR.json without --config). Pictures without caption, with a shorter edge below
-# PIXELS (64), or broken are named and left out. Running it again makes the folder anew; the caches stay.
+# PIXELS (64), or broken are left out, and their names are in OUT_DIR-skipped.txt; of broken ones the first are shown as
+# well. Running it again makes the folder anew; the caches stay.
 set -eu
 
 usage() {
@@ -85,18 +86,18 @@ while IFS= read -r picture; do
     line=
     if ! png_size "$picture"; then
         broken=$((broken + 1))
-        echo "  broken: $name" >> "$work/skipped"
+        echo "broken: $name" >> "$work/skipped"
         continue
     fi
     read_caption "${picture%.png}.txt"
     if [ -z "$caption" ]; then
         uncaptioned=$((uncaptioned + 1))
-        echo "  no caption: $name" >> "$work/skipped"
+        echo "no caption: $name" >> "$work/skipped"
         continue
     fi
     if [ "$width" -lt "$minimum" ] || [ "$height" -lt "$minimum" ]; then
         small=$((small + 1))
-        echo "  below $minimum pixels: $name ($width x $height)" >> "$work/skipped"
+        echo "below $minimum pixels: $name ($width x $height)" >> "$work/skipped"
         continue
     fi
     flat=$(printf '%s' "${name%.png}" | tr / -)
@@ -106,8 +107,18 @@ while IFS= read -r picture; do
     used=$((used + 1))
 done < "$work/list"
 
-LC_ALL=C sort "$work/skipped"
-echo "$found pictures: $used used, $uncaptioned without caption, $small below $minimum pixels, $broken broken"
+names=$out-skipped.txt
+skipped=$((found - used))
+where=
+if [ "$skipped" -gt 0 ]; then
+    LC_ALL=C sort "$work/skipped" > "$work/names" && cp "$work/names" "$names.$$" && mv "$names.$$" "$names"
+    where="; the names of the $skipped left out are in $names"
+    sed -n '/^broken: /p' "$names" | head -n 5
+    [ "$broken" -le 5 ] || echo "and $((broken - 5)) more broken ones"
+else
+    rm -f "$names"
+fi
+echo "$found pictures: $used used, $uncaptioned without caption, $small below $minimum pixels, $broken broken$where"
 if [ "$used" -eq 0 ]; then
     echo "$0: nothing in '$source' can be used. Fix: reinstall tuxpaint-stamps-default" >&2
     exit 2

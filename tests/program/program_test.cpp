@@ -242,6 +242,38 @@ TEST_F(Program, TrainsOnTwoRanksAndLeavesSomethingToLookAt) {
     EXPECT_EQ(losses(folder / "a"), losses(folder / "b")) << "a resumed run equals one that never stopped";
 }
 
+TEST_F(Program, ADamagedCacheTrainsTheSameAndSaysWhatItMadeAgain) {
+    fs::copy_file(folder / "pictures/p1.png", folder / "pictures/bare.png");
+    const Outcome whole = train(folder / "a");
+    ASSERT_EQ(whole.status, 0) << whole.err;
+    EXPECT_NE(whole.out.find("1 skipped, no caption: " + (folder / "pictures/bare.png").string() + "\n"), std::string::npos) << whole.out;
+    EXPECT_NE(whole.out.find("what was skipped is listed in " + (folder / "a/skipped.txt").string()), std::string::npos);
+    EXPECT_EQ(text_of(folder / "a/skipped.txt"), "no caption\tpictures\t" + (folder / "pictures/bare.png").string() + "\t\n");
+
+    int latents = 0;
+    for (const char* cache : {"latents", "texts"})
+        for (const auto& entry : fs::recursive_directory_iterator{folder / cache}) {
+            if (!entry.is_regular_file()) continue;
+            std::string bytes = text_of(entry.path());
+            bytes[bytes.size() - bytes.size() / 4] ^= 1;
+            std::ofstream{entry.path(), std::ios::binary} << bytes;
+            latents += *cache == 'l' ? 1 : 0;
+        }
+    ASSERT_EQ(latents, 12);
+    fs::remove(folder / "pictures/bare.png");
+    fs::create_directories(folder / "b/samples");
+    std::ofstream{folder / "b/skipped.txt"} << "of an earlier run";
+    for (const char* leftover : {"b/.report.html.8305613440812345678.tmp", "b/samples/.step_00000003.png.0badcafe-8305613440812345678.tmp"})
+        std::ofstream{folder / leftover} << "half";
+    const Outcome damaged = train(folder / "b");
+    ASSERT_EQ(damaged.status, 0) << damaged.err;
+    EXPECT_EQ(losses(folder / "a"), losses(folder / "b")) << "damaged numbers were trained on";
+    for (const char* line : {"latents: 12 damaged entries made again: ", " and 9 more\n", "captions: 13 damaged entries made again: ",
+                             "removed 2 temporary files that killed runs left in "})
+        EXPECT_NE(damaged.out.find(line), std::string::npos) << line << "\n" << damaged.out;
+    EXPECT_FALSE(fs::exists(folder / "b/.report.html.8305613440812345678.tmp") || fs::exists(folder / "b/skipped.txt"));
+}
+
 TEST_F(Program, SigtermSavesAndEndsWithStatusZero) {
     write_config({}, 100000);
     const fs::path output = folder / "run";

@@ -21,8 +21,8 @@ namespace strata::config {
 
 /// A JSON document with the file's name, for messages.
 ///
-/// Throws Errc::unreadable_config when the file is missing or no JSON (with line and column), and
-/// Errc::bad_value when an object has a key twice.
+/// Throws Errc::unreadable_config when the file is missing, no UTF-8 or no JSON (with line and column), and
+/// Errc::bad_value when an object has a key twice or a number is too large to keep. A byte order mark is skipped.
 [[nodiscard]] nlohmann::json load_json(const std::filesystem::path& file);
 
 /// One value and where it stands, converted strictly. A number or truth value may also be written as
@@ -298,5 +298,6 @@ private:
 }  // namespace strata::config
 
 #ifndef STRATA_COMPILED
+#include <strata/config/impl/load_json.ipp>
 #include <strata/config/impl/schema.ipp>
 #endif

@@ -30,6 +30,7 @@ enum class Errc : std::uint16_t {
     bad_answer = 2012,         ///< an answer is not what an S3 server says, or bytes arrived damaged
     object_changed = 2013,     ///< an object was replaced again and again while it was read in parts
     no_credentials = 2014,     ///< nothing to sign requests with, or only half of it
+    unsupported_dtype = 2015,  ///< a tensor of a safetensors file has an element type that cannot be used
 
     unreadable_config = 2101,  ///< a configuration file is missing or no valid JSON
     unknown_key = 2102,        ///< a key that no schema knows, usually a typing error
@@ -43,6 +44,7 @@ enum class Errc : std::uint16_t {
     small_bucket = 2203,       ///< a bucket holds fewer samples than the effective batch
     bad_cache_entry = 2204,    ///< a cached tensor is damaged or of another shape than expected
     unsupported_picture = 2205,  ///< a picture is of a format or kind that is not decoded
+    unsummed_cache_entry = 2206,  ///< a cached tensor has no check sum: an earlier version wrote it
 
     rank_failed = 2301,        ///< another rank failed, or MPI reported an error
     rank_mismatch = 2302,      ///< ranks disagree on something all of them must share
@@ -85,6 +87,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::store_refused:
         case Errc::no_bucket:
         case Errc::no_credentials:
+        case Errc::unsupported_dtype:
         case Errc::unreadable_config:
         case Errc::unknown_key:
         case Errc::bad_value:

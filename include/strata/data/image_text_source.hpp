@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,11 @@
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
+
+namespace detail {
+/// Places of cache entries that were made again, by why.
+using Remade = std::map<CacheOutcome, std::set<std::string>>;
+}  // namespace detail
 
 /// How data sets are used; the names are those of config::TrainerConfig.
 struct ImageTextOptions {
@@ -121,12 +127,10 @@ public:
     /// As of now: cache entries that were found damaged while training are in it.
     [[nodiscard]] Report report() const;
 
-    /// What a run has cost, to be shown at its end: requests to buckets, of all ranks. Empty where none was used.
-    /// Collective.
+    /// What is to be shown at the end of a run: requests to buckets, and cache entries that were made again while
+    /// training, of all ranks. Empty where there were none. Collective.
     template <comm::Communicator Comm>
-    [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm) const {
-        return detail::traffic_lines(comm, stores_.traffic());
-    }
+    [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm) const;
 
     /// The pictures and buckets that are trained on.
     [[nodiscard]] const Collection& collection() const noexcept { return collection_; }
@@ -169,6 +173,8 @@ private:
     void fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work);
     template <class Comm>
     void clear_epochs(Comm& comm) const;
+    template <class Comm>
+    void remove_leftovers(Comm& comm);
 
     [[nodiscard]] std::string identity_of(const View& view) const;
     [[nodiscard]] NamedTensors make_latents(const View& view) const;
@@ -191,11 +197,14 @@ private:
     std::vector<Sources> sources_;
     std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
     bool ends_epochs_ = false;               // a data set is cached each_epoch
+    std::int64_t leftovers_ = 0;             // temporary files of killed runs that the ranks removed from the caches
     std::int64_t position_ = 0;
 
     mutable std::mutex mutex_;  // of what follows
     CacheReport latents_report_;
     CacheReport texts_report_;
+    detail::Remade remade_latents_;  // while training, by this rank
+    detail::Remade remade_texts_;
     std::map<std::int64_t, std::vector<Stale>> of_epoch_;  // entries that this rank wrote for one epoch
     std::vector<Stale> stale_;
 

@@ -2,6 +2,7 @@
 // strata/data/report.hpp - what was found, what was left out and why, and what the caches did.
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,12 +45,18 @@ struct BucketReport {
 /// What filling a cache did, summed over the ranks.
 struct CacheReport {
     std::int64_t entries = 0;  ///< needed
-    std::int64_t made = 0;     ///< that were not there
-    std::vector<std::string> rebuilt;  ///< places of damaged entries that were made again
+    std::int64_t made = 0;     ///< now, because they were not there or could not be used
+    std::vector<std::string> rebuilt;   ///< places of damaged entries that were made again
+    std::vector<std::string> replaced;  ///< places of entries without check sum, of an earlier version, made again
 };
 
+/// A line for each kind of entry that was made again: how many, and the first few places. None where there were none.
+///
+///   what  of which cache: "latents"
+[[nodiscard]] std::vector<std::string> remade_lines(std::string_view what, const CacheReport& report);
+
 /// Everything worth telling a person about a data set before training. The same on every rank, but for
-/// entries of `latents.rebuilt` and `texts.rebuilt` that a rank finds damaged later on.
+/// entries of `latents` and `texts` that a rank makes again later on.
 struct Report {
     std::int64_t found = 0;  ///< files that are pictures by their names
     std::int64_t used = 0;   ///< samples that are trained on
@@ -63,10 +70,17 @@ struct Report {
 
     [[nodiscard]] std::int64_t count(SkipReason reason) const noexcept;
 
-    /// The report as lines for a terminal, without line ends.
+    /// The report as lines for a terminal, without line ends: what was skipped takes one line a reason. Of damaged files
+    /// the first few are named in it, of others the first one.
     ///
-    ///   most_names  skipped pictures named per reason; the rest is counted
-    [[nodiscard]] std::vector<std::string> lines(std::int64_t most_names = 10) const;
+    ///   names_file  where write_skipped() put all names, which is said; empty: nowhere
+    [[nodiscard]] std::vector<std::string> lines(const std::filesystem::path& names_file = {}) const;
+
+    /// All skipped pictures, a line each: reason, data set, place and detail between tabs, control characters as \xNN.
+    /// Where none was skipped, a list that an earlier run left is removed. Throws what storage::write_file() does.
+    ///
+    ///   returns  `file`, or an empty path where nothing was skipped: what lines() takes
+    std::filesystem::path write_skipped(const std::filesystem::path& file) const;
 };
 
 }  // namespace strata::data

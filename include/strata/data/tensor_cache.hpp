@@ -1,6 +1,7 @@
 #pragma once
 // strata/data/tensor_cache.hpp - tensors that took work to make, kept by what they were made from.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -34,12 +35,14 @@ inline constexpr std::uint64_t most_entry_bytes = std::uint64_t{1} << 30;
 [[nodiscard]] std::string cache_name(std::string_view identity, bool compress);
 
 /// An entry as bytes: a safetensors file of fp32 tensors with the identity in its metadata, inside gzip if `compress`.
-/// What deflate makes less than a tenth smaller, such as numbers whose mantissas are noise to the last bit, is kept inside
-/// gzip as it is: unpacking it is then a copy.
+/// The metadata begins with `crc32c`, eight hexadecimal digits: the CRC32C of the whole file, length, header and numbers,
+/// with eight '0' in their place. What deflate makes less than a tenth smaller, such as numbers whose mantissas are noise to
+/// the last bit, is kept inside gzip as it is: unpacking it is then a copy.
 [[nodiscard]] std::vector<std::byte> pack_entry(const NamedTensors& tensors, std::string_view identity, bool compress);
 
 /// The tensors of an entry. Throws Errc::bad_cache_entry, naming `place`, when the bytes are damaged, hold
-/// another identity or another type than fp32.
+/// another identity or another type than fp32, and Errc::unsummed_cache_entry for one without check sum, as versions
+/// before wrote them.
 [[nodiscard]] NamedTensors unpack_entry(std::span<const std::byte> bytes, std::string_view identity, bool compress,
                                         std::string_view place);
 
@@ -63,7 +66,12 @@ private:
 };
 
 /// How an entry was come by.
-enum class CacheOutcome : std::uint8_t { found, made, rebuilt };
+enum class CacheOutcome : std::uint8_t {
+    found,
+    made,      ///< there was none
+    rebuilt,   ///< made again, because it was damaged
+    replaced,  ///< made again, because an earlier version wrote it without a check sum
+};
 
 /// A cache in an object store, in front of it some memory, which caches may share: each sees only the entries of its
 /// own place there. Thread-safe; entries are written atomically, so ranks and
@@ -89,11 +97,19 @@ public:
     }
     /// Where all entries are, for messages.
     [[nodiscard]] std::string where() const { return store_.where(folder_); }
+    /// The store's own place, which caches with another folder in it share.
+    [[nodiscard]] std::string root() const { return store_.where(""); }
     [[nodiscard]] const CacheMemory& memory() const noexcept { return *memory_; }
     /// Throws what the store throws when nothing can be written; leaves no object behind.
     void require_writable() const {
         store_.put(folder_ + ".write_test", {});
         store_.remove(folder_ + ".write_test");
+    }
+
+    /// Removes temporary files of killed writers, where the store leaves any; returns how many.
+    std::int64_t remove_leftovers() const {
+        if constexpr (requires { store_.remove_leftovers(); }) return store_.remove_leftovers();
+        else return 0;
     }
 
     /// Removes an entry; nothing happens if there is none.
@@ -106,9 +122,9 @@ public:
         for (const storage::ObjectInfo& object : store_.list(folder_)) store_.remove(object.key);
     }
 
-    /// The entry, made by `make` and stored when there is none or it is damaged or not `intact`.
+    /// The entry, made by `make` and stored when there is none, or it is damaged, without check sum or not `intact`.
     ///
-    ///   make    () -> NamedTensors
+    ///   make    () or (CacheOutcome why) -> NamedTensors
     ///   intact  (const NamedTensors&) -> bool; whether names and shapes are the expected ones
     /// Throws what `make` and the store throw, and Errc::bad_cache_entry when `make` itself gives what is not intact.
     template <class Make, class Intact>
@@ -126,10 +142,12 @@ public:
             }
             outcome = CacheOutcome::rebuilt;
         } catch (const Error& error) {
-            if (error.code() == Errc::bad_cache_entry) outcome = CacheOutcome::rebuilt;
-            else if (error.code() != Errc::not_found) throw;
+            outcome = outcome_of(error);
         }
-        NamedTensors tensors = make();
+        NamedTensors tensors = [&] {
+            if constexpr (std::invocable<const Make&, CacheOutcome>) return make(outcome);
+            else return make();
+        }();
         if (!intact(tensors))
             throw Error{Errc::bad_cache_entry, "what an encoder made for '" + store_.where(name) + "' has a wrong shape or type",
                         "let encode() return fp32 tensors of the shapes that its concept states"};
@@ -140,6 +158,16 @@ public:
 
 private:
     [[nodiscard]] std::string name(const std::string& identity) const { return folder_ + cache_name(identity, compress_); }
+    /// Why an entry must be made, from what is being caught. Throws it again if it says nothing of the entry.
+    [[nodiscard]] static CacheOutcome outcome_of(const Error& error) {
+        switch (error.code()) {
+            case Errc::not_found: return CacheOutcome::made;
+            case Errc::bad_cache_entry:
+            case Errc::bad_answer: return CacheOutcome::rebuilt;  // a bucket's bytes are not those that were written
+            case Errc::unsummed_cache_entry: return CacheOutcome::replaced;
+            default: throw;
+        }
+    }
 
     Store store_;
     std::string folder_;

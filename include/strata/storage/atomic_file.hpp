@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,10 +21,10 @@ enum class Durability : std::uint8_t {
 
 /// Writes a file beside its final place and moves it there when it is complete.
 ///
-/// The bytes go to a hidden file `.<name>.<random>.tmp` in the same folder; publish() makes them
+/// The bytes go to a hidden file `.<name>.<kernel>-<random>.tmp` in the same folder, locked by its writer; publish() makes them
 /// durable (fsync), renames and makes the name durable (fsync of the folder), unless Durability says otherwise. An AtomicFile that is
 /// destroyed unpublished removes its temporary file, so a failure leaves what was there before.
-/// Only a process that is killed can leave a `.tmp` file behind; nothing ever reads those.
+/// Only a process that is killed can leave a `.tmp` file behind; nothing ever reads those, and remove_leftovers() removes them.
 ///
 /// Throws Errc::no_space when the disk or a quota is full, Errc::io_failed for other failures, both
 /// with the path.
@@ -55,6 +56,10 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 
 /// The whole file. Throws Errc::not_found or Errc::io_failed with the path.
 [[nodiscard]] std::vector<std::byte> read_file(const std::filesystem::path& path);
+
+/// Eight hexadecimal digits of the running kernel, the same for all processes whose locks meet, on one machine from one
+/// start to the next. AtomicFile puts them into the names of its temporary files.
+[[nodiscard]] const std::string& kernel_digits();
 
 /// True for the names that AtomicFile gives to files that are not complete yet.
 [[nodiscard]] bool is_temporary_name(std::string_view file_name) noexcept;

@@ -67,6 +67,11 @@ public:
         return visit([&](const auto& store) { return store.where(key); });
     }
 
+    /// See Local; nothing is left in a bucket but parts of uploads, which its lifecycle rule removes.
+    std::int64_t remove_leftovers() const {
+        const Local* const folder = std::get_if<Local>(&store_);
+        return folder != nullptr ? folder->remove_leftovers() : 0;
+    }
     /// See S3; 0 for a folder.
     [[nodiscard]] int requests_at_once() const noexcept { return is_bucket() ? bucket()->requests_at_once() : 0; }
     /// See S3; nothing for a folder.

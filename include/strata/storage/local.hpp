@@ -1,6 +1,7 @@
 #pragma once
 // strata/storage/local.hpp - Local: a directory of this machine as an object store.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 
@@ -38,6 +39,9 @@ public:
     void put(std::string_view key, std::span<const std::byte> bytes) const;
     void remove(std::string_view key) const;
     [[nodiscard]] std::string where(std::string_view key) const;
+
+    /// Removes what killed writers left below the folder (storage::remove_leftovers()); returns how many files.
+    std::int64_t remove_leftovers() const;
 
 private:
     [[nodiscard]] std::filesystem::path path_of(std::string_view key) const;

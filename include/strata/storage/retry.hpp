@@ -26,7 +26,8 @@ struct RetryOptions {
 [[nodiscard]] std::optional<std::chrono::milliseconds> retry_after(std::string_view value,
                                                                    std::chrono::system_clock::time_point now);
 
-/// An HTTP date as a point in time; nothing if it is none.
+/// An HTTP date as a point in time; nothing if it is none. A date that the clock cannot hold (after April 2262) is its last
+/// moment.
 [[nodiscard]] std::optional<std::chrono::system_clock::time_point> http_date(std::string_view value);
 
 /// A uniform random number in [0, 1); each thread has a generator of its own, so ranks and threads part ways.

@@ -19,32 +19,53 @@
 
 namespace strata::storage {
 
-/// Element types of safetensors files that strata reads and writes.
-enum class Dtype : std::uint8_t { f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean };
+/// Element types of safetensors files: all that the format has a name for. A file with any of them is read as a file;
+/// whoever needs a tensor in a type of his own says so when he asks for it (SafetensorsHeader::at).
+enum class Dtype : std::uint8_t {
+    f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean,
+    u64, u32, u16, c64,              // c64: two f32
+    f8_e4m3, f8_e5m2, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz,
+    f6_e2m3, f6_e3m2, f4             // less than a byte: a tensor's bits fill whole bytes
+};
+inline constexpr int dtypes = 22;
 
-/// Bytes of one element.
-constexpr std::size_t bytes_of(Dtype dtype) noexcept {
+/// Bits of one element.
+constexpr std::size_t bits_of(Dtype dtype) noexcept {
     switch (dtype) {
         case Dtype::f64:
-        case Dtype::i64: return 8;
+        case Dtype::i64:
+        case Dtype::u64:
+        case Dtype::c64: return 64;
         case Dtype::f32:
-        case Dtype::i32: return 4;
+        case Dtype::i32:
+        case Dtype::u32: return 32;
         case Dtype::f16:
         case Dtype::bf16:
-        case Dtype::i16: return 2;
+        case Dtype::i16:
+        case Dtype::u16: return 16;
         case Dtype::i8:
         case Dtype::u8:
-        case Dtype::boolean: return 1;
+        case Dtype::f8_e4m3:
+        case Dtype::f8_e5m2:
+        case Dtype::f8_e8m0:
+        case Dtype::f8_e4m3fnuz:
+        case Dtype::f8_e5m2fnuz:
+        case Dtype::boolean: return 8;
+        case Dtype::f6_e2m3:
+        case Dtype::f6_e3m2: return 6;
+        case Dtype::f4: return 4;
     }
     return 0;
 }
 
 /// The name in the file: "F32", "BF16", "BOOL", ...
 constexpr std::string_view name_of(Dtype dtype) noexcept {
-    constexpr std::string_view names[] = {"F32", "F16", "BF16", "F64", "I64", "I32", "I16", "I8", "U8", "BOOL"};
+    constexpr std::string_view names[dtypes] = {
+        "F32", "F16", "BF16", "F64",     "I64",     "I32",     "I16",         "I8",          "U8",      "BOOL",    "U64",
+        "U32", "U16", "C64",  "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2", "F4"};
     return names[static_cast<std::size_t>(dtype)];
 }
-static_assert(name_of(Dtype::boolean) == "BOOL");
+static_assert(name_of(Dtype::boolean) == "BOOL" && name_of(Dtype::f4) == "F4");
 
 /// A tensor to be written, without its bytes.
 struct TensorOutline {
@@ -80,6 +101,14 @@ struct SafetensorsHeader {
 
     [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const noexcept;  ///< nullptr if absent
     [[nodiscard]] const SafetensorsEntry& at(std::string_view name) const;             ///< throws corrupt_safetensors
+
+    /// The tensor of that name, in an element type that the caller takes.
+    ///
+    ///   source  named in messages
+    /// Throws corrupt_safetensors when there is no such tensor, and unsupported_dtype, naming the tensor, its type and those
+    /// that are taken.
+    [[nodiscard]] const SafetensorsEntry& at(std::string_view name, std::span<const Dtype> taken,
+                                             std::string_view source) const;
 };
 
 /// A whole file in memory. Deterministic: the order of `tensors` does not matter.
@@ -89,7 +118,8 @@ struct SafetensorsHeader {
 [[nodiscard]] std::vector<std::byte> encode_safetensors(std::span<const TensorBytes> tensors,
                                                         const SafetensorsMetadata& metadata = {});
 
-/// The header of a file that is in memory as a whole. Throws Errc::corrupt_safetensors.
+/// The header of a file that is in memory as a whole. Throws Errc::corrupt_safetensors, and unsupported_dtype for an
+/// element type that the format has no name for, naming the tensor.
 ///
 ///   source  named in messages: a path or an object's place
 [[nodiscard]] SafetensorsHeader parse_safetensors(std::span<const std::byte> file,
@@ -133,7 +163,7 @@ private:
 /// A file on disk, read tensor by tensor. read() may be called from several threads.
 class SafetensorsFile {
 public:
-    /// Reads and checks the header. Throws Errc::not_found, io_failed, corrupt_safetensors.
+    /// Reads and checks the header. Throws Errc::not_found, io_failed, corrupt_safetensors, unsupported_dtype.
     explicit SafetensorsFile(std::filesystem::path path);
     SafetensorsFile(const SafetensorsFile&) = delete;
     SafetensorsFile& operator=(const SafetensorsFile&) = delete;

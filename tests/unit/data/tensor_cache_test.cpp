@@ -1,17 +1,27 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 
+#include <strata/core/crc32c.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/gzip.hpp>
 #include <strata/storage/local.hpp>
 #include <strata/storage/safetensors.hpp>
 
+#include "../storage/fake_s3.hpp"
 #include "../storage/temporary_folder.hpp"
 
 namespace {
@@ -187,6 +197,145 @@ TEST(TensorCache, UnpackRefusesEveryTruncationByName) {
             EXPECT_TRUE(error.says("c/d"));
         }
     }
+}
+
+/// An entry as versions before wrote it: its identity, and no check sum.
+std::vector<std::byte> old_entry(const NamedTensors& tensors, const std::string& identity, bool compress = false) {
+    std::vector<strata::storage::TensorBytes> list;
+    for (const auto& [name, tensor] : tensors)
+        list.push_back({name, strata::storage::Dtype::f32, tensor.sizes().vec(),
+                        {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()}});
+    const auto file = strata::storage::encode_safetensors(list, {{"identity", identity}});
+    return compress ? strata::storage::gzip_compress(file) : file;
+}
+
+bool same_bits(const NamedTensors& a, const NamedTensors& b) {
+    return a.size() == b.size() && std::ranges::all_of(a, [&](const auto& one) {
+               const auto other = b.find(one.first);
+               return other != b.end() && other->second.sizes() == one.second.sizes() &&
+                      std::memcmp(other->second.data_ptr(), one.second.data_ptr(), one.second.nbytes()) == 0;
+           });
+}
+
+TEST(TensorCache, TheSumIsOneThatOtherProgramsCanForm) {
+    auto file = pack_entry(some(), "x", false);
+    const auto header = strata::storage::parse_safetensors(file);
+    const std::string digits = header.metadata.at("crc32c");
+    ASSERT_EQ(digits.size(), 8U);
+    const std::string_view text{reinterpret_cast<const char*>(file.data()), file.size()};
+    const std::size_t at = text.find("\"crc32c\":\"" + digits) + 10;
+    std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(at), 8, std::byte{'0'});
+    std::array<char, 9> expected{};
+    std::snprintf(expected.data(), expected.size(), "%08x", strata::core::crc32c(file));
+    EXPECT_EQ(digits, expected.data());
+}
+
+TEST(TensorCache, EverySingleBitOfAnEntryIsProtected) {
+    auto plain = pack_entry(some(), "x", false);
+    for (std::size_t bit = 0; bit < 8 * plain.size(); ++bit) {  // length, header, sum, padding and numbers
+        const auto flip = static_cast<std::byte>(1U << bit % 8);
+        plain[bit / 8] ^= flip;
+        EXPECT_EQ(thrown_by([&] { (void)unpack_entry(plain, "x", false, "c/d"); }).code, Errc::bad_cache_entry) << bit;
+        plain[bit / 8] ^= flip;
+    }
+    plain.push_back(std::byte{0});
+    EXPECT_EQ(thrown_by([&] { (void)unpack_entry(plain, "x", false, "c/d"); }).code, Errc::bad_cache_entry);
+    auto packed = pack_entry(some(), "x", true);
+    int refused = 0;
+    for (std::size_t bit = 0; bit < 8 * packed.size(); ++bit) {
+        const auto flip = static_cast<std::byte>(1U << bit % 8);
+        packed[bit / 8] ^= flip;
+        try {  // gzip's time and system, say, change nothing
+            EXPECT_TRUE(same_bits(unpack_entry(packed, "x", true, "c/d"), some())) << bit;
+        } catch (const strata::Error& error) {
+            EXPECT_EQ(error.code(), Errc::bad_cache_entry) << bit;
+            ++refused;
+        }
+        packed[bit / 8] ^= flip;
+    }
+    EXPECT_GT(refused, 8 * static_cast<int>(packed.size()) * 9 / 10);
+}
+
+TEST(TensorCache, DamageThatGzipCannotSeeIsSeenInsideIt) {
+    auto file = pack_entry(some(), "x", false);
+    file[file.size() - 5] ^= std::byte{4};
+    EXPECT_TRUE(thrown_by([&] {
+                    (void)unpack_entry(strata::storage::gzip_compress(file), "x", true, "c/d");
+                }).says("do not have the check sum they were written with"));
+}
+
+TEST(TensorCache, ZeroedNumbersAndOldEntriesAreMadeAgain) {
+    for (const bool compress : {false, true}) {
+        const TemporaryFolder folder;
+        const auto path = folder.path() / cache_name("x", compress);
+        const auto outcome = [&] {
+            const auto [tensors, how] = cache_in(folder, compress).get("x", some, anything);
+            EXPECT_TRUE(same_bits(tensors, some()));
+            return how;
+        };
+        auto zeroed = pack_entry(some(), "x", false);
+        std::fill(zeroed.end() - 28, zeroed.end(), std::byte{0});
+        strata::storage::write_file(path, compress ? strata::storage::gzip_compress(zeroed) : zeroed);
+        EXPECT_EQ(outcome(), CacheOutcome::rebuilt);
+        strata::storage::write_file(path, old_entry({{"a", at::ones({2, 3})}, {"b", at::ones({1})}}, "x", compress));
+        EXPECT_EQ(outcome(), CacheOutcome::replaced);
+        EXPECT_EQ(outcome(), CacheOutcome::found);
+    }
+    const auto error = thrown_by([] { (void)unpack_entry(old_entry(some(), "x"), "x", false, "c/d"); });
+    EXPECT_EQ(error.code, Errc::unsummed_cache_entry);
+    EXPECT_TRUE(error.says("cache entry 'c/d' has no check sum: an earlier version wrote it")) << error.message;
+    EXPECT_EQ(thrown_by([] { (void)unpack_entry(old_entry(some(), "y"), "x", false, "c/d"); }).code,
+              Errc::bad_cache_entry);
+}
+
+/// A bucket in memory; a test may change what lies in it.
+struct Bucket {
+    std::mutex mutex;
+    std::map<std::string, std::pair<std::string, std::string>> objects;  // by target: bytes, and the sum put() left
+    strata_test::FakeHttpServer server{[this](const strata_test::FakeRequest& request) {
+        using strata_test::FakeReply;
+        const std::lock_guard lock{mutex};
+        if (request.method == "PUT") {
+            objects[request.target] = {request.body, request.header("x-amz-meta-strata-crc32c")};
+            return FakeReply::answer(200, "", "ETag: \"not-a-sum\"\r\n");
+        }
+        const auto found = objects.find(request.target);
+        if (found == objects.end()) return FakeReply::error(404, "NoSuchKey");
+        const auto& [bytes, sum] = found->second;
+        return strata_test::fake_s3::object_for(request, bytes, "not-a-sum",
+                                                sum.empty() ? "" : "x-amz-meta-strata-crc32c: " + sum + "\r\n");
+    }};
+};
+
+TEST(TensorCache, DamageInABucketIsMadeGood) {
+    for (const bool compress : {false, true})
+        for (const bool has_sum_beside : {true, false}) {  // another program may have copied the object without it
+            Bucket bucket;
+            const TensorCache<strata::S3> cache{strata::S3{strata_test::fake_s3::options_for(bucket.server.url())},
+                                                compress, std::make_shared<CacheMemory>(0)};
+            const auto outcome = [&] {
+                const auto [tensors, how] = cache.get("x", some, anything);
+                EXPECT_TRUE(same_bits(tensors, some()));
+                return how;
+            };
+            EXPECT_EQ(outcome(), CacheOutcome::made);
+            EXPECT_EQ(outcome(), CacheOutcome::found);
+            {
+                const std::lock_guard lock{bucket.mutex};
+                ASSERT_EQ(bucket.objects.size(), 1U);
+                auto& [bytes, sum] = bucket.objects.begin()->second;
+                bytes[bytes.size() - 9] ^= 1;
+                if (!has_sum_beside) sum.clear();
+            }
+            EXPECT_EQ(outcome(), CacheOutcome::rebuilt) << compress << has_sum_beside;
+            EXPECT_EQ(outcome(), CacheOutcome::found);
+            {
+                const std::lock_guard lock{bucket.mutex};
+                const auto old = old_entry(some(), "x", compress);
+                bucket.objects.begin()->second = {{reinterpret_cast<const char*>(old.data()), old.size()}, ""};
+            }
+            EXPECT_EQ(outcome(), CacheOutcome::replaced);
+        }
 }
 
 TEST(TensorCache, MemoryKeepsUpToItsBudget) {

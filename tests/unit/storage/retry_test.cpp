@@ -32,6 +32,17 @@ TEST(Retry, ReadsRetryAfterAsSecondsAndAsADate) {
     EXPECT_GE(storage::retry_after("99999999999999999999999", now), 3'600'000ms);
 }
 
+TEST(Retry, DatesThatTheClockCannotHoldAreItsLastMoment) {
+    using Clock = std::chrono::system_clock;
+    EXPECT_EQ(storage::http_date("Fri, 11 Apr 2262 00:00:00 GMT"), Clock::from_time_t(9223286400));
+    for (const char* far : {"Sat, 12 Apr 2262 00:00:00 GMT", "Fri, 01 Jan 2500 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"}) {
+        EXPECT_EQ(storage::http_date(far), Clock::time_point::max()) << far;
+        EXPECT_GT(storage::retry_after(far, Clock::from_time_t(1763683200)), 24h) << far;
+    }
+    EXPECT_EQ(storage::http_date("Thu, 01 Jan 1970 00:00:00 GMT"), Clock::from_time_t(0));
+    EXPECT_EQ(storage::http_date("no date"), std::nullopt);
+}
+
 TEST(Retry, JitterStaysInItsInterval) {
     double least = 1;
     double most = 0;

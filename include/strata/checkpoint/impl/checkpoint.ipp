@@ -2,6 +2,7 @@
 // strata/checkpoint/impl/checkpoint.ipp - the files of a checkpoint.
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <charconv>
 #include <cstdio>
@@ -221,7 +222,9 @@ STRATA_INLINE void StateReader::read(std::string_view kind, std::int64_t begin, 
         const auto file = open_files_.try_emplace(source->file, checkpoint_ / source->file).first;
         const std::int64_t count = std::min(source->end, end) - at;
         const auto target = values.subspan(static_cast<std::size_t>(at - begin), static_cast<std::size_t>(count));
-        file->second.read(file->second.header().at(source->tensor), std::as_writable_bytes(target),
+        constexpr std::array kept{storage::Dtype::f32};
+        file->second.read(file->second.header().at(source->tensor, kept, "'" + file->second.path().string() + "'"),
+                          std::as_writable_bytes(target),
                           static_cast<std::uint64_t>(at - source->begin) * sizeof(float));
         at += count;
     }

@@ -1,12 +1,9 @@
 #pragma once
-// strata/config/impl/schema.ipp - JSON with places for messages, and the checks every schema shares.
+// strata/config/impl/schema.ipp - values with places for messages, and the checks every schema shares.
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
-#include <set>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
@@ -17,15 +14,6 @@
 namespace strata::config {
 
 namespace detail {
-
-/// "line 3, column 14" of a byte position that counts from 1.
-inline std::string place_in(std::string_view text, std::size_t position) {
-    const std::string_view before = text.substr(0, position > 0 ? std::min(position - 1, text.size()) : 0);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const std::size_t newline = before.rfind('\n');
-    const std::size_t column = before.size() - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
-    return "line " + std::to_string(line) + ", column " + std::to_string(column);
-}
 
 /// Optimal string alignment: insert, delete, replace or swap neighbours, each counts 1.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -124,43 +112,6 @@ STRATA_INLINE const nlohmann::json* member(const nlohmann::json& object, const s
 
 }  // namespace detail
 
-STRATA_INLINE nlohmann::json load_json(const std::filesystem::path& file) {
-    std::ifstream stream{file, std::ios::binary};
-    std::error_code error;
-    if (!stream || std::filesystem::is_directory(file, error))
-        throw Error{Errc::unreadable_config, "cannot read configuration file '" + file.string() + "'",
-                    "check the path and its permissions"};
-    const std::string text{std::istreambuf_iterator<char>{stream}, {}};
-    // The parser would silently keep the last of two equal keys, and take any depth, which whoever walks the result
-    // by recursion pays for with the stack.
-    constexpr int deepest = 64;
-    std::vector<std::set<std::string>> open_objects;
-    std::string twice;
-    const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-        using Event = nlohmann::json::parse_event_t;
-        if ((event == Event::object_start || event == Event::array_start) && depth >= deepest)
-            throw Error{Errc::unreadable_config,
-                        file.string() + " nests objects and lists more than " + std::to_string(deepest) + " deep",
-                        "write it as docs/configuration.md shows"};
-        if (event == Event::object_start) open_objects.emplace_back();
-        if (event == Event::object_end) open_objects.pop_back();
-        if (event == Event::key && !open_objects.back().insert(parsed.get<std::string>()).second)
-            twice = parsed.get<std::string>();
-        return true;
-    };
-    try {
-        nlohmann::json json = nlohmann::json::parse(text, watch);
-        if (!twice.empty())
-            throw Error{Errc::bad_value, file.string() + ": key '" + twice + "' appears twice in one object",
-                        "keep one of them"};
-        return json;
-    } catch (const nlohmann::json::parse_error& problem) {
-        throw Error{Errc::unreadable_config,
-                    file.string() + " is no JSON: syntax error at " + detail::place_in(text, problem.byte),
-                    "look for a missing or extra comma, quote or bracket there"};
-    }
-}
-
 STRATA_INLINE void Value::refuse(Errc code, std::string_view problem, std::string_view fix) const {
     throw Error{code, file_ + ": key '" + key_ + "' " + std::string{problem}, fix};
 }
@@ -187,8 +138,10 @@ STRATA_INLINE std::vector<Value> Value::elements() const {
 
 STRATA_INLINE std::string Value::text() const {
     if (!json_->is_string()) refuse(Errc::bad_value, "is " + shown() + ", not text", "write it in double quotes");
-    return expand_environment(json_->get_ref<const std::string&>(), file_ + ": key '" + key_ + "'",
-                              process_environment);
+    const auto& found = json_->get_ref<const std::string&>();
+    if (found.find('\0') != std::string::npos)  // a path or name would end there
+        refuse(Errc::bad_value, "holds the character \\u0000", "write the text without it");
+    return expand_environment(found, file_ + ": key '" + key_ + "'", process_environment);
 }
 
 STRATA_INLINE std::int64_t Value::integer() const {

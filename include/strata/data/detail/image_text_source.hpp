@@ -3,6 +3,7 @@
 // B one rank's samples of a micro-batch, C latent channels, T tokens, E width of a token, H and W of the bucket.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <strata/data/cache_identity.hpp>
 #include <strata/data/image_text_source.hpp>
 #include <strata/data/random.hpp>
+#include <strata/storage/atomic_file.hpp>
 
 namespace strata::data {
 
@@ -39,10 +41,13 @@ public:
     explicit PictureFailure(const Error& error) : Error{error} {}
 };
 
-/// Two threads may meet a damaged entry at the same time.
-inline void name_once(std::vector<std::string>& names, std::string name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
-}
+/// What a failure to make a tensor says first where an entry is there and cannot be used; else nothing.
+[[nodiscard]] std::string cannot_remake(CacheOutcome why, const std::string& place);
+void add(CacheReport& report, const Remade& remade);
+/// Of latents and of captions.
+[[nodiscard]] std::string pack(const std::array<Remade, 2>& remade);
+/// Lines for the end of a run, from pack() of all ranks, which may have met the same entry.
+[[nodiscard]] std::vector<std::string> remade_while_training(const std::vector<std::string>& packed);
 
 inline bool has_shape(const NamedTensors& tensors, const std::string& name, std::int64_t dimensions) {
     const auto found = tensors.find(name);
@@ -86,6 +91,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
     collection_ = discover_all(comm, list_, stores_, options_.buckets(), options_.discovery());
     arrange();  // first without the pixels: a bucket that is too small shows before hours of encoding
     require_writable_caches(comm);  // makes the folders, so only when there is something to put into them
+    remove_leftovers(comm);
     clear_epochs(comm);
     fill_latents(comm);
     fill_texts(comm);
@@ -210,6 +216,26 @@ void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
         });
 }
 
+/// One rank a machine looks through the folders, which may be the machine's own or one for all.
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <class Comm>
+void ImageTextSource<A, T, Store>::remove_leftovers(Comm& comm) {
+    const std::vector<std::string> machines = comm.all_gather_varied(storage::kernel_digits());
+    const auto first = std::find(machines.begin(), machines.end(), storage::kernel_digits());
+    std::int64_t removed = 0;
+    comm::agree(comm, [&] {
+        if (first - machines.begin() != rank_) return;
+        std::set<std::string> seen;  // data sets may share a folder
+        for (const Sources& source : sources_)
+            if (source.caching != LatentCaching::none && seen.insert(source.latents.root()).second)
+                removed += source.latents.remove_leftovers();
+        for (const TensorCache<Store>& cache : texts_)
+            if (seen.insert(cache.root()).second) removed += cache.remove_leftovers();
+    });
+    for (const std::string& one : comm.all_gather_varied(std::to_string(removed))) leftovers_ += std::stoll(one);
+}
+
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 template <class Comm>
@@ -231,16 +257,22 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
         const std::lock_guard lock{mutex};
         news << kind << task << text;
     };
-    enum Kind : int { made, rebuilt, failed };
+    enum Kind : int { made, rebuilt, replaced, failed };
+    std::atomic<bool> met_old{false};
     fill_share(comm, "latents", tasks.size(), [&](std::size_t i) {
         const TensorCache<Store>& cache = sources_[tasks[i].dataset].latents;
         const std::string identity = identity_of(tasks[i]);
-        // Beyond what fits into memory an entry is not read before it is needed; damage then shows later.
-        if (cache.memory().is_full() && cache.contains(identity)) return;
+        // Beyond what fits into memory an entry is not read before it is needed, and damage shows then. Where one is of an
+        // earlier version the others will be, too: they are made again now and not while training.
+        if (!met_old && cache.memory().is_full() && cache.contains(identity)) return;
         try {
             const CacheOutcome outcome = latents_of(tasks[i]).second;
             if (outcome == CacheOutcome::made) tell(made, i, "");
             if (outcome == CacheOutcome::rebuilt) tell(rebuilt, i, cache.where(identity));
+            if (outcome == CacheOutcome::replaced) {
+                met_old = true;
+                tell(replaced, i, cache.where(identity));
+            }
         } catch (const detail::PictureFailure& failure) {
             tell(failed, i, failure.problem());
         }
@@ -256,9 +288,11 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
             if (kind == failed) failures.emplace_back(task, std::move(text));
             else ++report.made;
             if (kind == rebuilt) report.rebuilt.push_back(std::move(text));
+            else if (kind == replaced) report.replaced.push_back(std::move(text));
         }
     }
     std::sort(report.rebuilt.begin(), report.rebuilt.end());
+    std::sort(report.replaced.begin(), report.replaced.end());
     report.entries = static_cast<std::int64_t>(tasks.size() - failures.size());
     latents_report_ = std::move(report);
     if (failures.empty()) return;
@@ -291,26 +325,32 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     }
     const std::vector<std::pair<std::size_t, std::string>> tasks(unique.begin(), unique.end());
 
-    FieldWriter news;  // of entries that were made: the place if it was damaged before
+    FieldWriter news;  // of entries that were made: why, and the place if there was one before
     std::mutex mutex;
+    std::atomic<bool> met_old{false};  // as for latents
     fill_share(comm, "captions", tasks.size(), [&](std::size_t i) {
         const auto& [texts, caption] = tasks[i];
         const std::string identity = text_identity(text_encoder_->id(), caption);
-        if (texts_[texts].memory().is_full() && texts_[texts].contains(identity)) return;
+        if (!met_old && texts_[texts].memory().is_full() && texts_[texts].contains(identity)) return;
         const CacheOutcome outcome = text_of(texts, caption).second;
         if (outcome == CacheOutcome::found) return;
+        if (outcome == CacheOutcome::replaced) met_old = true;
         const std::lock_guard lock{mutex};
-        news << (outcome == CacheOutcome::rebuilt ? texts_[texts].where(identity) : std::string{});
+        news << static_cast<int>(outcome) << (outcome == CacheOutcome::made ? std::string{} : texts_[texts].where(identity));
     });
 
     texts_report_.entries = static_cast<std::int64_t>(tasks.size());
     for (const std::string& bytes : comm.all_gather_varied(news.bytes())) {
         for (FieldReader fields{bytes}; !fields.empty();) {
             ++texts_report_.made;
-            if (std::string place = fields.text(); !place.empty()) texts_report_.rebuilt.push_back(std::move(place));
+            const auto outcome = static_cast<CacheOutcome>(fields.integer());
+            std::string place = fields.text();
+            if (outcome == CacheOutcome::rebuilt) texts_report_.rebuilt.push_back(std::move(place));
+            else if (outcome == CacheOutcome::replaced) texts_report_.replaced.push_back(std::move(place));
         }
     }
     std::sort(texts_report_.rebuilt.begin(), texts_report_.rebuilt.end());
+    std::sort(texts_report_.replaced.begin(), texts_report_.replaced.end());
 }
 
 template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
@@ -373,8 +413,18 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(c
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
     const std::vector<std::int64_t> shape_Chw{autoencoder_->latent_channels(), view.frame.target.height / pixels,
                                               view.frame.target.width / pixels};
+    const std::string identity = identity_of(view);
     return source.latents.get(
-        identity_of(view), [&] { return make_latents(view); },
+        identity,
+        [&](CacheOutcome why) {
+            try {
+                return make_latents(view);
+            } catch (const detail::PictureFailure& failure) {
+                throw detail::PictureFailure{
+                    Error{failure.code(), detail::cannot_remake(why, source.latents.where(identity)) + failure.problem(),
+                          failure.fix()}};
+            }
+        },
         [&](const NamedTensors& tensors) {
             return detail::has_shape(tensors, "latents", 3) && tensors.at("latents").sizes() == shape_Chw;
         });
@@ -384,12 +434,22 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std::size_t texts,
                                                                             const std::string& caption) const {
+    const std::string identity = text_identity(text_encoder_->id(), caption);
     return texts_[texts].get(
-        text_identity(text_encoder_->id(), caption),
-        [&]() -> NamedTensors {
+        identity,
+        [&](CacheOutcome why) -> NamedTensors {
             const at::NoGradGuard no_gradients;
-            const TextEmbedding embedding = text_encoder_->encode(caption);
-            return {{"tokens", embedding.tokens.contiguous()}, {"pooled", embedding.pooled.contiguous()}};
+            try {
+                const TextEmbedding embedding = text_encoder_->encode(caption);
+                return {{"tokens", embedding.tokens.contiguous()}, {"pooled", embedding.pooled.contiguous()}};
+            } catch (const std::exception& failure) {
+                if (why == CacheOutcome::made) throw;
+                const std::string text = failure.what();
+                throw Error{Errc::bad_cache_entry,
+                            detail::cannot_remake(why, texts_[texts].where(identity)) + "the text encoder fails at '" +
+                                caption + "': " + text.substr(0, text.find('\n')),
+                            "mend the text encoder, or remove the caption"};
+            }
         },
         [](const NamedTensors& tensors) {
             return detail::has_shape(tensors, "tokens", 2) && detail::has_shape(tensors, "pooled", 1);
@@ -400,10 +460,29 @@ template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
     requires std::constructible_from<Store, std::filesystem::path>
 Report ImageTextSource<A, T, Store>::report() const {
     Report report = collection_.report();
+    if (leftovers_ > 0)
+        report.notes.push_back("removed " + std::to_string(leftovers_) + " temporary file" + (leftovers_ == 1 ? "" : "s") +
+                               " that killed runs left in the caches");
     const std::lock_guard lock{mutex_};
     report.latents = latents_report_;
     report.texts = texts_report_;
+    detail::add(report.latents, remade_latents_);
+    detail::add(report.texts, remade_texts_);
     return report;
+}
+
+template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
+    requires std::constructible_from<Store, std::filesystem::path>
+template <comm::Communicator Comm>
+std::vector<std::string> ImageTextSource<A, T, Store>::closing_lines(Comm& comm) const {
+    std::vector<std::string> lines = detail::traffic_lines(comm, stores_.traffic());
+    std::string mine;
+    {
+        const std::lock_guard lock{mutex_};
+        mine = detail::pack({remade_latents_, remade_texts_});
+    }
+    for (std::string& line : detail::remade_while_training(comm.all_gather_varied(mine))) lines.push_back(std::move(line));
+    return lines;
 }
 
 /// After an epoch its entries are of no use; they are removed a few at a time by those who make batches.
@@ -441,7 +520,7 @@ void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome o
     if (source.caching == LatentCaching::none) return;
     std::string identity = identity_of(view);
     const std::lock_guard lock{mutex_};
-    if (outcome == CacheOutcome::rebuilt) detail::name_once(latents_report_.rebuilt, source.latents.where(identity));
+    if (outcome != CacheOutcome::made) remade_latents_[outcome].insert(source.latents.where(identity));
     if (source.caching == LatentCaching::each_epoch)
         of_epoch_[view.epoch].push_back({view.dataset, std::move(identity)});
 }
@@ -490,9 +569,9 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
                                             : source.captions.caption(found_captions(sample, set.settings),
                                                                       combine({visit.random, detail::caption}));
         auto [text, text_outcome] = text_of(source.texts, caption);
-        if (text_outcome == CacheOutcome::rebuilt) {
+        if (text_outcome == CacheOutcome::rebuilt || text_outcome == CacheOutcome::replaced) {
             const std::lock_guard lock{mutex_};
-            detail::name_once(texts_report_.rebuilt, texts_[source.texts].where(text_identity(text_encoder_->id(), caption)));
+            remade_texts_[text_outcome].insert(texts_[source.texts].where(text_identity(text_encoder_->id(), caption)));
         }
         latents.push_back(picture.at("latents"));
         tokens.push_back(text.at("tokens"));

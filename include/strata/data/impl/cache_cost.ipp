@@ -32,7 +32,7 @@ inline std::size_t escaped_length(std::string_view identity) noexcept {
 
 /// Bytes of a safetensors file with these fp32 tensors, which are in the order of their names.
 inline std::uint64_t entry_bytes(std::initializer_list<CachedTensor> tensors, std::string_view identity) {
-    std::string header = R"({"__metadata__":{"identity":""})";
+    std::string header = R"({"__metadata__":{"crc32c":"00000000","identity":""})";
     std::uint64_t end = 0;
     for (const CachedTensor& tensor : tensors) {
         const std::uint64_t begin = end;

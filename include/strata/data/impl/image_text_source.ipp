@@ -5,9 +5,13 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/ops/empty.h>
 
+#include <strata/data/byte_fields.hpp>
 #include <strata/data/cache_identity.hpp>
 #include <strata/data/decode_image.hpp>
 #include <strata/data/image_text_source.hpp>
@@ -122,6 +126,45 @@ STRATA_INLINE std::string epoch_folder(std::string_view dataset) {
     std::array<char, 16> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number_of(dataset), 16).ptr;
     return "each_epoch/" + std::string{digits.data(), end} + "/";
+}
+
+STRATA_INLINE std::string cannot_remake(CacheOutcome why, const std::string& place) {
+    if (why == CacheOutcome::made) return {};
+    return "cache entry '" + place + "' " + (why == CacheOutcome::rebuilt ? "is damaged" : "has no check sum") +
+           " and cannot be made again: ";
+}
+
+STRATA_INLINE void add(CacheReport& report, const Remade& remade) {
+    for (const auto& [outcome, places] : remade) {
+        std::vector<std::string>& list = outcome == CacheOutcome::rebuilt ? report.rebuilt : report.replaced;
+        list.insert(list.end(), places.begin(), places.end());
+    }
+}
+
+STRATA_INLINE std::string pack(const std::array<Remade, 2>& remade) {
+    FieldWriter fields;
+    for (std::size_t cache = 0; cache < remade.size(); ++cache)
+        for (const auto& [outcome, places] : remade[cache])
+            for (const std::string& place : places) fields << cache << static_cast<int>(outcome) << place;
+    return fields.bytes();
+}
+
+STRATA_INLINE std::vector<std::string> remade_while_training(const std::vector<std::string>& packed) {
+    std::array<Remade, 2> all;
+    for (const std::string& bytes : packed)
+        for (FieldReader fields{bytes}; !fields.empty();) {
+            Remade& cache = all.at(static_cast<std::size_t>(fields.integer()));
+            const auto outcome = static_cast<CacheOutcome>(fields.integer());
+            cache[outcome].insert(fields.text());
+        }
+    std::vector<std::string> lines;
+    for (std::size_t cache = 0; cache < all.size(); ++cache) {
+        CacheReport report;
+        add(report, all[cache]);
+        for (std::string& line : remade_lines(cache == 0 ? "latents, while training" : "captions, while training", report))
+            lines.push_back(std::move(line));
+    }
+    return lines;
 }
 
 STRATA_INLINE at::Tensor stack_rows(const std::vector<at::Tensor>& rows) {

@@ -10,13 +10,13 @@
 
 #include <sqlite3.h>
 
+#include <strata/core/crc32c.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/lock_holder.hpp>
 #include <strata/data/byte_fields.hpp>
 #include <strata/data/random.hpp>
 #include <strata/data/sample_index.hpp>
-#include <strata/storage/crc32c.hpp>
 #include <strata/storage/url.hpp>
 
 namespace strata::data {
@@ -155,7 +155,7 @@ inline std::uint32_t check_sum(const IndexedPicture& picture, std::string_view o
     text(others);
     fault(picture.size_fault);
     fault(picture.pixel_fault);
-    return storage::crc32c(std::as_bytes(std::span{buffer.data(), buffer.size()}));
+    return core::crc32c(std::as_bytes(std::span{buffer.data(), buffer.size()}));
 }
 
 inline std::string joined(const std::vector<std::string>& captions) {

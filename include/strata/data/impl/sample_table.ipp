@@ -162,6 +162,7 @@ inline void read_json_lines(const TableFile& file, const TableColumns& columns,
         if (!any && line->starts_with("\xEF\xBB\xBF")) line->remove_prefix(3);
         if (trimmed(*line).empty()) continue;
         const nlohmann::json object = nlohmann::json::parse(*line, nullptr, false);
+        if (line->find('\0') != std::string_view::npos) throw lines.bad("holds a NUL byte");  // the parser's end
         if (!object.is_object()) throw lines.bad("is no JSON object");
         if (!any)
             for (const auto& [name, value] : object.items()) found += (found.empty() ? "" : ", ") + name;

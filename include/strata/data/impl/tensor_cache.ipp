@@ -1,11 +1,14 @@
 #pragma once
 // strata/data/impl/tensor_cache.ipp - entries as bytes, names, and what stays in memory.
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include <ATen/ops/empty.h>
 
+#include <strata/core/crc32c.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/gzip.hpp>
 #include <strata/storage/safetensors.hpp>
@@ -44,6 +47,24 @@ inline std::string ascii_of(std::string_view text) {
     return ascii;
 }
 
+/// How the JSON of an entry begins: the check sum stands first, so it is found without reading what it protects.
+inline constexpr std::string_view sum_opening = R"({"__metadata__":{"crc32c":")";
+inline constexpr std::size_t sum_at = 8 + sum_opening.size();  // behind the 8 bytes of the length
+using SumDigits = std::array<char, 8>;
+inline constexpr SumDigits no_sum{'0', '0', '0', '0', '0', '0', '0', '0'};
+
+/// The digits that must stand at sum_at, whatever does; nothing if the file does not begin as an entry with a sum.
+inline std::optional<SumDigits> sum_of(std::span<const std::byte> file) {
+    if (file.size() < sum_at + no_sum.size()) return std::nullopt;
+    if (std::memcmp(file.data() + 8, sum_opening.data(), sum_opening.size()) != 0) return std::nullopt;
+    std::uint32_t sum = core::crc32c(file.first(sum_at));
+    sum = core::crc32c(std::as_bytes(std::span{no_sum}), sum);
+    sum = core::crc32c(file.subspan(sum_at + no_sum.size()), sum);
+    SumDigits digits{};
+    for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = hex_digits[sum >> (28 - 4 * i) & 15U];
+    return digits;
+}
+
 inline std::int64_t bytes_of(const NamedTensors& tensors) {
     std::int64_t bytes = 0;
     for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
@@ -67,7 +88,10 @@ STRATA_INLINE std::vector<std::byte> pack_entry(const NamedTensors& tensors, std
         list.push_back({name, storage::Dtype::f32, kept.sizes().vec(),
                         {static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()}});
     }
-    const std::vector<std::byte> file = storage::encode_safetensors(list, {{"identity", detail::ascii_of(identity)}});
+    std::vector<std::byte> file = storage::encode_safetensors(
+        list, {{"crc32c", {detail::no_sum.begin(), detail::no_sum.end()}}, {"identity", detail::ascii_of(identity)}});
+    const detail::SumDigits sum = detail::sum_of(file).value();  // "crc32c" sorts before "identity"
+    std::memcpy(file.data() + detail::sum_at, sum.data(), sum.size());
     if (!compress) return file;
     const std::vector<std::byte> packed = storage::gzip_compress(file);
     return packed.size() <= file.size() / 10 * 9 ? packed : storage::gzip_compress(file, 0);
@@ -86,19 +110,28 @@ STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::s
             unpacked = storage::gzip_decompress(bytes, most_entry_bytes);
             bytes = unpacked;
         }
+        const std::optional<detail::SumDigits> sum = detail::sum_of(bytes);
+        if (sum && std::memcmp(bytes.data() + detail::sum_at, sum->data(), sum->size()) != 0)
+            refuse("its bytes do not have the check sum they were written with");
         const storage::SafetensorsHeader header = storage::parse_safetensors(bytes, place);
         const auto found = header.metadata.find("identity");
         if (found == header.metadata.end() || found->second != detail::ascii_of(identity))
             refuse("it was made from something else");
+        if (!sum && header.metadata.size() != 1) refuse("its metadata is not as it was written");  // "crc32c" itself, say
         for (const storage::SafetensorsEntry& entry : header.tensors) {
-            if (entry.dtype != storage::Dtype::f32) refuse("its numbers are not fp32");
+            if (entry.dtype != storage::Dtype::f32)
+                refuse("tensor '" + entry.name + "' is of type " + std::string{storage::name_of(entry.dtype)} + " and not F32");
             const auto data = storage::tensor_bytes(bytes, header, entry.name);
             const at::Tensor tensor = at::empty(entry.shape, at::kFloat);
             if (!data.empty()) std::memcpy(tensor.data_ptr(), data.data(), data.size());
             tensors.emplace(entry.name, tensor);
         }
+        if (!sum)
+            throw Error{Errc::unsummed_cache_entry,
+                        "cache entry '" + std::string{place} + "' has no check sum: an earlier version wrote it",
+                        "delete the file; it is made again"};
     } catch (const Error& error) {
-        if (error.code() == Errc::bad_cache_entry) throw;
+        if (error.code() == Errc::bad_cache_entry || error.code() == Errc::unsummed_cache_entry) throw;
         refuse(error.problem());
     }
     return tensors;

@@ -1,45 +1,17 @@
 #pragma once
 // strata/offload/impl/checksum.ipp - CRC32C by instruction and by table.
 
-#include <cstring>
-
+#include <strata/core/detail/crc32c_steps.hpp>
 #include <strata/offload/checksum.hpp>
 
 namespace strata::offload {
 
 namespace detail {
 
-inline constexpr std::array<std::uint32_t, 256> crc32c_table = [] {
-    std::array<std::uint32_t, 256> table{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-        std::uint32_t value = i;
-        for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1U) != 0 ? 0x82f63b78U : 0U);
-        table[i] = value;
-    }
-    return table;
-}();
-
-inline std::uint32_t crc32c_by_table(std::uint32_t crc, const std::byte* data, std::size_t size) noexcept {
-    for (std::size_t i = 0; i < size; ++i) {
-        crc = (crc >> 8) ^ crc32c_table[(crc ^ static_cast<std::uint32_t>(data[i])) & 0xffU];
-    }
-    return crc;
-}
-
 #ifdef __x86_64__
-inline bool has_crc32c() noexcept {
-    static const bool has = __builtin_cpu_supports("sse4.2") != 0;
-    return has;
-}
-
-[[gnu::target("sse4.2")]] inline std::uint64_t crc32c_word(std::uint64_t crc, const std::byte* data) noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, data, sizeof word);
-    return __builtin_ia32_crc32di(crc, word);
-}
-
 [[gnu::target("sse4.2"), gnu::optimize("O2")]] inline void crc32c_lines(Checksum& sums, const std::byte* data,
                                                                         std::size_t end, std::size_t stride) noexcept {
+    using core::detail::crc32c_word;
     std::uint64_t a = sums[0];
     std::uint64_t b = sums[1];
     std::uint64_t c = sums[2];
@@ -55,7 +27,6 @@ inline bool has_crc32c() noexcept {
             static_cast<std::uint32_t>(d)};
 }
 #else
-inline bool has_crc32c() noexcept { return false; }
 inline void crc32c_lines(Checksum&, const std::byte*, std::size_t, std::size_t) noexcept {}
 #endif
 
@@ -66,16 +37,16 @@ STRATA_INLINE Checksum checksum(std::span<const std::byte> bytes, Coverage cover
     Checksum sums{~0U, ~0U, ~0U, ~0U};
     const std::size_t stride = coverage == Coverage::sectors ? 512 : 64;
     const std::size_t end = bytes.size() / 64 * 64;  // of whole lines
-    if (hardware && detail::has_crc32c()) {
+    if (hardware && core::detail::has_crc32c()) {
         detail::crc32c_lines(sums, bytes.data(), end, stride);
     } else {
         for (std::size_t i = 0; i < end; i += stride) {
             for (std::size_t word = 0; word < 8; ++word) {
-                sums[word % 4] = detail::crc32c_by_table(sums[word % 4], bytes.data() + i + 8 * word, 8);
+                sums[word % 4] = core::detail::crc32c_by_table(sums[word % 4], bytes.subspan(i + 8 * word, 8));
             }
         }
     }
-    sums[3] = detail::crc32c_by_table(sums[3], bytes.data() + end, bytes.size() - end);
+    sums[3] = core::detail::crc32c_by_table(sums[3], bytes.subspan(end));
     for (std::uint32_t& sum : sums) sum = ~sum;
     return sums;
 }

@@ -3,12 +3,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +35,8 @@ STRATA_INLINE Error file_error(int error_number, std::string_view action, const 
         default: return Error{Errc::io_failed, what, "check the disk and the path"};
     }
 }
+
+inline constexpr std::size_t kernel_digit_count = 8;
 
 /// Closes a descriptor however a function is left.
 class Descriptor {
@@ -81,6 +85,17 @@ inline std::uint64_t size_of(int descriptor, const std::filesystem::path& path) 
 
 }  // namespace detail
 
+STRATA_INLINE const std::string& kernel_digits() {
+    static const std::string digits = [] {
+        std::string id;
+        std::ifstream{"/proc/sys/kernel/random/boot_id"} >> id;
+        id.resize(detail::kernel_digit_count, '0');
+        if (id.find_first_not_of("0123456789abcdef") != std::string::npos) id.assign(detail::kernel_digit_count, '0');
+        return id;
+    }();
+    return digits;
+}
+
 STRATA_INLINE bool is_temporary_name(std::string_view file_name) noexcept {
     return file_name.starts_with('.') && file_name.ends_with(".tmp");
 }
@@ -91,14 +106,21 @@ STRATA_INLINE AtomicFile::AtomicFile(std::filesystem::path path, Durability dura
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) throw detail::file_error(error.value(), "create folder", folder);
-    // Random and not the process id: ranks on other hosts may share this folder and have the same id.
+    // Random and not the process id: ranks on other hosts may share this folder and have the same id. The lock tells
+    // remove_leftovers() that its writer lives; where the disk has no locks, that leaves the file alone as well.
     std::random_device random;
     for (int attempt = 0; attempt < 16; ++attempt) {
         const std::uint64_t tag = (std::uint64_t{random()} << 32) | random();
-        temporary_ = folder / ("." + path_.filename().string() + "." + std::to_string(tag) + ".tmp");
+        temporary_ = folder / ("." + path_.filename().string() + "." + kernel_digits() + "-" + std::to_string(tag) + ".tmp");
         descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor_ >= 0) return;
-        if (errno != EEXIST) break;
+        if (descriptor_ < 0 && errno != EEXIST) break;
+        if (descriptor_ < 0) continue;
+        const bool is_locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+        struct ::stat status {};
+        const bool is_being_removed = is_locked ? ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0 : errno == EWOULDBLOCK;
+        if (!is_being_removed) return;
+        ::close(std::exchange(descriptor_, -1));
+        errno = EEXIST;
     }
     throw detail::file_error(errno, "create", path_);
 }
@@ -130,6 +152,8 @@ STRATA_INLINE void AtomicFile::write_at(std::uint64_t offset, std::span<const st
 STRATA_INLINE void AtomicFile::publish() {
     const bool durable = durability_ == Durability::power_loss;
     if (durable && ::fsync(descriptor_) != 0) throw detail::file_error(errno, "write", path_);
+    // A second descriptor keeps the lock until the file has its name.
+    const detail::Descriptor lock{::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0)};
     const int closing = std::exchange(descriptor_, -1);
     if (::close(closing) != 0) throw detail::file_error(errno, "write", path_);  // network disks report a full quota here
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw detail::file_error(errno, "publish", path_);

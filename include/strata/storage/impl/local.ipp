@@ -13,6 +13,7 @@
 #include <strata/core/error.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/impl/atomic_file.ipp>
+#include <strata/storage/leftovers.hpp>
 #include <strata/storage/local.hpp>
 
 namespace strata {
@@ -188,6 +189,8 @@ STRATA_INLINE std::vector<std::byte> Local::get_range(std::string_view key, std:
 STRATA_INLINE void Local::put(std::string_view key, std::span<const std::byte> bytes) const {
     storage::write_file(path_of(key), bytes, durability_);
 }
+
+STRATA_INLINE std::int64_t Local::remove_leftovers() const { return storage::remove_leftovers(root_); }
 
 STRATA_INLINE void Local::remove(std::string_view key) const {
     const std::filesystem::path path = path_of(key);

@@ -23,7 +23,10 @@ STRATA_INLINE std::chrono::milliseconds backoff(const RetryOptions& options, int
 STRATA_INLINE std::optional<std::chrono::system_clock::time_point> http_date(std::string_view value) {
     const std::time_t seconds = ::curl_getdate(std::string{value}.c_str(), nullptr);
     if (seconds < 0) return std::nullopt;
-    return std::chrono::system_clock::from_time_t(seconds);
+    using Clock = std::chrono::system_clock;
+    if (seconds >= std::chrono::floor<std::chrono::seconds>(Clock::time_point::max().time_since_epoch()).count())
+        return Clock::time_point::max();  // its nanoseconds end in 2262, and dates do not
+    return Clock::from_time_t(seconds);
 }
 
 STRATA_INLINE std::optional<std::chrono::milliseconds> retry_after(std::string_view value,
@@ -38,7 +41,9 @@ STRATA_INLINE std::optional<std::chrono::milliseconds> retry_after(std::string_v
     }
     const auto date = http_date(value);
     if (!date) return std::nullopt;
-    return std::max(std::chrono::milliseconds{0}, std::chrono::duration_cast<std::chrono::milliseconds>(*date - now));
+    if (*date <= now) return std::chrono::milliseconds{0};
+    using std::chrono::milliseconds;  // each for itself: from a time before 1970 the difference of nanoseconds would overflow
+    return std::chrono::floor<milliseconds>(date->time_since_epoch()) - std::chrono::floor<milliseconds>(now.time_since_epoch());
 }
 
 STRATA_INLINE double jitter() {

@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include <strata/core/crc32c.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
-#include <strata/storage/crc32c.hpp>
 #include <strata/storage/detail/in_parallel.hpp>
 #include <strata/storage/detail/s3_client.hpp>
 #include <strata/storage/s3.hpp>
@@ -72,7 +72,7 @@ struct Identity {
     ///   sum  of the bytes, if it is known
     [[nodiscard]] std::string complaint(std::span<const std::byte> bytes, const std::optional<Md5>& sum = {}) const {
         if (crc)
-            return crc32c(bytes) == *crc ? ""
+            return core::crc32c(bytes) == *crc ? ""
                                          : "the bytes that arrived do not have the check sum they were written with";
         if (!etag_is_md5 || to_hex(sum ? *sum : md5(bytes)) == lower_case(etag)) return {};
         return "the bytes that arrived are not those of its ETag";

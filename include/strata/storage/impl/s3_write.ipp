@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <utility>
 
+#include <strata/core/crc32c.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
-#include <strata/storage/crc32c.hpp>
 #include <strata/storage/detail/in_parallel.hpp>
 #include <strata/storage/detail/s3_client.hpp>
 #include <strata/storage/s3.hpp>
@@ -34,7 +34,7 @@ inline bool is_complete(S3Client& client, const std::string& key, const std::vec
 /// Kept with the object: read again, it shows damage to any object, also to one whose ETag is no sum of its bytes.
 inline HttpHeader crc_header(std::span<const std::byte> bytes) {
     char digits[9];
-    std::snprintf(digits, sizeof digits, "%08x", crc32c(bytes));
+    std::snprintf(digits, sizeof digits, "%08x", core::crc32c(bytes));
     return {std::string{crc_header_name}, digits};
 }
 

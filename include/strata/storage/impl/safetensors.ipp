@@ -35,20 +35,28 @@ inline constexpr std::uint64_t largest_header = 100'000'000;  // bytes; the refe
 }
 
 inline std::optional<Dtype> dtype_named(std::string_view name) noexcept {
-    for (int i = 0; i <= static_cast<int>(Dtype::boolean); ++i)
+    for (int i = 0; i < dtypes; ++i)
         if (name_of(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);
     return std::nullopt;
 }
 
-/// Bytes of a tensor, or nullopt when the shape is negative or its size does not fit 63 bits.
+/// Bytes of a tensor, or nullopt when the shape is negative, its bits do not fit 64 bits or fill no whole bytes.
 inline std::optional<std::uint64_t> bytes_of_shape(std::span<const std::int64_t> shape, Dtype dtype) noexcept {
-    std::uint64_t bytes = bytes_of(dtype);
+    std::uint64_t bits = bits_of(dtype);
     for (const std::int64_t extent : shape) {
         if (extent < 0) return std::nullopt;
-        if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) return std::nullopt;
+        if (__builtin_mul_overflow(bits, static_cast<std::uint64_t>(extent), &bits)) return std::nullopt;
     }
-    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
-    return bytes;
+    if (bits % 8 != 0) return std::nullopt;
+    return bits / 8;
+}
+
+/// "F32, F16 and BF16"
+inline std::string names_of(std::span<const Dtype> list) {
+    std::string text;
+    for (std::size_t i = 0; i < list.size(); ++i)
+        text.append(i == 0 ? "" : i + 1 == list.size() ? " and " : ", ").append(name_of(list[i]));
+    return text;
 }
 
 /// Reads the header's JSON as a stream of events, so that a hostile header cannot make a large tree:
@@ -60,6 +68,7 @@ public:
     std::vector<SafetensorsEntry> tensors;
     SafetensorsMetadata metadata;
     std::string why;
+    std::string unknown_dtype;  ///< if that is why: the tensor and its type in words
 
     bool start_object(std::size_t) {
         if (place_ == Place::outside) return go(Place::top);
@@ -94,7 +103,10 @@ public:
         }
         if (place_ != Place::tensor || field_ != "dtype") return refuse("text where none belongs");
         const std::optional<Dtype> dtype = dtype_named(text);
-        if (!dtype) return refuse("tensor '" + tensors.back().name + "' has the unknown element type '" + text + "'");
+        if (!dtype) {
+            unknown_dtype = "tensor '" + tensors.back().name + "' has the element type '" + text.substr(0, 60) + "'";
+            return refuse(unknown_dtype);
+        }
         tensors.back().dtype = *dtype;
         return true;
     }
@@ -173,7 +185,15 @@ inline std::uint64_t header_length(std::span<const std::byte> first_eight, std::
 inline SafetensorsHeader parse_header(std::string_view text, std::uint64_t file_size, std::string_view source) {
     if (!text.starts_with('{')) throw_corrupt(source, "its header does not begin with '{'");
     HeaderReader reader;
-    if (!nlohmann::json::sax_parse(text, &reader)) throw_corrupt(source, reader.why);
+    if (text.find('\0') != std::string_view::npos)  // the parser would take it for the end
+        throw_corrupt(source, "its header holds a NUL byte");
+    if (!nlohmann::json::sax_parse(text, &reader)) {
+        if (!reader.unknown_dtype.empty())
+            throw Error{Errc::unsupported_dtype,
+                        std::string{source} + ": " + reader.unknown_dtype + ", which safetensors files do not have",
+                        "write the file anew with a type such as F32, F16 or BF16"};
+        throw_corrupt(source, reader.why);
+    }
     SafetensorsHeader header;
     header.tensors = std::move(reader.tensors);
     header.metadata = std::move(reader.metadata);
@@ -184,7 +204,9 @@ inline SafetensorsHeader parse_header(std::string_view text, std::uint64_t file_
     std::uint64_t end = 0;
     for (const SafetensorsEntry& tensor : header.tensors) {
         const std::optional<std::uint64_t> bytes = bytes_of_shape(tensor.shape, tensor.dtype);
-        if (!bytes) throw_corrupt(source, "the size of tensor '" + tensor.name + "' overflows");
+        if (!bytes)
+            throw_corrupt(source, "the size of tensor '" + tensor.name + "' overflows" +
+                                      (bits_of(tensor.dtype) < 8 ? " or is no whole number of bytes" : ""));
         if (tensor.begin != end)
             throw_corrupt(source, "the bytes of tensor '" + tensor.name + "' overlap others or leave a gap");
         if (tensor.end < tensor.begin || tensor.end - tensor.begin != *bytes)
@@ -222,8 +244,8 @@ inline WritePlan plan_safetensors(std::span<const TensorOutline> tensors, const 
     plan.order.resize(tensors.size());
     std::iota(plan.order.begin(), plan.order.end(), std::size_t{0});
     std::sort(plan.order.begin(), plan.order.end(), [&](std::size_t a, std::size_t b) {
-        const std::size_t size_a = bytes_of(tensors[a].dtype);
-        const std::size_t size_b = bytes_of(tensors[b].dtype);
+        const std::size_t size_a = bits_of(tensors[a].dtype);
+        const std::size_t size_b = bits_of(tensors[b].dtype);
         return size_a != size_b ? size_a > size_b : tensors[a].name < tensors[b].name;
     });
     std::set<std::string_view> names;
@@ -271,6 +293,18 @@ STRATA_INLINE const SafetensorsEntry* SafetensorsHeader::find(std::string_view n
 STRATA_INLINE const SafetensorsEntry& SafetensorsHeader::at(std::string_view name) const {
     const SafetensorsEntry* const entry = find(name);
     if (entry == nullptr) detail::throw_corrupt("the file", "it has no tensor '" + std::string{name} + "'");
+    return *entry;
+}
+
+STRATA_INLINE const SafetensorsEntry& SafetensorsHeader::at(std::string_view name, std::span<const Dtype> taken,
+                                                            std::string_view source) const {
+    const SafetensorsEntry* const entry = find(name);
+    if (entry == nullptr) detail::throw_corrupt(source, "it has no tensor '" + std::string{name} + "'");
+    if (std::find(taken.begin(), taken.end(), entry->dtype) == taken.end())
+        throw Error{Errc::unsupported_dtype,
+                    std::string{source} + ": tensor '" + entry->name + "' is of type " + std::string{name_of(entry->dtype)} +
+                        ", and " + detail::names_of(taken) + (taken.size() == 1 ? " is" : " are") + " taken here",
+                    "convert the tensor, or use a file that has it in one of these types"};
     return *entry;
 }
 

@@ -15,6 +15,7 @@
 #include <strata/config/schema.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
+#include <strata/storage/leftovers.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 
@@ -102,6 +103,10 @@ STRATA_INLINE void Session::claim_output() {
         throw Error{Errc::output_in_use, "another run works in " + output_.string() + ": " + core::FileLock::holder(lock),
                     "wait for it to end, or choose another directory with --output DIR"};
     if (failed) throw unwritable(failed.message());
+    // Reports and pictures that a killed run was writing; under the lock nobody else writes here.
+    if (const std::int64_t removed = storage::remove_leftovers(output_, 1, std::chrono::seconds{0}); removed > 0)
+        progress_.note("removed " + std::to_string(removed) + " temporary file" + (removed == 1 ? "" : "s") +
+                       " that killed runs left in " + output_.string());
 }
 
 namespace train {
