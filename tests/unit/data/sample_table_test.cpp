@@ -159,6 +159,7 @@ TEST(SampleTable, MistakesAreNamed) {
     const std::vector<Mistake> mistakes{
         {good + "\n[1]\n", Errc::bad_json_line, "line 2 of table"},
         {good + "\n\n{\"file\": \n", Errc::bad_json_line, "line 3 of table"},
+        {good + "\n" + good + std::string(1, '\0') + "\n", Errc::bad_json_line, "line 2 of table"},
         {std::string(17 << 20, '{'), Errc::bad_json_line, "is longer than 16 MiB"},
         {R"({"file": "a", "w": "wide"})", Errc::wrong_column_type, "no whole number in 'w'"},
         {R"({"file": "a", "w": 1.5})", Errc::wrong_column_type, "no whole number in 'w'"},
