@@ -4,7 +4,7 @@
 #   cmake/try_on_debian.sh 13                            both commands of the README: examples/quickstart.sh, then tests/run.sh
 #   cmake/try_on_debian.sh 12 tests/run.sh -R layering   one of them
 #
-#   RELEASE          11, 12, 13, or a code name
+#   RELEASE          12, 13, or a code name
 #   --keep FOLDER    keep the Debian in FOLDER; if there is one already, use it, with the build trees that are in it
 #   --ccache FOLDER  compilers in there use this cache of ours
 #   --mirror URI     where packages come from; default: where apt on this machine takes them from
@@ -45,7 +45,6 @@ while [[ ${1:-} == --* ]]; do
 done
 [ $# -ge 1 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 case $1 in
-    11) suite=bullseye ;;
     12) suite=bookworm ;;
     13) suite=trixie ;;
     *) suite=$1 ;;
@@ -67,12 +66,14 @@ else
     # Nothing is mounted in there: mounts are in the namespace of the half below, which has ended.
     trap 'rm -rf --one-file-system "$root"' EXIT
 fi
-if [ ! -x "$root/usr/bin/apt-get" ]; then
+if [ ! -e "$root/strata/made" ]; then
+    [ -z "$(ls -A "$root")" ] || fail "$root is neither empty nor a Debian that an earlier call has finished: remove it, or name another folder"
     echo "== Debian $suite from $mirror into $root"
     options=()
     while IFS= read -r option; do options+=("--aptopt=$option"); done \
         < <(apt-config dump Acquire | grep -E '^Acquire::(Check-(Valid-Until|Date)|https?(::[^ ]*)?::Proxy) ' || true)
     mmdebstrap --quiet --variant=minbase --include=ca-certificates "${options[@]}" "$suite" "$root" "$mirror"
+    mkdir -p "$root/strata" && touch "$root/strata/made"
 fi
 found=$(. "$root/etc/os-release" && echo "${VERSION_CODENAME:-}")
 [ "$found" = "$suite" ] || fail "$root holds Debian $found, not $suite: name another folder to keep it in"

@@ -140,6 +140,14 @@ TEST(Layering, OnlyDataSeesTbb) {
     });
 }
 
+/// What only newer versions of libtorch have is used behind one header, which says what that is. Nothing is, as yet.
+TEST(Layering, OnlyOneHeaderAsksForTheVersionOfLibtorch) {
+    for (const auto& file : all_files()) {
+        if (file.path == "zero/torch_version.hpp") continue;
+        for (const auto& line : file.lines) EXPECT_EQ(line.find("TORCH_VERSION"), std::string::npos) << file.path << ": " << line;
+    }
+}
+
 TEST(Layering, OnlyModelsSeesAllOfTorch) {
     const auto is_heavy = [](std::string_view header) {
         return header == "torch/torch.h" || header == "torch/all.h" || header == "torch/types.h" ||
