@@ -18,7 +18,8 @@ strata_room(core
         policy.hpp
         rule.hpp
         schedule_shape.hpp
-        secret.hpp)
+        secret.hpp
+        version.hpp)
 
 strata_room(policy
     NEEDS core
@@ -93,6 +94,7 @@ strata_room(comm
         communicator.hpp
         default_comm.hpp
         gpu_assignment.hpp
+        launched_rank.hpp
         self_comm.hpp
         shared_windows.hpp
         ${comm_headers})
@@ -259,6 +261,7 @@ strata_room(train
     LINKS torch
     HEADERS
         batch_source.hpp
+        command_line.hpp
         compute.hpp
         gallery.hpp
         metrics.hpp

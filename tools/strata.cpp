@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <strata/core/error.hpp>
+#include <strata/core/version.hpp>
 
 #include "arguments.hpp"
 #include "data_command.hpp"
@@ -48,7 +49,7 @@ int run(std::span<const std::string> words) {
         return 0;
     }
     if (name == "--version") {
-        std::printf("strata %s\n", STRATA_VERSION);
+        std::printf("strata %s\n", std::string{strata::version}.c_str());
         return 0;
     }
     for (const Command& command : commands)
