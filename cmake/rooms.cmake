@@ -23,7 +23,8 @@ strata_room(core
         printable.hpp
         rule.hpp
         schedule_shape.hpp
-        secret.hpp)
+        secret.hpp
+        version.hpp)
 
 strata_room(policy
     NEEDS core
@@ -98,6 +99,7 @@ strata_room(comm
         communicator.hpp
         default_comm.hpp
         gpu_assignment.hpp
+        launched_rank.hpp
         self_comm.hpp
         shared_windows.hpp
         ${comm_headers})
@@ -264,6 +266,7 @@ strata_room(train
     LINKS torch
     HEADERS
         batch_source.hpp
+        command_line.hpp
         compute.hpp
         debiased_mean.hpp
         gallery.hpp

@@ -145,7 +145,8 @@ function(strata_mpi_job_test name)
     endif()
     add_executable(strata_${arg_JOB} "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${arg_JOB}.cpp")
     target_link_libraries(strata_${arg_JOB} PRIVATE ${arg_LIBS})
-    strata_add_to_test_executable(strata_${name}_tests "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp" GTest::gtest_main)
+    strata_add_to_test_executable(strata_${name}_tests "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp"
+        strata::core GTest::gtest_main)
     string(TOUPPER "${arg_JOB}" job)
     target_compile_definitions(strata_${name}_tests PRIVATE
         STRATA_MPIEXEC="${MPIEXEC_EXECUTABLE}" STRATA_${job}="$<TARGET_FILE:strata_${arg_JOB}>")

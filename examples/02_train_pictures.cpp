@@ -41,11 +41,11 @@ train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
 }
 
 int main(int argc, char** argv) {
-    return strata::run(argc, argv, [](Session& session) {
-        const auto config = config::load_trainer_config(session.config_file().value_or("config.json"));
+    // Reads --config FILE; every key of it is a flag as well: --learning_rate 1e-4. --help lists them.
+    return strata::run<config::TrainerConfig>(argc, argv, [](Session& session, const config::TrainerConfig& config) {
         const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
         session.set_collective_timeout(std::chrono::seconds{config.collective_timeout});
-        session.output(config.output_dir);
+        session.output();  // taken before hours of encoding: no other run works there
 
         const auto codec = std::make_shared<const models::LinearCodec>();
         const auto text = std::make_shared<const models::HashedText>();

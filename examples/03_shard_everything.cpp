@@ -6,7 +6,9 @@
 //   strata launch -n 2 -- ./03_shard_everything --output /tmp/spirals3 --fresh
 
 #include <concepts>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -14,6 +16,7 @@
 
 #include <torch/torch.h>
 
+#include <strata/config/schema.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;
@@ -75,14 +78,28 @@ using MyTrainer = Trainer<DeepSpirals,
                           Ema<>>;                                            // a moving average of the weights
 //! [compose]
 
+//! [flags]
+struct Flags {
+    std::int64_t steps = 300;
+    std::filesystem::path nvme_path;
+    static const config::Schema<Flags>& schema() {  // the members' values are the defaults that --help shows
+        static const auto schema =
+            config::Schema<Flags>{}
+                .integer("steps", &Flags::steps, {20, 1e6}, "Optimizer steps of the run")
+                .text("nvme_path", &Flags::nvme_path, "Folder on a local disk for state and parameters; empty: the output directory");
+        return schema;
+    }
+};
+//! [flags]
+
 int main(int argc, char** argv) {
-    return strata::run(argc, argv, [](Session& session) {
-        const optim::Schedule cosine{.shape = optim::ScheduleShape::cosine, .lr = 3e-3, .warmup_steps = 20, .total_steps = 300};
-        MyTrainer trainer{session, DeepSpirals{}, {.max_steps = 300,
+    return strata::run<Flags>(argc, argv, [](Session& session, const Flags& flags) {
+        const optim::Schedule cosine{.shape = optim::ScheduleShape::cosine, .lr = 3e-3, .warmup_steps = 20, .total_steps = flags.steps};
+        MyTrainer trainer{session, DeepSpirals{}, {.max_steps = flags.steps,
                                                    .schedule = cosine,
                                                    .max_grad_norm = 1.0,
                                                    .ema = {.decay = 0.98},
-                                                   .nvme_path = session.output()}};
+                                                   .nvme_path = flags.nvme_path.empty() ? session.output() : flags.nvme_path}};
         trainer.fit(FunctionSource{[](std::int64_t) { return some_points(128); }, 100, 128});
 
         double right = 0;

@@ -10,6 +10,7 @@
 
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
+#include <strata/core/version.hpp>
 
 #include "arguments.hpp"
 #include "data_command.hpp"
@@ -49,7 +50,7 @@ int run(std::span<const std::string> words) {
         return 0;
     }
     if (name == "--version") {
-        std::printf("strata %s\n", STRATA_VERSION);
+        std::printf("strata %s\n", std::string{strata::version}.c_str());
         return 0;
     }
     for (const Command& command : commands)

@@ -173,6 +173,14 @@ TEST(Docs, TheRecipeInModelsIsTheQuickstarts) {
     expect_in("sampling", value("validation_num_inference_steps") + " Euler steps, guidance " + value("validation_guidance"));
 }
 
+TEST(Docs, TheVersionInTheHeaderIsTheProjects) {
+    const std::string project = read_text(source_dir / "CMakeLists.txt");
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(project, found, std::regex{R"re(project\(strata VERSION ([0-9.]+))re"}));
+    const std::string header = read_text(source_dir / "include/strata/core/version.hpp");
+    EXPECT_NE(header.find("version = \"" + found[1].str() + "\";"), std::string::npos) << found[1] << " in core/version.hpp";
+}
+
 TEST(Docs, EveryErrorNumberHasAPageThatOpensWithIt) {
     std::set<std::string> numbers;
     for (const auto& [number, count] : compile_time_numbers()) numbers.insert(number);

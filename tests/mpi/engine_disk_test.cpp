@@ -319,7 +319,8 @@ TEST(EngineDisk, ADiskThatIsMissingIsReportedByAll) {
         return error_of([&] { OnDisk{comm, parameters_of(model), {.nvme_path = path}}; }).code();
     };
     EXPECT_EQ(refusal(""), Errc::bad_value);
-    EXPECT_EQ(refusal(comm.rank() == 0 ? disk.path / "not there" : disk.path), Errc::not_found);
+    EXPECT_EQ(refusal(comm.rank() == 0 ? disk.path / "not there" : disk.path), Errc::bad_reference);
+    EXPECT_TRUE(is_bad_input(Errc::bad_reference) && is_bad_input(Errc::bad_value));
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <string_view>
 
 #include <unistd.h>
 
+#include <strata/core/error.hpp>
 #include <strata/train/session.hpp>
 
 int main(int argc, char** argv) {
@@ -17,6 +19,16 @@ int main(int argc, char** argv) {
             strata::Session again{session.comm(), argc - 1, argv + 1};
             again.output();
         }
+        if (what == "refuses") throw strata::Error{strata::Errc::bad_value, "a number is wrong", "use another one"};
+        if (what == "refuses-alone") {  // rank 0 waits and never throws
+            if (session.rank() == session.world() - 1) throw strata::Error{strata::Errc::bad_value, "a number is wrong", "use another one"};
+            session.comm().barrier();
+        }
+        if (what == "refuses-late" && session.rank() == 0) {
+            std::ofstream{session.output() / "metrics.jsonl"} << "{}\n";
+            throw strata::Error{strata::Errc::bad_value, "a number is wrong", "use another one"};
+        }
+        if (what == "fails") throw strata::Error{strata::Errc::no_space, "the disk is full", "free some space"};
         if (what == "waits") {  // the last rank does not come
             session.set_collective_timeout(std::chrono::seconds{1});
             if (session.rank() == session.world() - 1)

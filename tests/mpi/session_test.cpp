@@ -1,13 +1,17 @@
 // What a session of several ranks says, how long it waits, and what it answers when its directory is taken.
 
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include <strata/core/version.hpp>
 
 #include "run_job.hpp"
 
@@ -68,6 +72,58 @@ TEST_F(Session, ItsTimeoutEndsAJobWhoseLastRankDoesNotCome) {
     EXPECT_EQ(outcome.status, 1) << outcome.text;
     EXPECT_NE(outcome.text.find("[ST2303]"), std::string::npos) << outcome.text;
     EXPECT_NE(outcome.text.find("rank 1 did not arrive"), std::string::npos) << outcome.text;
+}
+
+bool is_there(const fs::path& path) {
+    std::error_code none;
+    return fs::exists(path, none);
+}
+
+TEST_F(Session, AfterBadInputNothingIsLeftOfTheOutputDirectory) {
+    for (const int ranks : {1, 2, 3})
+        for (const std::string what : {"refuses", "refuses-alone"}) {
+            const auto outcome = strata_test::run_job(STRATA_SESSION_JOB, ranks, what + " --output " + (folder / "a/b").string());
+            EXPECT_EQ(outcome.status, 2) << what << outcome.text;
+            EXPECT_NE(outcome.text.find("[ST2103] a number is wrong. Fix: use another one."), std::string::npos) << outcome.text;
+            EXPECT_FALSE(is_there(folder)) << what << " on " << ranks << " ranks";
+        }
+}
+
+TEST_F(Session, AfterBadInputWhatWasThereIsAsItWas) {
+    fs::create_directories(folder);
+    EXPECT_EQ(run(2, "refuses").status, 2);
+    EXPECT_TRUE(is_there(folder)) << "the run did not make it";
+    EXPECT_TRUE(fs::is_empty(folder));
+    std::ofstream{folder / "mine.txt"} << "x";
+    EXPECT_EQ(run(2, "refuses").status, 2);
+    EXPECT_TRUE(is_there(folder / "mine.txt"));
+    // The index of pictures: made by this run, and made by another one.
+    fs::create_directories(folder / "index");
+    std::ofstream{folder / "index/set.sqlite"} << "x";
+    fs::remove(folder / "mine.txt");
+    EXPECT_EQ(run(1, "refuses").status, 2);
+    EXPECT_TRUE(is_there(folder / "index/set.sqlite"));
+}
+
+TEST_F(Session, OnceTrainingHasBegunAndAfterOtherFailuresWhatIsThereStays) {
+    EXPECT_EQ(run(2, "refuses-late").status, 2);
+    EXPECT_TRUE(is_there(folder / "metrics.jsonl"));
+    fs::remove_all(folder);
+    EXPECT_EQ(run(1, "fails").status, 1);
+    EXPECT_FALSE(is_there(folder)) << "nothing was written";
+}
+
+TEST_F(Session, HelpAndVersionAreSaidOnceAndMakeNothing) {
+    for (const int ranks : {1, 2}) {
+        const auto help = run(ranks, "ends --help");
+        EXPECT_EQ(help.status, 0) << help.text;
+        EXPECT_EQ(help.text.find("usage: "), 0U) << help.text;
+        EXPECT_EQ(help.text.find("usage: ", 1), std::string::npos) << help.text;
+        const auto version = run(ranks, "ends --version");
+        EXPECT_EQ(version.status, 0);
+        EXPECT_EQ(version.text, "strata " + std::string{strata::version} + "\n");
+        EXPECT_FALSE(is_there(folder));
+    }
 }
 
 }  // namespace

@@ -389,6 +389,100 @@ TEST_F(Program, AnUnknownArgumentGetsASuggestion) {
     expect_refusal(train(folder / "run", {"--fersh"}), "ST2601", {"--fersh", "--fresh"}, folder / "run");
 }
 
+TEST_F(Program, HelpAndVersionAreSaidOnceBeforeAnythingIsMade) {
+    const fs::path output = folder / "run";
+    const auto ask = [&](const std::string& program, const std::string& question) {
+        const Outcome answer = finish(start(on_ranks(2, program, output, {question})));
+        EXPECT_EQ(answer.status, 0) << answer.err;
+        EXPECT_EQ(answer.err, "");
+        EXPECT_FALSE(fs::exists(output));
+        return answer.out;
+    };
+    for (const std::string program : {STRATA_TRAIN_YOUR_MODEL, STRATA_TRAIN_PICTURES, STRATA_SHARD_EVERYTHING}) {
+        const std::string help = ask(program, "--help");
+        EXPECT_EQ(help.find("usage: " + fs::path{program}.filename().string()), 0U) << help;
+        EXPECT_EQ(help.find("usage: ", 1), std::string::npos) << help;
+        EXPECT_EQ(help.find("--learning_rate") != std::string::npos, program == STRATA_TRAIN_PICTURES) << help;
+        EXPECT_EQ(help.find("--nvme_path") != std::string::npos, program == STRATA_SHARD_EVERYTHING) << help;
+    }
+    const std::string version = ask(STRATA_TRAIN_YOUR_MODEL, "--version");
+    EXPECT_EQ(version.find("strata "), 0U) << version;
+    EXPECT_EQ(std::count(version.begin(), version.end(), '\n'), 1) << version;
+}
+
+TEST_F(Program, TheCommandLineGoesBeforeTheConfiguration) {
+    const fs::path output = folder / "run";
+    const Outcome outcome = train(output, {"--config", (folder / "config.json").string(), "--max_train_steps", "2", "--learning_rate=1e-5",
+                                           "--lr_scheduler", "constant", "--validation_prompts", "one", "--compress_disk_cache"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(losses(output).size(), 2U) << "the file says 6";
+    EXPECT_NE(text_of(output / "metrics.jsonl").find("\"lr\":1.0000000000000001e-05"), std::string::npos) << text_of(output / "metrics.jsonl");
+}
+
+TEST_F(Program, WrongWordsOfTheCommandLineAreRefusedInOneSentence) {
+    const fs::path output = folder / "run";
+    const std::string config = (folder / "config.json").string();
+    expect_refusal(train(output, {"--config", config, "--learning_rate", "fast"}), "ST2103", {"--learning_rate is 'fast', not a number"}, output);
+    expect_refusal(train(output, {"--config", config, "--lerning_rate", "1"}), "ST2601", {"--lerning_rate", "did you mean --learning_rate?"}, output);
+    expect_refusal(train(output, {"--config", config, "--num_train_epochs", "3"}), "ST2103",
+                   {"config.json: 'max_train_steps' and --num_train_epochs are both given"}, output);
+    expect_refusal(finish(start(on_ranks(2, STRATA_TRAIN_YOUR_MODEL, output, {"--learning_rate", "1"}))), "ST2601",
+                   {"--learning_rate is a key of a trainer's configuration, and this program reads no configuration"}, output);
+}
+
+TEST_F(Program, OutputMovesEverythingThatARunWritesOfItsOwn) {
+    const fs::path configured = folder / "configured";
+    write_config(", \"output_dir\": \"" + configured.string() + "\"", 1);
+    for (const char* output : {"a", "b"}) {
+        const Outcome outcome = train(folder / output);
+        ASSERT_EQ(outcome.status, 0) << outcome.err;
+        EXPECT_TRUE(fs::exists(folder / output / "index/pictures.sqlite")) << output;
+        EXPECT_TRUE(fs::exists(folder / output / "metrics.jsonl")) << output;
+        EXPECT_FALSE(fs::exists(configured)) << output;
+    }
+    const Outcome without =
+        finish(start({STRATA_TRAIN_PICTURES, "--config", (folder / "config.json").string(), "--output_dir", (folder / "c").string()}));
+    EXPECT_EQ(without.status, 0) << without.err;
+    EXPECT_TRUE(fs::exists(folder / "c/index/pictures.sqlite"));
+    EXPECT_FALSE(fs::exists(configured));
+}
+
+/// Every way to be wrong before training begins: one sentence, status 2, and no trace.
+TEST_F(Program, RefusalsLeaveNoTraceOnOneRankAndOnTwo) {
+    struct Case {
+        std::string number, says, image_keys, program;
+        std::vector<std::string> words;
+    };
+    const std::string pictures = "\"instance_data_dir\": \"" + (folder / "pictures").string() + "\"";
+    const auto folder_of = [&](const char* name) { return "\"instance_data_dir\": \"" + (folder / name).string() + "\""; };
+    fs::create_directory_symlink(folder / "circle", folder / "circle");
+    std::ofstream{folder / "no_table.parquet"} << "a,b\n1,2\n";
+    const auto table = [&](const char* name) {
+        return pictures + ", \"caption_strategy\": \"parquet\", \"parquet\": {\"path\": \"" + (folder / name).string() +
+               "\", \"filename_column\": \"a\", \"caption_column\": \"b\"}";
+    };
+    const std::string trains = STRATA_TRAIN_PICTURES, shards = STRATA_SHARD_EVERYTHING;
+    const std::string config = (folder / "config.json").string(), nowhere = (folder / "nowhere").string();
+    const std::vector<Case> cases{
+        {"ST2201", "nowhere", folder_of("nowhere"), trains, {"--config", config}},
+        {"ST2105", "circle", folder_of("circle"), trains, {"--config", config}},
+        {"ST2105", "there is no table", table("nowhere.parquet"), trains, {"--config", config}},
+        {"ST2620", "no_table.parquet", table("no_table.parquet"), trains, {"--config", config}},
+        {"ST2102", "did you mean 'repeats'", pictures + ", \"repeat\": 1", trains, {"--config", config}},
+        {"ST2203", "128 x 32", pictures, trains, {"--config", config, "--train_batch_size", "5"}},
+        {"ST2101", "nowhere", pictures, trains, {"--config", nowhere}},
+        {"ST2101", "nowhere", pictures, trains, {"--config", config, "--data_backend_config", nowhere}},
+        {"ST2103", "lr_warmup_steps", pictures, trains, {"--config", config, "--max_train_steps=0", "--num_train_epochs=1", "--lr_warmup_steps=99"}},
+        {"ST2105", "nvme_path cannot be used", pictures, shards, {"--nvme_path", nowhere}},
+    };
+    for (const Case& one : cases)
+        for (const int ranks : {1, 2}) {
+            write_datasets(one.image_keys);
+            SCOPED_TRACE(one.says + " on " + std::to_string(ranks));
+            expect_refusal(finish(start(on_ranks(ranks, one.program, folder / "n1/n2", one.words))), one.number, {one.says}, folder / "n1");
+        }
+}
+
 TEST_F(Program, ACheckpointOfTwoRanksResumesOnOneAndOnThree) {
     const std::string program = STRATA_TRAIN_YOUR_MODEL;
     const fs::path output = folder / "spirals";

@@ -1,6 +1,8 @@
 #pragma once
 // strata/config/schema.hpp - a table of keys that drives parsing, defaults, documentation and did-you-mean.
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -31,6 +33,7 @@ namespace strata::config {
 /// the file says and never what a variable holds.
 class Value {
 public:
+    ///   file  empty for what a command line says; `key` is the flag then, with its dashes
     Value(const nlohmann::json& json, std::string file, std::string key)
         : json_{&json}, file_{std::move(file)}, key_{std::move(key)} {}
 
@@ -57,7 +60,10 @@ public:
     /// What the file says, cut after 60 bytes; of a hidden value only its kind.
     [[nodiscard]] std::string shown() const;
 
-    /// Throws Error{code, "FILE: key 'KEY' <problem>", fix}.
+    /// "FILE: key 'KEY'", or the flag.
+    [[nodiscard]] std::string place() const;
+
+    /// Throws Error{code, "<place()> <problem>", fix}.
     [[noreturn]] void refuse(Errc code, std::string_view problem, std::string_view fix) const;
 
 private:
@@ -82,6 +88,15 @@ struct Choice {
     std::string_view why_not = {};
 };
 
+/// How a command line writes the value of a key.
+enum class KeyKind : std::uint8_t {
+    word,  ///< one word; `null` is the same as leaving the key out
+    text,  ///< one word, whatever it is
+    flag,  ///< true or false; alone it is true
+    list,  ///< one word an element, each behind the key again; or a JSON list
+    json,  ///< a JSON object or list; anything else is one word
+};
+
 /// What documentation says about a key.
 struct KeyInfo {
     std::string key;
@@ -89,7 +104,15 @@ struct KeyInfo {
     std::string fallback;  ///< the default as a JSON value; "required" when there is none
     std::string meaning;
     std::string alias;     ///< a second spelling of the key, or empty
+    KeyKind kind = KeyKind::word;
 };
+
+/// A key as a command line gives it, to be used in place of what a file says.
+struct Override {
+    std::string name;                 ///< the key or its alias, without dashes
+    std::vector<std::string> values;  ///< as they were typed; several for a KeyKind::list
+};
+using Overrides = std::vector<Override>;
 
 /// A key that other trainers know and strata does not act on; `why` says what to do instead.
 struct UnsupportedKey {
@@ -118,6 +141,12 @@ void check_keys(const nlohmann::json& object, const std::string& file, const std
 /// The member under the key's name or alias, or nullptr. Both at once throw Errc::bad_value.
 [[nodiscard]] const nlohmann::json* member(const nlohmann::json& object, const std::string& file,
                                            const std::string& path, const KeyInfo& info);
+/// Calls `read` with what a command line says of the key; false if it says nothing. Two spellings at once throw
+/// Errc::bad_value.
+bool read_override(const Overrides& overrides, const KeyInfo& info, const std::function<void(const Value&)>& read);
+[[nodiscard]] const nlohmann::json& no_keys();  ///< {}
+/// JSON of a file's text, or of what stands behind a flag; `file` names either. Throws as load_json() does.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
 
 }  // namespace detail
 
@@ -134,19 +163,19 @@ public:
     template <class Text>
     Schema& text(std::string key, Text Settings::*member, std::string meaning) {
         const std::string fallback = detail::quoted(std::string{Settings{}.*member});
-        return add({std::move(key), "text", fallback, std::move(meaning), {}},
+        return add({std::move(key), "text", fallback, std::move(meaning), {}, KeyKind::text},
                    [member](Settings& settings, const Value& value) { settings.*member = Text{value.text()}; });
     }
     /// Text that no message quotes: a Secret, or a std::string beside one.
     template <class Text>
     Schema& secret(std::string key, Text Settings::*member, std::string meaning) {
         return add(
-            {std::move(key), "text", detail::quoted(""), std::move(meaning), {}},
+            {std::move(key), "text", detail::quoted(""), std::move(meaning), {}, KeyKind::text},
             [member](Settings& settings, const Value& value) { settings.*member = Text{value.hidden().text()}; });
     }
     /// A list of text.
     Schema& texts(std::string key, std::vector<std::string> Settings::*member, std::string meaning) {
-        return add({std::move(key), "list of text", detail::shown(Settings{}.*member), std::move(meaning), {}},
+        return add({std::move(key), "list of text", detail::shown(Settings{}.*member), std::move(meaning), {}, KeyKind::list},
                    [member](Settings& settings, const Value& value) { settings.*member = value.texts(); });
     }
     /// A whole number, or an optional one.
@@ -178,7 +207,7 @@ public:
     Schema& flag(std::string key, Flag Settings::*member, std::string meaning) {
         std::string fallback = "null";
         if constexpr (std::is_same_v<Flag, bool>) fallback = Settings{}.*member ? "true" : "false";
-        return add({std::move(key), "true or false", std::move(fallback), std::move(meaning), {}},
+        return add({std::move(key), "true or false", std::move(fallback), std::move(meaning), {}, KeyKind::flag},
                    [member](Settings& settings, const Value& value) { settings.*member = value.flag(); });
     }
     /// One of several words, kept as an Enum or an optional one. Words with `why_not` throw Errc::unsupported_key.
@@ -213,7 +242,7 @@ public:
     template <class Part>
     Schema& object(std::string key, std::optional<Part> Settings::*member, const Schema<Part>& keys,
                    std::string meaning) {
-        return add({std::move(key), "object", "null", std::move(meaning), {}},
+        return add({std::move(key), "object", "null", std::move(meaning), {}, KeyKind::json},
                    [member, &keys](Settings& settings, const Value& value) {
                        settings.*member = keys.read(value.json(), value.file(), value.key() + ".");
                    });
@@ -232,7 +261,8 @@ public:
     ///   read  from the value; throws through Value::refuse
     Schema& custom(std::string key, std::string type, std::string fallback, std::string meaning,
                    std::function<void(Settings&, const Value&)> read) {
-        return add({std::move(key), std::move(type), std::move(fallback), std::move(meaning), {}}, std::move(read));
+        return add({std::move(key), std::move(type), std::move(fallback), std::move(meaning), {}, KeyKind::json},
+                   std::move(read));
     }
     /// Makes the key added last one that must be given.
     Schema& required() {
@@ -262,17 +292,25 @@ public:
 
     /// Settings from a JSON object; `settings` holds the values of keys that are absent or null.
     ///
-    ///   path  where the object stands in the file: "" for the top, "[2]." for a list's third entry
+    ///   path       where the object stands in the file: "" for the top, "[2]." for a list's third entry
+    ///   overrides  go before what the object says of these keys, which is not looked at then
     ///
     /// Throws Errc::unknown_key with the nearest known name, unsupported_key or bad_value.
     [[nodiscard]] Settings read(const nlohmann::json& object, const std::string& file, const std::string& path,
-                                Settings settings = {}) const {
+                                Settings settings = {}, const Overrides& overrides = {}) const {
         detail::check_keys(object, file, path, keys_, unsupported_, idle_);
         for (std::size_t i = 0; i < keys_.size(); ++i) {
+            const auto take = [&](const Value& value) { readers_[i](settings, value); };
+            if (!overrides.empty() && detail::read_override(overrides, keys_[i], take)) continue;
             const nlohmann::json* const json = detail::member(object, file, path, keys_[i]);
             if (json != nullptr) readers_[i](settings, Value{*json, file, path + keys_[i].key});
         }
         return settings;
+    }
+
+    /// Settings that a command line alone decides. Throws as read() of an object does.
+    [[nodiscard]] Settings read(const Overrides& overrides) const {
+        return read(detail::no_keys(), "", "", {}, overrides);
     }
 
 private:
@@ -288,6 +326,12 @@ private:
     std::vector<Reader> readers_;  // of the key with the same index
     std::vector<UnsupportedKey> unsupported_;
     std::vector<IdleKey> idle_;
+};
+
+/// A struct that says itself which keys it has, as strata::run() takes it: a program's own flags, or a configuration.
+template <class S>
+concept Settings = requires {
+    { S::schema() } -> std::same_as<const Schema<S>&>;
 };
 
 /// The Markdown table of a schema's keys, as docs/configuration.md and docs/dataset-keys.md have it.

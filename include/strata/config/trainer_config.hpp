@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <strata/config/dataset_list.hpp>
@@ -101,14 +102,21 @@ struct TrainerConfig {
 
     /// What an image data set gets for keys it does not have.
     [[nodiscard]] ImageDataset image_defaults() const;
+
+    // What strata::run<config::TrainerConfig>() asks for.
+    static constexpr std::string_view default_file = "config.json";  ///< without --config
+    [[nodiscard]] static const Schema<TrainerConfig>& schema();
+    [[nodiscard]] static TrainerConfig load(const std::filesystem::path& file, const Overrides& overrides);
 };
 
 [[nodiscard]] const Schema<TrainerConfig>& trainer_schema();
 
 /// Reads a trainer configuration. Keys may be written with a leading "--".
 ///
-/// Throws Errc::unreadable_config, unknown_key, unsupported_key, bad_value, each naming file and key.
-[[nodiscard]] TrainerConfig load_trainer_config(const std::filesystem::path& file);
+///   overrides  what a command line says in place of the file
+///
+/// Throws Errc::unreadable_config, unknown_key, unsupported_key, bad_value, each naming file and key, or the flag.
+[[nodiscard]] TrainerConfig load_trainer_config(const std::filesystem::path& file, const Overrides& overrides = {});
 
 }  // namespace strata::config
 

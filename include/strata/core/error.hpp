@@ -36,7 +36,7 @@ enum class Errc : std::uint16_t {
     unknown_key = 2102,        ///< a key that no schema knows, usually a typing error
     bad_value = 2103,          ///< a key's value has the wrong type or is out of range
     unsupported_key = 2104,    ///< a key that other trainers know and strata does not act on
-    bad_reference = 2105,      ///< an id or path in the configuration points to nothing that can be used
+    bad_reference = 2105,      ///< an id or path that was given points to nothing that can be used
     no_backend = 2106,         ///< a data set is in a bucket, and the program was built for folders
 
     no_samples = 2201,         ///< a data folder is missing, empty, or everything in it was skipped
@@ -94,6 +94,8 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::unsupported_key:
         case Errc::bad_reference:
         case Errc::no_backend:
+        case Errc::bad_object_key:
+        case Errc::corrupt_parquet:
         case Errc::unsupported_parquet:
         case Errc::parquet_too_large:
         case Errc::no_such_column:

@@ -49,7 +49,8 @@ struct IndexedPicture {
 /// A file that is damaged, or that another version of strata wrote, is set aside as `<file>.damaged` and begun anew. An
 /// index of another place (the data set was moved) is begun anew, too. For one thread and one process at a time.
 ///
-/// Throws Errc::io_failed, no_space, and output_in_use when another process holds the file.
+/// Throws Errc::output_not_writable when the folder cannot be made, io_failed, no_space, and output_in_use when another
+/// process holds the file.
 class SampleIndex {
 public:
     /// Opens the index and reads all of it. Cost: about a second for a million pictures.

@@ -1,16 +1,20 @@
 #pragma once
 // strata/train/session.hpp - one run of one program: ranks, command line, output directory; and its main.
 
+#include <array>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include <strata/comm/default_comm.hpp>
+#include <strata/core/error.hpp>
 #include <strata/core/file_lock.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/train/command_line.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/stop_signal.hpp>
 
@@ -18,7 +22,8 @@ namespace strata {
 
 /// What a trainer needs to know of its surroundings. One a process; strata::run() makes it.
 ///
-/// Command line: --output DIR, --config FILE, --fresh. Anything else is an error that names it.
+/// Command line: --output DIR, --fresh, --help, --version; with settings their keys, and where these are in a file
+/// --config FILE. Anything else is an error that names it.
 class Session {
 public:
     /// What libtorch's generators are seeded with when a session starts, so that a model that is made next has the
@@ -26,8 +31,9 @@ public:
     static constexpr std::uint64_t first_seed = 42;
 
     ///   comm  outlives the session
-    /// Local. Throws Error: bad_argument.
-    Session(comm::DefaultComm& comm, int argc, char** argv);
+    /// Local. The second one throws Error: bad_argument.
+    Session(comm::DefaultComm& comm, train::CommandLine command_line);
+    Session(comm::DefaultComm& comm, int argc, char** argv) : Session{comm, train::CommandLine::parse(argc, argv)} {}
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -42,36 +48,50 @@ public:
     /// the collective that runs, too. Local, from any thread.
     void set_collective_timeout(std::chrono::seconds timeout) noexcept { comm_.set_collective_timeout(timeout); }
 
-    /// --config FILE, if it was given. A program that never asks has no use for one: output() then refuses the flag.
-    [[nodiscard]] const std::optional<std::filesystem::path>& config_file() noexcept {
-        config_asked_for_ = true;
-        return config_;
-    }
+    /// Settings as the command line has them, over those of their file if they have one. A member `output_dir` is where
+    /// output() is from now on, and is --output where that was given. Local. Throws Error: what reading S throws.
+    template <config::Settings S>
+    [[nodiscard]] S settings();
 
     /// True once SIGINT, SIGTERM, SIGHUP or SIGUSR1 asked this rank to stop; other ranks may not have theirs yet.
     [[nodiscard]] bool stop_requested() const noexcept { return stop_.requested(); }
 
     /// --fresh: what an earlier run left in the output directory is to be started over.
-    [[nodiscard]] bool fresh() const noexcept { return fresh_; }
+    [[nodiscard]] bool fresh() const noexcept { return command_line_.fresh; }
 
-    /// The output directory: --output DIR, else `otherwise`. The first call makes it, locks it against
-    /// other runs, and says on rank 0 how several ranks exchange their bytes; later calls return the same one.
+    /// The output directory: --output DIR, else `output_dir` of the settings, else "output". The first call makes it,
+    /// locks it against other runs, and says on rank 0 how several ranks exchange their bytes; later calls return the
+    /// same one.
     ///
-    /// Collective. Throws Error on all ranks: output_not_writable, output_in_use, bad_argument.
-    const std::filesystem::path& output(const std::filesystem::path& otherwise = "output");
+    /// Collective. Throws Error on all ranks: output_not_writable, output_in_use.
+    const std::filesystem::path& output() { return output(output_dir_); }
+    /// The same with a default of the program's own.
+    const std::filesystem::path& output(const std::filesystem::path& otherwise);
+
+    /// After bad input: if nothing was trained in the output directory yet, what this run made there goes, and folders
+    /// that it made for it. strata::run() calls it. Local; any rank may, rank 0 need not be able to any more.
+    void leave_no_trace() noexcept;
 
 private:
-    void claim_output();
+    void claim_output(const std::filesystem::path& output);
+    void remove_traces(bool refused) noexcept;
+    void remove_folders(std::filesystem::path folder);
+
+    /// What the output directory was when this run came. Equal on all ranks.
+    struct Claim {
+        std::array<std::uint64_t, 2> lock{};  // device and file number of .lock
+        std::uint64_t made_folders = 0;       // the last of its path that this run made
+        bool had_lock = true;
+        bool had_index = true;
+    };
 
     comm::DefaultComm& comm_;
     train::Progress progress_;
-    std::optional<std::filesystem::path> config_;
-    std::optional<std::filesystem::path> output_flag_;
+    train::CommandLine command_line_;
+    std::filesystem::path output_dir_ = "output";
     std::filesystem::path output_;
-    bool fresh_ = false;
-    bool config_asked_for_ = false;
-    core::FileLock lock_;
-    std::filesystem::path created_;  // the topmost folder that this session made for its output; empty if none
+    Claim claim_;
+    core::FileLock lock_;  // rank 0
     train::StopSignal stop_;
 };
 
@@ -85,21 +105,51 @@ namespace train {
 }  // namespace train
 
 /// The body of a trainer's main: starts the ranks, makes the session, calls `body`, and turns an exception
-/// into one line on standard error and an exit status. A rank that throws takes the whole job down.
+/// into one line on standard error and an exit status. A rank that throws takes the whole job down. --help and
+/// --version are answered before all that.
 ///
-///   body     Session& -> void
-///   returns  0, also when it was stopped by a signal; 2 after bad input; 1 after another failure
-template <std::invocable<Session&> Body>
+///   Settings  what the program is told by its command line, and by a file where they are FileSettings:
+///             strata::run<config::TrainerConfig>(argc, argv, [](Session&, const config::TrainerConfig&) { ... })
+///   body      Session&, const Settings&... -> void
+///   returns   0, also when it was stopped by a signal; 2 after bad input; 1 after another failure
+template <config::Settings... Settings, std::invocable<Session&, const Settings&...> Body>
 int run(int argc, char** argv, Body&& body) {
+    const std::array<train::SettingsKeys, sizeof...(Settings)> keys{train::SettingsKeys::of<Settings>()...};
+    if (const auto status = train::answer_question(argc, argv, keys)) return *status;
     std::optional<comm::DefaultComm> comm;
     try {
         comm.emplace();
-        Session session{*comm, argc, argv};
-        body(session);
+        Session session{*comm, train::CommandLine::parse(argc, argv, keys)};
+        try {
+            std::forward<Body>(body)(session, session.settings<Settings>()...);
+        } catch (const Error& error) {
+            if (is_bad_input(error.code())) session.leave_no_trace();
+            throw;
+        }
         return 0;
     } catch (...) {
         return train::report_failure(comm ? &*comm : nullptr, std::current_exception());
     }
+}
+
+template <config::Settings S>
+S Session::settings() {
+    S settings = [this] {
+        if constexpr (train::FileSettings<S>)
+            return S::load(command_line_.config_file(S::default_file), command_line_.overrides);
+        else
+            return S::schema().read(command_line_.overrides);
+    }();
+    if constexpr (requires { output_dir_ = settings.output_dir; }) {
+        if (command_line_.output) {
+            for (const config::Override& given : command_line_.overrides)
+                if (given.name == "output_dir")
+                    throw Error{Errc::bad_argument, "--output and --output_dir both say where results go", "keep one of them"};
+            settings.output_dir = *command_line_.output;
+        }
+        output_dir_ = settings.output_dir;
+    }
+    return settings;
 }
 
 }  // namespace strata

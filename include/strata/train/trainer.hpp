@@ -56,7 +56,7 @@ public:
 
     /// In a build with CUDA the model moves to this rank's GPU, part by part, and batches follow it as far as
     /// zero::for_each_tensor() finds their tensors; what it does not find is the model's to move. Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with
-    /// OffloadTarget<Nvme> also not_found, no_space, not_enough_memory, io_failed.
+    /// OffloadTarget<Nvme> also bad_reference, no_space, not_enough_memory, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
         : session_{with_timeout(session, options)},
           compute_{session.comm()},

@@ -112,7 +112,7 @@ public:
     /// Frozen ones get both too, and are otherwise left alone outside of units. Collective.
     ///
     /// Throws no_parameters, bad_parameter, bad_value, not_enough_memory, and rank_mismatch when ranks have different
-    /// models or options; with OffloadTarget<Nvme> also not_found, no_space, swap_in_use, swap_lock_timeout and io_failed.
+    /// models or options; with OffloadTarget<Nvme> also bad_reference, no_space, swap_in_use, swap_lock_timeout and io_failed.
     Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {}, Compute compute = {});
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;

@@ -27,6 +27,11 @@ TEST(Error, IsCaughtAsAStandardException) {
 TEST(Error, ATypingErrorIsBadInputAndAFullDiskIsNot) {
     EXPECT_TRUE(is_bad_input(Errc::unknown_key));
     EXPECT_TRUE(is_bad_input(Errc::small_bucket));
+    EXPECT_TRUE(is_bad_input(Errc::bad_reference));
+    EXPECT_TRUE(is_bad_input(Errc::corrupt_parquet));
+    EXPECT_TRUE(is_bad_input(Errc::bad_object_key));
+    EXPECT_FALSE(is_bad_input(Errc::not_found)) << "a file that goes away under a run";
+    EXPECT_FALSE(is_bad_input(Errc::store_unreachable)) << "the network may be back in a minute";
     EXPECT_FALSE(is_bad_input(Errc::no_space));
     EXPECT_FALSE(is_bad_input(Errc::rank_failed));
 }

@@ -241,7 +241,7 @@ TEST(SampleIndex, AFolderThatCannotBeMadeIsAnError) {
     const TemporaryFolder folder;
     std::ofstream{folder.path() / "file"} << "x";
     const auto error = thrown_by([&] { const SampleIndex index{folder.path() / "file" / "index", "set", "/place"}; });
-    EXPECT_EQ(error.code, Errc::io_failed);
+    EXPECT_EQ(error.code, Errc::output_not_writable);
     EXPECT_TRUE(error.says((folder.path() / "file").string())) << error.message;
 }
 

@@ -186,7 +186,7 @@ TEST(SampleTable, MistakesAreNamed) {
     columns.width_column = "title";
     EXPECT_EQ(thrown_by([&] { (void)rows_in(store, "t.parquet", columns); }).code, Errc::wrong_column_type);
     error = thrown_by([&] { (void)table_file(store, "none.parquet"); });
-    EXPECT_EQ(error.code, Errc::not_found);
+    EXPECT_EQ(error.code, Errc::bad_reference);
     EXPECT_TRUE(error.says("none.parquet")) << error.message;
 }
 
@@ -304,7 +304,7 @@ TEST(SampleTable, OfALocalDataSetItIsAFileOfItsOwn) {
     EXPECT_EQ(found.samples[0].caption, "from outside");
     std::filesystem::remove(set.folder.path() / "elsewhere.jsonl");
     const auto error = thrown_by([&] { (void)set.discover(); });
-    EXPECT_EQ(error.code, Errc::not_found);
+    EXPECT_EQ(error.code, Errc::bad_reference);
     EXPECT_TRUE(error.says("elsewhere.jsonl")) << error.message;
 }
 

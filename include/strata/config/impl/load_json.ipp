@@ -137,7 +137,7 @@ inline std::pair<std::size_t, std::string_view> number_before(std::string_view t
     return {begin, text.substr(begin, end - begin)};
 }
 
-inline nlohmann::json parse_json(std::string_view text, const std::string& file) {
+STRATA_INLINE nlohmann::json parse_json(std::string_view text, const std::string& file) {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
     const auto refuse = [&](Errc code, const std::string& what, std::string_view fix) {

@@ -65,12 +65,19 @@ STRATA_INLINE void check_range(const Value& value, double number, const Range& r
                      shown(range));
 }
 
+/// A key of an object in a file, or in what stands behind a flag.
+inline std::string place_of(const std::string& file, const std::string& path, const std::string& key) {
+    if (file.empty()) return path.empty() ? "--" + key : path + key;
+    return file + ": key '" + path + key + "'";
+}
+
 STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
                               const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported,
                               const std::vector<IdleKey>& idle) {
     const std::string place = path.empty() ? "the file" : "'" + path.substr(0, path.size() - 1) + "'";
     if (!object.is_object())
-        throw Error{Errc::bad_value, file + ": " + place + " is not a JSON object", "write {\"key\": value, ...} there"};
+        throw Error{Errc::bad_value, (file.empty() ? "" : file + ": ") + place + " is not a JSON object",
+                    "write {\"key\": value, ...} there"};
     std::vector<std::string_view> names;
     for (const KeyInfo& info : known) {
         names.push_back(info.key);
@@ -80,7 +87,7 @@ STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& f
         const auto is_named = [&key = key](const auto& other) { return other.key == key; };
         if (std::find(names.begin(), names.end(), key) != names.end()) continue;
         if (std::any_of(idle.begin(), idle.end(), is_named)) continue;
-        const std::string what = file + ": key '" + path + key + "'";
+        const std::string what = place_of(file, path, key);
         const auto other = std::find_if(unsupported.begin(), unsupported.end(), is_named);
         if (other != unsupported.end()) {
             if (value.is_null() || (other->false_is_fine && value == false)) continue;
@@ -106,19 +113,53 @@ STRATA_INLINE const nlohmann::json* member(const nlohmann::json& object, const s
         throw Error{Errc::bad_value, file + ": '" + path + info.key + "' and '" + path + info.alias + "' are the same key",
                     "keep one of them"};
     if (first == nullptr && second == nullptr && info.fallback == "required")
-        throw Error{Errc::bad_value, file + ": key '" + path + info.key + "' is missing", "add it: " + info.meaning};
+        throw Error{Errc::bad_value, place_of(file, path, info.key) + " is missing", "add it: " + info.meaning};
     return first != nullptr ? first : second;
+}
+
+/// What a command line says, as a file would say it.
+inline nlohmann::json json_of(const Override& given, KeyKind kind) {
+    const std::string& word = given.values.front();
+    const bool is_json = (kind == KeyKind::list && given.values.size() == 1 && word.starts_with('[')) ||
+                         (kind == KeyKind::json && (word.starts_with('[') || word.starts_with('{')));
+    if (is_json) return parse_json(word, "--" + given.name);
+    if (kind == KeyKind::list) return given.values;
+    if (kind != KeyKind::text && word == "null") return nullptr;
+    return word;
+}
+
+STRATA_INLINE bool read_override(const Overrides& overrides, const KeyInfo& info,
+                                 const std::function<void(const Value&)>& read) {
+    const Override* found = nullptr;
+    for (const Override& given : overrides) {
+        if (given.name != info.key && (info.alias.empty() || given.name != info.alias)) continue;
+        if (found != nullptr)
+            throw Error{Errc::bad_value, "--" + found->name + " and --" + given.name + " are the same key", "keep one of them"};
+        found = &given;
+    }
+    if (found == nullptr) return false;
+    const nlohmann::json json = json_of(*found, info.kind);
+    if (!json.is_null()) read(Value{json, "", "--" + found->name});
+    return true;
+}
+
+STRATA_INLINE const nlohmann::json& no_keys() {
+    static const nlohmann::json none = nlohmann::json::object();
+    return none;
 }
 
 }  // namespace detail
 
+STRATA_INLINE std::string Value::place() const { return file_.empty() ? key_ : file_ + ": key '" + key_ + "'"; }
+
 STRATA_INLINE void Value::refuse(Errc code, std::string_view problem, std::string_view fix) const {
-    throw Error{code, file_ + ": key '" + key_ + "' " + std::string{problem}, fix};
+    throw Error{code, place() + " " + std::string{problem}, fix};
 }
 
 STRATA_INLINE std::string Value::shown() const {
     if (hidden_) return std::string{"a value of type "} + json_->type_name();
-    const std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (file_.empty() && json_->is_string()) text.front() = text.back() = '\'';  // nobody types a number in double quotes
     return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
@@ -141,7 +182,7 @@ STRATA_INLINE std::string Value::text() const {
     const auto& found = json_->get_ref<const std::string&>();
     if (found.find('\0') != std::string::npos)  // a path or name would end there
         refuse(Errc::bad_value, "holds the character \\u0000", "write the text without it");
-    return expand_environment(found, file_ + ": key '" + key_ + "'", process_environment);
+    return expand_environment(found, place(), process_environment);
 }
 
 STRATA_INLINE std::int64_t Value::integer() const {

@@ -1,6 +1,8 @@
 #pragma once
 // strata/config/impl/trainer_config.ipp - the keys of a trainer configuration and what must hold between them.
 
+#include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -167,7 +169,13 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
     return schema;
 }
 
-STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& path) {
+STRATA_INLINE const Schema<TrainerConfig>& TrainerConfig::schema() { return trainer_schema(); }
+
+STRATA_INLINE TrainerConfig TrainerConfig::load(const std::filesystem::path& file, const Overrides& overrides) {
+    return load_trainer_config(file, overrides);
+}
+
+STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& path, const Overrides& overrides) {
     const std::string file = path.string();
     const nlohmann::json json = load_json(path);
     if (!json.is_object()) throw Error{Errc::bad_value, file + " is not a JSON object", "write {\"key\": value, ...}"};
@@ -178,23 +186,44 @@ STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& pat
             throw Error{Errc::bad_value, file + ": '" + name + "' and '--" + name + "' are the same key", "keep one of them"};
         plain[name] = value;
     }
-    TrainerConfig config = trainer_schema().read(plain, file, "");
+    TrainerConfig config = trainer_schema().read(plain, file, "", {}, overrides);
 
-    const auto refuse = [&](const std::string& what, std::string_view fix) {
-        throw Error{Errc::bad_value, file + ": " + what, fix};
+    const auto flag_of = [&](std::string_view key) -> const Override* {
+        const auto& keys = trainer_schema().keys();
+        const auto info = std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& one) { return one.key == key; });
+        const auto found = std::find_if(overrides.begin(), overrides.end(), [&](const Override& given) {
+            return given.name == key || (!info->alias.empty() && given.name == info->alias);
+        });
+        return found == overrides.end() ? nullptr : &*found;
+    };
+    const auto name = [&](std::string_view key) {
+        const Override* const flag = flag_of(key);
+        return flag != nullptr ? "--" + flag->name : "'" + std::string{key} + "'";
+    };
+    /// Of keys that a sentence names: the file is named unless the command line has them all.
+    const auto refuse = [&](std::initializer_list<std::string_view> keys, const std::string& what, std::string_view fix) {
+        const bool all_flags = std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return flag_of(key) != nullptr; });
+        throw Error{Errc::bad_value, (all_flags ? "" : file + ": ") + what, fix};
     };
     if (config.max_train_steps > 0 && config.num_train_epochs > 0)
-        refuse("'max_train_steps' and 'num_train_epochs' are both given", "keep one of them, or set the other to 0");
+        refuse({"max_train_steps", "num_train_epochs"}, name("max_train_steps") + " and " + name("num_train_epochs") + " are both given",
+               "keep one of them, or set the other to 0");
     if (config.max_train_steps == 0 && config.num_train_epochs == 0) config.num_train_epochs = 1;
     const std::int64_t alignment = config.aspect_bucket_alignment;
     if (alignment != 8 && alignment != 16 && alignment != 24 && alignment != 32 && alignment != 64)
-        refuse("key 'aspect_bucket_alignment' is " + std::to_string(alignment), "use 8, 16, 24, 32 or 64");
+        refuse({"aspect_bucket_alignment"},
+               (flag_of("aspect_bucket_alignment") != nullptr ? "" : "key ") + name("aspect_bucket_alignment") + " is " +
+                   std::to_string(alignment),
+               "use 8, 16, 24, 32 or 64");
     if (config.optimizer_beta1.has_value() != config.optimizer_beta2.has_value())
-        refuse("only one of 'optimizer_beta1' and 'optimizer_beta2' is given", "give both or none");
+        refuse({"optimizer_beta1", "optimizer_beta2"},
+               "only one of " + name("optimizer_beta1") + " and " + name("optimizer_beta2") + " is given", "give both or none");
     if (config.lr_end > config.learning_rate)
-        refuse("'lr_end' is above 'learning_rate'", "use a final learning rate that is not larger");
+        refuse({"lr_end", "learning_rate"}, name("lr_end") + " is above " + name("learning_rate"),
+               "use a final learning rate that is not larger");
     if (config.max_train_steps > 0 && config.lr_warmup_steps > config.max_train_steps)
-        refuse("'lr_warmup_steps' is above 'max_train_steps'", "use a shorter warm-up");
+        refuse({"lr_warmup_steps", "max_train_steps"}, name("lr_warmup_steps") + " is above " + name("max_train_steps"),
+               "use a shorter warm-up");
     return config;
 }
 

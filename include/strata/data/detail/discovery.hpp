@@ -121,13 +121,18 @@ void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDatas
     };
     if (catalog.needs_listing()) {
         std::int64_t objects = 0;
-        storage::list_each(store, "", [&](storage::ObjectInfo&& info) {
-            if (is_picture_name(info.key)) ++listed;
-            catalog.add(std::move(info));
-            constexpr std::int64_t often = 10'000;
-            if (++objects % often == 0) look();
-            return true;
-        });
+        try {
+            storage::list_each(store, "", [&](storage::ObjectInfo&& info) {
+                if (is_picture_name(info.key)) ++listed;
+                catalog.add(std::move(info));
+                constexpr std::int64_t often = 10'000;
+                if (++objects % often == 0) look();
+                return true;
+            });
+        } catch (const Error& error) {  // a folder that cannot even be opened is the wrong one
+            if (error.code() != Errc::io_failed || dataset.type != config::StoreType::local || objects > 0) throw;
+            throw Error{Errc::bad_reference, "data set '" + dataset.id + "': " + error.problem(), error.fix()};
+        }
         catalog.end_listing();
     }
     if (catalog.found() == 0)

@@ -220,7 +220,7 @@ STRATA_INLINE SampleIndex::SampleIndex(const std::filesystem::path& folder, std:
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
     if (failure)
-        throw Error{Errc::io_failed, "folder '" + folder.string() + "' for the index cannot be made: " + failure.message(),
+        throw Error{Errc::output_not_writable, "folder '" + folder.string() + "' for the index cannot be made: " + failure.message(),
                     "name a folder that can be written"};
     try {
         open(place);

@@ -1,18 +1,24 @@
 #pragma once
-// strata/train/impl/session.ipp - command line, output directory, and the last word of a failing rank.
+// strata/train/impl/session.ipp - the output directory, and the last word of a failing rank.
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
-#include <iterator>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
-#include <vector>
+#include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <strata/comm/agree.hpp>
-#include <strata/config/schema.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/storage/leftovers.hpp>
@@ -22,11 +28,22 @@
 namespace strata {
 namespace train::detail {
 
-inline Error unknown_argument(const std::string& flag) {
-    const std::string_view near = config::nearest_name(flag, {"--output", "--config", "--fresh"});
-    return Error{Errc::bad_argument, "the argument " + flag + " is unknown",
-                 (near.empty() ? "use " : "did you mean " + std::string{near} + "? Known are ") +
-                     std::string{"--output DIR (where results go), --config FILE (what to train), --fresh (start over)"}};
+/// What a run makes in its output directory before training begins: its lock, the index of pictures, and beside state on
+/// disk the lock of SwapFolder.
+inline constexpr std::string_view lock_name = ".lock", index_name = "index", swap_lock_name = ".strata-swap.lock";
+
+/// Which file it is; zeros if it cannot be asked.
+inline std::array<std::uint64_t, 2> identity_of(const std::filesystem::path& file) {
+    struct ::stat status {};
+    if (::stat(file.c_str(), &status) != 0) return {};
+    return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
+}
+
+inline bool holds_only(const std::filesystem::path& folder, std::initializer_list<std::string_view> names) {
+    std::error_code failed;
+    for (std::filesystem::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed))
+        if (std::find(names.begin(), names.end(), at->path().filename().string()) == names.end()) return false;
+    return !failed;
 }
 
 /// "2 ranks, shared memory"
@@ -39,74 +56,92 @@ std::string ranks_text(const Comm& comm) {
 
 }  // namespace train::detail
 
-STRATA_INLINE Session::Session(comm::DefaultComm& comm, int argc, char** argv)
-    : comm_{comm}, progress_{comm.rank() == 0, comm.rank() == 0 && train::stdout_is_terminal()} {
+STRATA_INLINE Session::Session(comm::DefaultComm& comm, train::CommandLine command_line)
+    : comm_{comm},
+      progress_{comm.rank() == 0, comm.rank() == 0 && train::stdout_is_terminal()},
+      command_line_{std::move(command_line)} {
     train::seed_generators(first_seed);
-    for (int i = 1; i < argc; ++i) {
-        const std::string flag = argv[i];
-        const auto value = [&]() -> std::filesystem::path {
-            if (i + 1 >= argc || std::string_view{argv[i + 1]}.empty())
-                throw Error{Errc::bad_argument, flag + " needs a value", "type " + flag + " PATH"};
-            return argv[++i];
-        };
-        if (flag == "--output")
-            output_flag_ = value();
-        else if (flag == "--config")
-            config_ = value();
-        else if (flag == "--fresh")
-            fresh_ = true;
-        else
-            throw train::detail::unknown_argument(flag);
-    }
 }
 
 STRATA_INLINE Session::~Session() {
     if (!lock_.is_held()) return;
-    // A run that failed before it wrote anything leaves no trace: folders go only if nothing else is in them.
-    if (!created_.empty()) {
-        std::error_code none;
-        const auto entries = std::distance(std::filesystem::directory_iterator{output_, none}, std::filesystem::directory_iterator{});
-        if (!none && entries == 1) {
-            ::unlink((output_ / ".lock").c_str());
-            const std::filesystem::path above = created_.parent_path();
-            for (auto folder = output_; folder != above && ::rmdir(folder.c_str()) == 0;) folder = folder.parent_path();
-        }
-    }
+    if (claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(false);
 }
 
 STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem::path& otherwise) {
     if (!output_.empty()) return output_;
-    output_ = std::filesystem::absolute(output_flag_.value_or(otherwise)).lexically_normal();
-    if (!output_.has_filename()) output_ = output_.parent_path();  // "out/" is "out"
-    comm::agree(comm_, [this] {
-        if (config_ && !config_asked_for_)
-            throw Error{Errc::bad_argument, "this program reads no configuration file, and --config " + config_->string() + " was given",
-                        "leave --config away"};
-        if (comm_.rank() == 0) claim_output();
+    std::filesystem::path output = std::filesystem::absolute(command_line_.output.value_or(otherwise)).lexically_normal();
+    if (!output.has_filename()) output = output.parent_path();  // "out/" is "out"
+    comm::agree(comm_, [&] {
+        if (comm_.rank() == 0) claim_output(output);
     });
+    output_ = std::move(output);
+    comm_.broadcast(std::as_writable_bytes(std::span{&claim_, 1}), 0);
     if (comm_.world() > 1) progress_.note(train::detail::ranks_text(comm_));
     return output_;
 }
 
-STRATA_INLINE void Session::claim_output() {
-    const auto unwritable = [this](const std::string& why) {
-        return Error{Errc::output_not_writable, "cannot write to the output directory " + output_.string() + ": " + why,
-                     "choose another one with --output DIR, or change its permissions"};
-    };
+STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
+    namespace fs = std::filesystem;
     std::error_code failed;
-    for (auto folder = output_; !folder.empty() && !std::filesystem::exists(folder, failed); folder = folder.parent_path()) created_ = folder;
-    std::filesystem::create_directories(output_, failed);
-    if (failed) throw unwritable(failed.message());
-    const std::filesystem::path lock = output_ / ".lock";
+    for (fs::path folder = output; folder.has_relative_path() && !fs::exists(folder, failed); folder = folder.parent_path())
+        ++claim_.made_folders;
+    const auto refuse = [&](const std::string& why) {
+        remove_folders(output);
+        throw Error{Errc::output_not_writable, "cannot write to the output directory " + output.string() + ": " + why,
+                    "choose another one with --output DIR, or change its permissions"};
+    };
+    fs::create_directories(output, failed);
+    if (failed) refuse(failed.message());
+    const fs::path lock = output / train::detail::lock_name;
+    claim_.had_lock = fs::exists(lock, failed);
+    claim_.had_index = fs::exists(output / train::detail::index_name, failed);
     failed = lock_.hold(lock);
     if (failed == std::errc::operation_would_block)
-        throw Error{Errc::output_in_use, "another run works in " + output_.string() + ": " + core::FileLock::holder(lock),
+        throw Error{Errc::output_in_use, "another run works in " + output.string() + ": " + core::FileLock::holder(lock),
                     "wait for it to end, or choose another directory with --output DIR"};
-    if (failed) throw unwritable(failed.message());
+    if (failed) refuse(failed.message());
+    claim_.lock = train::detail::identity_of(lock);
     // Reports and pictures that a killed run was writing; under the lock nobody else writes here.
-    if (const std::int64_t removed = storage::remove_leftovers(output_, 1, std::chrono::seconds{0}); removed > 0)
+    if (const std::int64_t removed = storage::remove_leftovers(output, 1, std::chrono::seconds{0}); removed > 0)
         progress_.note("removed " + std::to_string(removed) + " temporary file" + (removed == 1 ? "" : "s") +
-                       " that killed runs left in " + output_.string());
+                       " that killed runs left in " + output.string());
+}
+
+STRATA_INLINE void Session::leave_no_trace() noexcept {
+    // Also by a rank that fails alone: it ends the job, and rank 0 with it before that could do this. On another host
+    // the same path may be another folder, so the lock has to be the one that rank 0 has taken.
+    if (!output_.empty() && claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(true);
+}
+
+/// Of what was made here everything goes that holds nothing; after bad input the index of pictures as well, which any
+/// other end keeps, because the next start goes on with it.
+STRATA_INLINE void Session::remove_traces(bool refused) noexcept {
+    namespace fs = std::filesystem;
+    using train::detail::holds_only, train::detail::lock_name, train::detail::index_name, train::detail::swap_lock_name;
+    try {
+        if (refused && !claim_.had_index && holds_only(output_, {lock_name, index_name, swap_lock_name})) {
+            std::error_code failed;
+            for (fs::directory_iterator at{output_ / index_name, failed}, end; !failed && at != end; at.increment(failed)) {
+                const std::string name = at->path().filename().string();
+                if (name.ends_with(".sqlite") || name.ends_with(".sqlite-journal")) ::unlink(at->path().c_str());
+            }
+            ::rmdir((output_ / index_name).c_str());
+        }
+        const bool is_new = claim_.made_folders > 0;
+        if ((is_new || (refused && !claim_.had_lock)) && holds_only(output_, {lock_name, swap_lock_name})) {
+            if (is_new) ::unlink((output_ / swap_lock_name).c_str());
+            ::unlink((output_ / lock_name).c_str());
+        }
+        remove_folders(output_);
+    } catch (const std::exception&) {  // no memory for a name: what is left is a lock file
+    }
+}
+
+/// Those that this run made and that are empty.
+STRATA_INLINE void Session::remove_folders(std::filesystem::path folder) {
+    for (; claim_.made_folders > 0 && (::rmdir(folder.c_str()) == 0 || errno == ENOENT); --claim_.made_folders)
+        folder = folder.parent_path();
 }
 
 namespace train {

@@ -6,8 +6,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +19,7 @@
 #include <strata/core/bf16.hpp>
 #include <strata/core/fp16.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/offload/swap_folder.hpp>
 #include <strata/policy/offload_target.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
@@ -100,6 +104,12 @@ void require_node_memory(const std::vector<std::string>& needs, const std::strin
 
 /// Throws not_enough_memory when a device has fewer bytes free than this rank is going to allocate on it.
 void require_device_memory(at::Device device, std::uint64_t bytes, std::uint64_t free, const std::string& fix);
+
+/// A rank's folder below nvme_path. Throws bad_value where that is empty, bad_reference where it is no folder that can be
+/// written, and what SwapFolder throws.
+[[nodiscard]] std::unique_ptr<offload::SwapFolder> open_swap_folder(const std::filesystem::path& nvme_path,
+                                                                    std::string_view run_id, int rank,
+                                                                    std::chrono::milliseconds lock_timeout);
 
 /// Throws bad_parameter when libtorch's error says that a tensor without memory was used: under ZeroStage<3> a parameter
 /// of a unit, outside of that unit's forward.

@@ -160,11 +160,7 @@ void Engine<Setup, Comm, Compute>::start(const std::vector<Parameter>& trained, 
     const std::string run_id = any_disk ? comm_.all_gather_varied(offload::new_run_id()).front() : "";
     comm::agree(comm_, [&] {
         if constexpr (any_disk) {
-            if (options_.nvme_path.empty()) {
-                throw Error{Errc::bad_value, "OffloadTarget<Nvme> keeps state on disk, and nvme_path is empty",
-                            "set nvme_path to a folder on a local disk"};
-            }
-            folder_ = std::make_unique<offload::SwapFolder>(options_.nvme_path, run_id, comm_.rank(), options_.nvme_lock_timeout);
+            folder_ = detail::open_swap_folder(options_.nvme_path, run_id, comm_.rank(), options_.nvme_lock_timeout);
         }
         const auto pinned = [&](offload::PipelineOptions windows) {
             if (!windows.pinning.pin) windows.pinning = compute_.pinning();

@@ -122,6 +122,22 @@ STRATA_INLINE void require_device_memory(at::Device device, std::uint64_t bytes,
                 "move state to the host with OffloadTarget<Cpu>, or " + fix};
 }
 
+STRATA_INLINE std::unique_ptr<offload::SwapFolder> open_swap_folder(const std::filesystem::path& nvme_path,
+                                                                    std::string_view run_id, int rank,
+                                                                    std::chrono::milliseconds lock_timeout) {
+    if (nvme_path.empty()) {
+        throw Error{Errc::bad_value, "OffloadTarget<Nvme> keeps state on disk, and nvme_path is empty",
+                    "set nvme_path to a folder on a local disk"};
+    }
+    try {
+        return std::make_unique<offload::SwapFolder>(nvme_path, run_id, rank, lock_timeout);
+    } catch (const Error& error) {
+        const bool is_there = error.code() != Errc::not_found && ::access(nvme_path.c_str(), W_OK | X_OK) == 0;
+        if (is_there || error.code() == Errc::swap_in_use || error.code() == Errc::swap_lock_timeout) throw;
+        throw Error{Errc::bad_reference, "nvme_path cannot be used: " + error.problem(), error.fix()};
+    }
+}
+
 STRATA_INLINE void explain_missing_memory(const c10::Error& error) {
     // The ways in which libtorch says so; the last two are those of forbid_use().
     const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };

@@ -1,0 +1,17 @@
+#pragma once
+// strata/comm/launched_rank.hpp - launched_rank(): this process's rank before MPI starts.
+
+#include <array>
+#include <cstdlib>
+
+namespace strata::comm {
+
+/// As the launcher says it in the environment (Open MPI, PMIx, the MPICH family, Slurm); 0 without a launcher. For what
+/// a program prints once and for which it starts no ranks. Local.
+[[nodiscard]] inline int launched_rank() noexcept {
+    for (const char* const name : std::array{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+        if (const char* const rank = std::getenv(name)) return std::atoi(rank);
+    return 0;
+}
+
+}  // namespace strata::comm
