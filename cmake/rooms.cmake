@@ -15,7 +15,9 @@ strata_room(core
         fp16.hpp
         inline.hpp
         mix.hpp
+        option_check.hpp
         policy.hpp
+        ranges.hpp
         rule.hpp
         schedule_shape.hpp
         secret.hpp)
@@ -118,6 +120,7 @@ strata_room(optim
         layerwise_kernel.hpp
         lion.hpp
         loss_scale.hpp
+        run_length.hpp
         schedule.hpp
         sgd.hpp
         simd.hpp
@@ -152,6 +155,7 @@ strata_room(zero
         detail/exchange.hpp
         detail/gradient_hooks.hpp
         detail/kept_state.hpp
+        detail/loss.hpp
         detail/parameter_shards.hpp
         detail/preparation.hpp
         detail/recompute.hpp
@@ -162,6 +166,7 @@ strata_room(zero
         engine_options.hpp
         layout.hpp
         memory_meter.hpp
+        option_checks.hpp
         parameters.hpp
         state.hpp
         tensors_in.hpp
@@ -260,6 +265,7 @@ strata_room(train
     HEADERS
         batch_source.hpp
         compute.hpp
+        detail/rejected_trainer.hpp
         gallery.hpp
         metrics.hpp
         options.hpp
@@ -272,7 +278,8 @@ strata_room(train
         stop_signal.hpp
         trainable.hpp
         trainer.hpp
-        unit_rules.hpp)
+        unit_rules.hpp
+        validate.hpp)
 
 strata_room(testing
     NEEDS core storage
