@@ -21,7 +21,7 @@ namespace strata::zero {
 /// Parameters that are updated with settings of their own.
 template <optim::UpdateRule Rule>
 struct ParameterGroup {
-    std::function<bool(std::string_view name)> takes{};  ///< by the name in the state dict; called once for each
+    std::function<bool(std::string_view name)> takes{};  ///< by the name in the state dict; called once for each; not empty
     double lr_factor = 1.0;                              ///< times the learning rate of step()
     typename Rule::Options update{};                     ///< betas, weight decay, ...
 };

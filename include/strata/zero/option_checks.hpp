@@ -15,7 +15,8 @@ template <class Options>
 void check_shared_options(const Options& options, OptionCheck& check) {
     check.number("gradient_accumulation_steps", options.gradient_accumulation_steps, ranges::accumulation_steps);
     const bool norm = check.number("max_grad_norm", options.max_grad_norm, ranges::gradient_limit, "0 does not clip");
-    const bool value = check.number("max_grad_value", options.max_grad_value, ranges::gradient_limit, "0 does not clip");
+    const bool value =
+        check.number("max_grad_value", options.max_grad_value, ranges::gradient_limit, "0 does not clip");
     if (norm && value && options.max_grad_norm > 0 && options.max_grad_value > 0)
         check.refuse(check.name("max_grad_norm") + " is " + OptionCheck::shown(options.max_grad_norm) + " and " +
                          check.name("max_grad_value") + " is " + OptionCheck::shown(options.max_grad_value) +
@@ -35,7 +36,8 @@ void check_shared_options(const Options& options, OptionCheck& check) {
     check.part("loss_scale", options.loss_scale);
     check.part("ema", options.ema);
     check.number("ema_interval", options.ema_interval, ranges::positive);
-    check.number("prefetch_bucket_bytes", options.prefetch_bucket_bytes, ranges::bytes_ahead, "-1 takes the largest unit");
+    check.number("prefetch_bucket_bytes", options.prefetch_bucket_bytes, ranges::bytes_ahead,
+                 "-1 takes the largest unit");
     check.number("max_live_parameters", options.max_live_parameters, ranges::size, "0 is no bound");
 }
 

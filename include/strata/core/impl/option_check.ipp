@@ -18,8 +18,9 @@ STRATA_INLINE std::string OptionCheck::name(std::string_view option) const {
 STRATA_INLINE void OptionCheck::out_of_range(std::string_view option, const std::string& value, const Range& range,
                                              std::string_view note) {
     const bool bounded = std::isfinite(range.least) && std::isfinite(range.most);
-    const std::string allowed = bounded ? " from " + shown(range.least) + " to " + shown(range.most)
-                                        : (std::isfinite(range.least) ? " >= " + shown(range.least) : " <= " + shown(range.most));
+    const std::string allowed =
+        bounded ? " from " + shown(range.least) + " to " + shown(range.most)
+                : (std::isfinite(range.least) ? " >= " + shown(range.least) : " <= " + shown(range.most));
     refuse(name(option) + " is " + value,
            "use " + name(option) + allowed + (note.empty() ? "" : " (" + std::string{note} + ")"));
 }

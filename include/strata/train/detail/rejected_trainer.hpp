@@ -1,7 +1,6 @@
 #pragma once
 // strata/train/detail/rejected_trainer.hpp - what a Trainer is when its composition was refused: one sentence, any use.
 
-
 #include <ATen/core/Tensor.h>
 
 #include <strata/optim/adamw.hpp>
@@ -21,7 +20,7 @@ struct RuleOrAdamW {
     using type = AdamW;
 };
 template <class... Policies>
-    requires optim::UpdateRule<typename select_t<slot::Update, Optimizer<AdamW>, Policies...>::rule>
+requires optim::UpdateRule<typename select_t<slot::Update, Optimizer<AdamW>, Policies...>::rule>
 struct RuleOrAdamW<Policies...> {
     using type = typename select_t<slot::Update, Optimizer<AdamW>, Policies...>::rule;
 };

@@ -23,15 +23,18 @@ inline void check_loss(const at::Tensor& loss) {
         throw Error{Errc::bad_loss, "loss(batch) returned a tensor that was never assigned",
                     "return the scalar that the model computes, for instance torch::mse_loss(prediction, target)"};
     if (loss.numel() != 1)
-        throw Error{Errc::bad_loss, "loss(batch) returned " + std::to_string(loss.numel()) + " numbers (" + kind_of(loss) + ") instead of one",
-                    "return their mean: loss.mean()"};
+        throw Error{
+            Errc::bad_loss,
+            "loss(batch) returned " + std::to_string(loss.numel()) + " numbers (" + kind_of(loss) + ") instead of one",
+            "return their mean: loss.mean()"};
     if (!at::isFloatingType(loss.scalar_type()))
         throw Error{Errc::bad_loss, "loss(batch) returned a tensor whose type has no gradient (" + kind_of(loss) + ")",
                     "compute the loss in floating point, for instance from prediction.to(torch::kFloat)"};
     if (!loss.requires_grad())
-        throw Error{Errc::bad_loss, "loss(batch) returned a tensor that no parameter leads to (" + kind_of(loss) + ")",
-                    "compute the loss from the model's parameters, without detach(), item(), .data() or a NoGradGuard on "
-                    "the way"};
+        throw Error{
+            Errc::bad_loss, "loss(batch) returned a tensor that no parameter leads to (" + kind_of(loss) + ")",
+            "compute the loss from the model's parameters, without detach(), item(), .data() or a NoGradGuard on "
+            "the way"};
 }
 
 }  // namespace strata::zero::detail
