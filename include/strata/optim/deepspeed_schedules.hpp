@@ -59,7 +59,7 @@ struct WarmupDecayLr {
 
     void check(OptionCheck& check, const RunLength& run) const {
         WarmupLr{min_lr, max_lr, warmup_steps, curve}.check(check, run);
-        if (check.number("total_steps", total_steps, ranges::count, "0 takes the run's"))
+        if (check.number("total_steps", total_steps, {0}, "0 takes the run's"))
             run.check_total(check, "total_steps", total_steps, warmup_steps, min_lr == 0.0 ? "the rate would stay at 0" : "");
     }
     [[nodiscard]] double at(std::int64_t step) const noexcept {
@@ -86,7 +86,7 @@ struct WarmupCosineLr {
         check.number("warmup_min_ratio", warmup_min_ratio, {0, 1});
         check.number("cos_min_ratio", cos_min_ratio, {0, 1});
         run.check_warmup(check, "warmup_steps", warmup_steps, ranges::positive);
-        if (check.number("total_steps", total_steps, ranges::count, "0 takes the run's"))
+        if (check.number("total_steps", total_steps, {0}, "0 takes the run's"))
             run.check_total(check, "total_steps", total_steps, warmup_steps,
                             cos_min_ratio == 0.0 ? "the rate would stay at 0" : "");
     }

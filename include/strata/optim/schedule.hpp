@@ -85,7 +85,7 @@ struct Schedule {
         const bool ends = shape != ScheduleShape::constant && shape != ScheduleShape::constant_with_warmup;
         const bool swings = shape == ScheduleShape::cosine || shape == ScheduleShape::sine;
         run.check_warmup(check, "warmup_steps", warmup_steps, ranges::count);
-        if (!check.number("total_steps", total_steps, ranges::count, "0 takes the run's") || !ends) return;
+        if (!check.number("total_steps", total_steps, {0}, "0 takes the run's") || !ends) return;
         run.check_total(check, "total_steps", total_steps, warmup_steps,
                         swings ? "the rate would rise and fall anew" : end_lr == 0.0 ? "the rate would stay at 0" : "");
     }

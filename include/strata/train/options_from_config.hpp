@@ -133,7 +133,6 @@ template <class Composition, class Setup = typename detail::SetupOf<Composition>
                         .lr = config.learning_rate,
                         .end_lr = config.lr_end,
                         .warmup_steps = config.lr_warmup_steps,
-                        .total_steps = options.max_steps,
                         .cycles = config.lr_num_cycles,
                         .power = config.lr_power};
     if constexpr (requires { options.update.beta1; })
