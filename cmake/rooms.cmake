@@ -19,8 +19,10 @@ strata_room(core
         inline.hpp
         lock_holder.hpp
         mix.hpp
+        option_check.hpp
         policy.hpp
         printable.hpp
+        ranges.hpp
         rule.hpp
         schedule_shape.hpp
         secret.hpp
@@ -125,6 +127,7 @@ strata_room(optim
         layerwise_kernel.hpp
         lion.hpp
         loss_scale.hpp
+        run_length.hpp
         schedule.hpp
         sgd.hpp
         simd.hpp
@@ -159,6 +162,7 @@ strata_room(zero
         detail/exchange.hpp
         detail/gradient_hooks.hpp
         detail/kept_state.hpp
+        detail/loss.hpp
         detail/parameter_shards.hpp
         detail/preparation.hpp
         detail/recompute.hpp
@@ -169,6 +173,7 @@ strata_room(zero
         engine_options.hpp
         layout.hpp
         memory_meter.hpp
+        option_checks.hpp
         parameters.hpp
         state.hpp
         tensors_in.hpp
@@ -269,6 +274,7 @@ strata_room(train
         command_line.hpp
         compute.hpp
         debiased_mean.hpp
+        detail/rejected_trainer.hpp
         gallery.hpp
         loss_curve.hpp
         metrics.hpp
@@ -282,7 +288,8 @@ strata_room(train
         stop_signal.hpp
         trainable.hpp
         trainer.hpp
-        unit_rules.hpp)
+        unit_rules.hpp
+        validate.hpp)
 
 strata_room(testing
     NEEDS core storage

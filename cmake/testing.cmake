@@ -6,6 +6,7 @@
 #   strata_mpi_job_test(<name> JOB <program>)    tests/mpi/<name>_test.cpp starts tests/mpi/<program>.cpp under mpirun itself
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
 #   strata_cuda_compile_test(<name>)             tests/compile_time/cuda/<name>.cpp, as a build with CUDA compiles it
+#   strata_clang_test(<name>)                    tests/compile_time/clang/<name>.cpp, where clang is installed
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
@@ -272,12 +273,25 @@ function(strata_cuda_compile_test name)
     set_tests_properties(compile_time/cuda/${name} PROPERTIES TIMEOUT 300 LABELS "compile_time" ENVIRONMENT "LC_ALL=C")
 endfunction()
 
+# tests/compile_time/clang/<name>.cpp, compiled by clang as far as a compiler goes.
+function(strata_clang_test name)
+    add_test(NAME compile_time/clang/${name}
+        COMMAND ${STRATA_CLANG} -std=c++20 -fsyntax-only -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/include"
+            "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/clang/${name}.cpp")
+    set_tests_properties(compile_time/clang/${name} PROPERTIES TIMEOUT 180 LABELS "compile_time" ENVIRONMENT "LC_ALL=C")
+endfunction()
+
 # The file is compiled twice: as it is it must compile; with STRATA_BAD it must print an error with the number
 # and no second error. The compiler is called directly, so that these tests run side by side.
 #
-#   LIBS <target>...  whose include directories and definitions the file needs, when include/ is not enough
+#   LIBS <target>...       whose include directories and definitions the file needs, when include/ is not enough
+#   COMPILER_SAYS <regex>  in place of EXPECT: a mistake that the language lets no library put a sentence to
 function(strata_compile_fail name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXPECT" "LIBS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXPECT;COMPILER_SAYS" "LIBS")
+    set(sentence "\\[${arg_EXPECT}\\]")
+    if(DEFINED arg_COMPILER_SAYS)
+        set(sentence "(${arg_COMPILER_SAYS})")
+    endif()
     set(needs "")
     foreach(library IN LISTS arg_LIBS)
         set(directories "$<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>")
@@ -294,6 +308,6 @@ function(strata_compile_fail name)
     set_tests_properties(compile_fail/${name}.good compile_fail/${name}.bad PROPERTIES
         TIMEOUT 180 LABELS "compile_fail" ENVIRONMENT "LC_ALL=C")
     set_tests_properties(compile_fail/${name}.bad PROPERTIES
-        PASS_REGULAR_EXPRESSION "error: [^\n]*\\[${arg_EXPECT}\\]"
+        PASS_REGULAR_EXPRESSION "error: [^\n]*${sentence}"
         FAIL_REGULAR_EXPRESSION "error: .*error: ")
 endfunction()

@@ -5,9 +5,9 @@
 using namespace strata;
 
 #ifdef STRATA_BAD
-using Mine = Setup<ZeroStage<4>>;
+using Mine = Setup<OffloadTarget<Cpu>, ZeroStage<4>, OffloadTarget<Nvme, Parameters>>;
 #else
-using Mine = Setup<ZeroStage<2>>;
+using Mine = Setup<OffloadTarget<Cpu>, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>;
 #endif
 
 // What a trainer reads of a composition: none of it may add a second error.

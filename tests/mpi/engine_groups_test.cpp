@@ -108,7 +108,7 @@ TEST(EngineGroups, AGroupThatTakesNothingChangesNothing) {
     MpiComm comm;
     using Three = EngineOf<ZeroStage<3>>;
     auto options = grouped<Three>();
-    options.groups = {{.takes = [](std::string_view) { return false; }, .lr_factor = 100.0}, {.lr_factor = 100.0}};
+    options.groups = {{.takes = [](std::string_view) { return false; }, .lr_factor = 100.0}};
     auto without = options;
     without.groups.clear();
     EXPECT_TRUE(train_grouped<Three>(comm, options) == train_grouped<Three>(comm, without));

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <strata/core/error.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/core/secret.hpp>
 
 namespace strata::config {
@@ -73,11 +73,7 @@ private:
     bool hidden_ = false;
 };
 
-/// The smallest and the largest value a number may have, both included.
-struct Range {
-    double least = -std::numeric_limits<double>::infinity();
-    double most = std::numeric_limits<double>::infinity();
-};
+using strata::Range;
 
 /// A value of a choice: what the file says, and what it means. `why_not` makes it one that other
 /// trainers know and strata does not act on: a sentence without its full stop.

@@ -57,6 +57,8 @@ enum class Errc : std::uint16_t {
     bad_parameter = 2403,      ///< a parameter's type, device or layout cannot be trained
     wrong_call_order = 2404,   ///< backward() and step() of an engine were called out of turn
     device_failed = 2405,      ///< a GPU or its driver refused work or failed at it
+    bad_loss = 2406,           ///< a loss is no scalar that gradients can be computed of
+    bad_learning_rate = 2407,  ///< a schedule gave a step a rate below 0, NaN or infinite
     not_enough_memory = 2410,  ///< buffers or state need more host memory than is free
     stale_swap = 2411,         ///< state that was read back from disk is not what was written last
     swap_in_use = 2412,        ///< another living run keeps its state under the same run id

@@ -12,8 +12,10 @@ namespace strata::rule {
 template <class R>
 concept Broken = !R::holds;
 
-/// What first_broken_t is when every rule holds.
-struct None {};
+/// What first_broken_t is when every rule holds; in a list of rules it is one that does.
+struct None {
+    static constexpr bool holds = true;
+};
 
 /// The first broken rule of a list, or None.
 template <class... Rules>
@@ -28,5 +30,21 @@ struct FirstBroken<R, Rules...> {
 };
 template <class... Rules>
 using first_broken_t = typename FirstBroken<Rules...>::type;
+
+/// What P breaks by the way it is written itself, or None. A policy whose arguments can be wrong says
+/// `using broken = rule::first_broken_t<...>;` and asserts nothing: a class whose own assertion fails has no members
+/// for some compilers, and then every rule that reads them prints a sentence more.
+template <class P>
+struct BrokenAlone {
+    using type = None;
+};
+template <class P>
+    requires requires { typename P::broken; }
+struct BrokenAlone<P> {
+    using type = typename P::broken;
+};
+
+template <class P>
+using broken_alone_t = typename BrokenAlone<P>::type;
 
 }  // namespace strata::rule

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
 
@@ -22,6 +24,13 @@ struct Adagrad {
         double epsilon = 1e-10;
         double weight_decay = 0.0;
         double initial_accumulator_value = 0.0;
+
+        void check(OptionCheck& check) const {
+            check.number("lr_decay", lr_decay, {0, 1e6});
+            check.number("epsilon", epsilon, ranges::epsilon);
+            check.number("weight_decay", weight_decay, ranges::weight_decay);
+            check.number("initial_accumulator_value", initial_accumulator_value, {0, 1e30});
+        }
     };
     static constexpr std::array<std::string_view, 1> state_names{"sum"};
 

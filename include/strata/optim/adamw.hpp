@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/optim/adam_moments.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
@@ -21,6 +23,13 @@ struct AdamW : optim::AdamMoments {
         double beta2 = 0.999;
         double epsilon = 1e-8;
         double weight_decay = 0.01;
+
+        void check(OptionCheck& check) const {
+            check.number("beta1", beta1, ranges::beta1);
+            check.number("beta2", beta2, ranges::beta2);
+            check.number("epsilon", epsilon, ranges::epsilon);
+            check.number("weight_decay", weight_decay, ranges::weight_decay);
+        }
     };
 
     struct Scalars : optim::AdamMoments::Scalars {

@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <numbers>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
+#include <strata/optim/run_length.hpp>
+
 namespace strata::optim {
 
 /// How a warm-up rises: like a logarithm or in a straight line.
@@ -31,9 +35,14 @@ inline double warmup_share(std::int64_t it, std::int64_t steps, WarmupCurve curv
 struct WarmupLr {
     double min_lr = 0.0;
     double max_lr = 1e-3;              ///< DeepSpeed's default is the optimizer's own rate
-    std::int64_t warmup_steps = 1000;  ///< at least 2 act
+    std::int64_t warmup_steps = 1000;  ///< 1 or more; at least 2 act
     WarmupCurve curve = WarmupCurve::log;
 
+    void check(OptionCheck& check, const RunLength& run) const {
+        check.number("min_lr", min_lr, ranges::learning_rate);
+        check.number("max_lr", max_lr, ranges::learning_rate);
+        run.check_warmup(check, "warmup_steps", warmup_steps, ranges::positive);
+    }
     [[nodiscard]] double at(std::int64_t step) const noexcept {
         const std::int64_t it = step - 1;
         return it < 0 ? min_lr : min_lr + (max_lr - min_lr) * detail::warmup_share(it, warmup_steps, curve);
@@ -45,9 +54,14 @@ struct WarmupDecayLr {
     double min_lr = 0.0;
     double max_lr = 1e-3;
     std::int64_t warmup_steps = 1000;
-    std::int64_t total_steps = 10000;
+    std::int64_t total_steps = 0;  ///< 0: those of the run, which a Trainer fills in
     WarmupCurve curve = WarmupCurve::log;
 
+    void check(OptionCheck& check, const RunLength& run) const {
+        WarmupLr{min_lr, max_lr, warmup_steps, curve}.check(check, run);
+        if (check.number("total_steps", total_steps, {0}, "0 takes the run's"))
+            run.check_total(check, "total_steps", total_steps, warmup_steps, min_lr == 0.0 ? "the rate would stay at 0" : "");
+    }
     [[nodiscard]] double at(std::int64_t step) const noexcept {
         const std::int64_t it = step - 1;
         const std::int64_t warmup = std::max<std::int64_t>(2, warmup_steps);
@@ -64,9 +78,18 @@ struct WarmupCosineLr {
     double warmup_min_ratio = 0.0;
     double cos_min_ratio = 1e-4;
     std::int64_t warmup_steps = 1000;
-    std::int64_t total_steps = 10000;
+    std::int64_t total_steps = 0;  ///< 0: those of the run, which a Trainer fills in
     WarmupCurve curve = WarmupCurve::log;
 
+    void check(OptionCheck& check, const RunLength& run) const {
+        check.number("lr", lr, ranges::learning_rate);
+        check.number("warmup_min_ratio", warmup_min_ratio, {0, 1});
+        check.number("cos_min_ratio", cos_min_ratio, {0, 1});
+        run.check_warmup(check, "warmup_steps", warmup_steps, ranges::positive);
+        if (check.number("total_steps", total_steps, {0}, "0 takes the run's"))
+            run.check_total(check, "total_steps", total_steps, warmup_steps,
+                            cos_min_ratio == 0.0 ? "the rate would stay at 0" : "");
+    }
     [[nodiscard]] double at(std::int64_t step) const noexcept {
         const std::int64_t it = step - 1;
         if (it < 0) return 0.0;
@@ -95,6 +118,20 @@ struct OneCycle {
     double min_momentum = 0.8;
     double max_momentum = 0.9;
     double decay_momentum_rate = 0.0;
+
+    void check(OptionCheck& check, const RunLength&) const {
+        check.number("min_lr", min_lr, ranges::learning_rate);
+        check.number("max_lr", max_lr, ranges::learning_rate);
+        check.number("decay_lr_rate", decay_lr_rate, {0, 1e6});
+        check.number("first_steps", first_steps, ranges::positive);
+        check.number("second_steps", second_steps, {-1, ranges::count.most});
+        check.number("first_stairs", first_stairs, ranges::count);
+        check.number("second_stairs", second_stairs, {-1, ranges::count.most});
+        check.number("decay_steps", decay_steps, ranges::count);
+        check.number("min_momentum", min_momentum, ranges::momentum);
+        check.number("max_momentum", max_momentum, ranges::momentum);
+        check.number("decay_momentum_rate", decay_momentum_rate, {0, 1e6});
+    }
 
     /// The rate of optimizer step `step`.
     [[nodiscard]] double at(std::int64_t step) const noexcept {
@@ -132,6 +169,12 @@ struct LrRangeTest {
     std::int64_t step_size = 2000;
     double step_rate = 1.0;
     bool staircase = false;
+
+    void check(OptionCheck& check, const RunLength&) const {
+        check.number("min_lr", min_lr, ranges::learning_rate);
+        check.number("step_size", step_size, ranges::positive);
+        check.number("step_rate", step_rate, {0, 1e6});
+    }
 
     [[nodiscard]] double at(std::int64_t step) const noexcept {
         const double interval = static_cast<double>(step) / static_cast<double>(step_size);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
@@ -27,6 +29,13 @@ struct EmaSchedule {
     bool use_warmup = false;
     double inv_gamma = 1.0;
     double power = 2.0 / 3.0;
+
+    void check(OptionCheck& check) const {
+        if (check.number("decay", decay, ranges::average_decay)) check.number("min_decay", min_decay, {0, decay});
+        check.number("update_after_step", update_after_step, {-1, ranges::count.most});
+        check.number("inv_gamma", inv_gamma, {1e-9, 1e12});
+        check.number("power", power, {1e-6, 100});
+    }
 
     /// The decay of optimizer step `step`, counted from 1.
     [[nodiscard]] double at(std::int64_t step) const noexcept {

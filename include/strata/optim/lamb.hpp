@@ -8,6 +8,8 @@
 #include <limits>
 #include <string_view>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
 
@@ -31,6 +33,16 @@ struct Lamb {
         bool bias_correction = true;
         double min_weight_norm = 0.0;
         double max_weight_norm = std::numeric_limits<double>::infinity();
+
+        void check(OptionCheck& check) const {
+            check.number("beta1", beta1, ranges::beta1);
+            check.number("beta2", beta2, ranges::beta2);
+            check.number("epsilon", epsilon, ranges::epsilon);
+            check.number("weight_decay", weight_decay, ranges::weight_decay);
+            constexpr double infinity = std::numeric_limits<double>::infinity();
+            if (check.number("min_weight_norm", min_weight_norm, {0, 1e30}))
+                check.number("max_weight_norm", max_weight_norm, {min_weight_norm, infinity});
+        }
     };
     static constexpr std::array<std::string_view, 2> state_names{"exp_avg", "exp_avg_sq"};
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
 
@@ -22,6 +24,12 @@ struct Lion {
         double beta1 = 0.9;
         double beta2 = 0.99;
         double weight_decay = 0.0;
+
+        void check(OptionCheck& check) const {
+            check.number("beta1", beta1, ranges::beta1);
+            check.number("beta2", beta2, ranges::beta2);
+            check.number("weight_decay", weight_decay, ranges::weight_decay);
+        }
     };
     static constexpr std::array<std::string_view, 1> state_names{"exp_avg"};
 

@@ -5,6 +5,7 @@
 
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/core/option_check.hpp>
 
 namespace strata::optim {
 
@@ -16,6 +17,9 @@ struct LossScaleOptions {
     bool consecutive_hysteresis = false;  ///< a step without overflow refills the hysteresis
     double minimum = 1.0;
     bool dynamic = true;                  ///< false: the scale stays `initial`, overflows still skip their step
+
+    /// Scales and window above 0, hysteresis at least 1, initial not below minimum.
+    void check(OptionCheck& check) const;
 };
 
 /// The dynamic loss scale of mixed precision training (Micikevicius et al. 2018, arXiv:1710.03740, section 3.2), with
@@ -30,7 +34,7 @@ struct LossScaleOptions {
 /// Every rank calls it with the same verdict and so keeps the same scale.
 class LossScale {
 public:
-    /// Throws bad_value for settings out of range: scales and window above 0, hysteresis at least 1.
+    /// Throws bad_value for settings out of range.
     explicit LossScale(const LossScaleOptions& options = {});
 
     /// What to multiply the loss by.

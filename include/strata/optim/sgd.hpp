@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
 
@@ -22,7 +24,18 @@ struct Sgd {
         double momentum = 0.9;
         double dampening = 0.0;
         double weight_decay = 0.0;
-        bool nesterov = false;
+        bool nesterov = false;  ///< with momentum, and without dampening
+
+        void check(OptionCheck& check) const {
+            check.number("momentum", momentum, ranges::momentum);
+            check.number("dampening", dampening, {0, 1});
+            check.number("weight_decay", weight_decay, ranges::weight_decay);
+            if (nesterov && (momentum == 0.0 || dampening != 0.0))
+                check.refuse(check.name("nesterov") + " is true with " + check.name("momentum") + " " +
+                                 OptionCheck::shown(momentum) + " and " + check.name("dampening") + " " +
+                                 OptionCheck::shown(dampening),
+                             "give it a momentum above 0 and no dampening, or leave " + check.name("nesterov") + " out");
+        }
     };
     static constexpr std::array<std::string_view, 1> state_names{"momentum_buffer"};
 

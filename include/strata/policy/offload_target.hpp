@@ -4,6 +4,7 @@
 #include <concepts>
 
 #include <strata/core/policy.hpp>
+#include <strata/core/rule.hpp>
 
 namespace strata {
 
@@ -13,6 +14,30 @@ struct Device {};  ///< where it computes: no offload
 
 struct OptimizerState {};  ///< the update rule's states and the fp32 master weights
 struct Parameters {};      ///< parameter shards between the uses of a unit; from ZeroStage<3> on
+
+namespace rule {
+
+template <class Tier>
+struct TierExists {
+    static constexpr bool holds = std::same_as<Tier, Device> || std::same_as<Tier, Cpu> || std::same_as<Tier, Nvme>;
+    struct Report {
+        static_assert(holds,
+                      "[ST0103] OffloadTarget<Tier, What...> knows the tiers Device, Cpu and Nvme, and the tier stands "
+                      "first. Fix: type one of these three first, as in OffloadTarget<Nvme, Parameters>.");
+    };
+};
+
+template <class... What>
+struct OffloadsKnownState {
+    static constexpr bool holds = ((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>) && ...);
+    struct Report {
+        static_assert(holds,
+                      "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState and Parameters. Fix: type one "
+                      "tier first and then these, as in OffloadTarget<Nvme, OptimizerState, Parameters>.");
+    };
+};
+
+}  // namespace rule
 
 /// Moves sharded state off the compute device.
 ///
@@ -26,12 +51,8 @@ struct Parameters {};      ///< parameter shards between the uses of a unit; fro
 /// A composition may have one for each kind of state: OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>.
 template <class Tier, class... What>
 struct OffloadTarget {
-    static_assert(std::same_as<Tier, Device> || std::same_as<Tier, Cpu> || std::same_as<Tier, Nvme>,
-                  "[ST0103] OffloadTarget<Tier> knows the tiers Device, Cpu and Nvme. Fix: type one of these three.");
-    static_assert(((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>) && ...),
-                  "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState and Parameters. Fix: type one "
-                  "tier first and then these, as in OffloadTarget<Nvme, OptimizerState, Parameters>.");
     using slot = slot::Offload;
+    using broken = rule::first_broken_t<rule::TierExists<Tier>, rule::OffloadsKnownState<What...>>;
     using tier = Tier;
     static constexpr bool enabled = !std::same_as<Tier, Device>;
 

@@ -50,12 +50,15 @@ struct BrokenRule<rule::None, Ps...> {
 /// The first rule that Ps... break, or rule::None. Reading it prints nothing.
 template <class... Ps>
 using broken_rule_t = typename detail::BrokenRule<
-    rule::first_broken_t<rule::OnlyPolicies<Ps...>, rule::OneOfEachKind<Ps...>>, Ps...>::type;
+    rule::first_broken_t<rule::OnlyPolicies<Ps...>, rule::broken_alone_t<Ps>..., rule::OneOfEachKind<Ps...>>, Ps...>::type;
 
 namespace detail {
 
 template <class Broken, class... Ps>
-struct CheckedSetup : Broken::Report, SetupMembers<> {};
+struct CheckedSetup : SetupMembers<> {
+    // No base: a class with a base whose assertion failed has no members for clang, and each use is one error more.
+    static_assert(sizeof(typename Broken::Report) > 0);
+};
 template <class... Ps>
 struct CheckedSetup<rule::None, Ps...> : SetupMembers<Ps...> {};
 

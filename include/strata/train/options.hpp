@@ -19,12 +19,12 @@ template <class Rule>
 struct TrainOptions {
     std::int64_t max_steps = 1000;          ///< optimizer steps in all, those of resumed runs included
     std::uint64_t seed = 42;
-    optim::Schedule schedule{};             ///< learning rate by optimizer step
+    optim::Schedule schedule{};             ///< learning rate by optimizer step; its total is max_steps unless it says more
     typename Rule::Options update{};
     std::vector<zero::ParameterGroup<Rule>> groups{};  ///< parameters with settings of their own
     int gradient_accumulation_steps = 1;    ///< micro-batches a step
     double max_grad_norm = 0;               ///< global L2 norm gradients are clipped to; 0 leaves them
-    double max_grad_value = 0;              ///< every element of the mean gradient is clamped to; 0 leaves them
+    double max_grad_value = 0;              ///< instead: what every element of the mean gradient is clamped to; 0 leaves them
     optim::LossScaleOptions loss_scale{};   ///< Precision<Fp16>
     optim::EmaSchedule ema{};               ///< Ema<>: the average's decay by optimizer step
     std::int64_t ema_interval = 1;          ///< Ema<>: steps between updates of the average

@@ -2,6 +2,7 @@
 // strata/train/trainable.hpp - what a trainer asks of its model, update rule and store, and the sentences if they lack it.
 
 #include <concepts>
+#include <cstdint>
 
 #include <ATen/core/Tensor.h>
 
@@ -24,6 +25,25 @@ concept Trainable = requires(M& model, const typename M::Batch& batch) {
 };
 
 namespace rule {
+
+/// A loss of another type than Tensor: `double`, say, which is what loss.item() makes of it.
+template <class Model>
+struct LossIsATensor {
+    static constexpr bool holds = [] {
+        if constexpr (requires(Model& model, const typename Model::Batch& batch) { model.loss(batch); }) {
+            return requires(Model& model, const typename Model::Batch& batch) {
+                { model.loss(batch) } -> std::convertible_to<at::Tensor>;
+            };
+        } else {
+            return true;  // no loss at all: ModelIsTrainable
+        }
+    }();
+    struct Report {
+        static_assert(holds,
+                      "[ST0013] The model's loss(batch) returns no torch::Tensor, so that no gradient can be computed of "
+                      "it. Fix: return the scalar tensor itself, without item(): `torch::Tensor loss(const Batch& batch)`.");
+    };
+};
 
 template <class Model>
 struct ModelIsTrainable {
@@ -56,6 +76,36 @@ struct BackendHasObjectStore {
                       "[ST0010] Backend<Store> names a type that is no object store. Fix: use Backend<Local>; "
                       "include <strata/storage/folder_or_bucket.hpp> for Backend<S3>; or give a store of your own what "
                       "strata::storage::ObjectStore asks for, and include its header.");
+    };
+};
+
+/// What fit() reads batches from has the four calls of BatchSource.
+template <class Source>
+struct SourceCanBeRead {
+    static constexpr bool holds = requires(Source& source, std::int64_t micro_batch) {
+        source.next();
+        source.seek(micro_batch);
+        { source.micro_batches_per_epoch() } -> std::convertible_to<std::int64_t>;
+        { source.samples_per_micro_batch() } -> std::convertible_to<std::int64_t>;
+    };
+    struct Report {
+        static_assert(holds,
+                      "[ST0014] fit(source) was given something that is no source of batches. Fix: make it a "
+                      "FunctionSource{make, micro_batches_per_epoch, samples_per_micro_batch}, or give a type of your own "
+                      "next(), seek(micro_batch), micro_batches_per_epoch() and samples_per_micro_batch().");
+    };
+};
+
+/// And it makes what the model learns from.
+template <class Source, class Batch>
+struct SourceMakesTheModelsBatch {
+    static constexpr bool holds = requires(Source& source) {
+        { source.next() } -> std::convertible_to<Batch>;
+    };
+    struct Report {
+        static_assert(holds,
+                      "[ST0015] fit(source) was given a source whose next() returns another type than the model's Batch. "
+                      "Fix: let it return Model::Batch, or change `using Batch = ...;` and loss(batch) in the model.");
     };
 };
 

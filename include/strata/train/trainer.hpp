@@ -26,6 +26,7 @@
 #include <strata/policy/setup.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/compute.hpp>
+#include <strata/train/detail/rejected_trainer.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/report.hpp>
@@ -33,6 +34,7 @@
 #include <strata/train/session.hpp>
 #include <strata/train/trainable.hpp>
 #include <strata/train/unit_rules.hpp>
+#include <strata/train/validate.hpp>
 #include <strata/zero/engine.hpp>
 
 namespace strata {
@@ -58,7 +60,7 @@ public:
     /// zero::for_each_tensor() finds their tensors; what it does not find is the model's to move. Rank 0's weights become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with
     /// OffloadTarget<Nvme> also bad_reference, no_space, not_enough_memory, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
-        : session_{with_timeout(session, options)},
+        : session_{checked(session, options)},
           compute_{session.comm()},
           model_{on_device(std::move(model), compute_)},
           options_{std::move(options)},
@@ -72,7 +74,13 @@ public:
     /// fit(). The model is in training mode, its parameters are those after the step.
     ///
     ///   steps  >= 1; 0 calls it after the last step only
+    /// Throws bad_value.
     void every(std::int64_t steps, std::function<void(const train::StepMetrics&)> action) {
+        if (steps < 0 || !action)
+            throw Error{Errc::bad_value,
+                        steps < 0 ? "every(steps, action) was given " + std::to_string(steps) + " steps"
+                                  : "every(steps, action) was given an empty action",
+                        "use 1 step or more, or 0 for the end of the run, and a function to call"};
         actions_.push_back({steps, std::move(action)});
     }
 
@@ -81,9 +89,10 @@ public:
     /// and SIGUSR1 finish the step, save and return.
     ///
     ///   source  this rank's batches
-    /// Collective. Throws Error: non_finite, corrupt_checkpoint, checkpoint_mismatch, io_failed, no_space.
+    /// Collective. Throws Error: bad_value, bad_loss, non_finite, corrupt_checkpoint, checkpoint_mismatch, io_failed, no_space.
     template <BatchSource<Batch> Source>
     FitResult fit(Source&& source) {
+        comm::agree(session_.comm(), [&] { train::check_source(source); });
         const std::int64_t samples_a_step =
             source.samples_per_micro_batch() * session_.world() * options_.gradient_accumulation_steps;
         start(samples_a_step);
@@ -122,6 +131,14 @@ public:
         return {engine_.step_count(), last_.loss, interrupted};
     }
 
+    /// One sentence for anything else.
+    template <class Source>
+    FitResult fit(Source&&) {
+        using Broken = rule::first_broken_t<rule::SourceCanBeRead<Source>, rule::SourceMakesTheModelsBatch<Source, Batch>>;
+        static_assert(sizeof(typename Broken::Report) > 0);
+        return {};
+    }
+
     [[nodiscard]] Model& model() noexcept { return *model_; }
 
     /// Where the model is, and where its inputs must be: the CPU, or in a build with CUDA this rank's GPU.
@@ -150,6 +167,10 @@ public:
     /// Title, facts and prompts of report.html; the rest is filled in by fit().
     [[nodiscard]] train::ReportContent& report() noexcept { return report_; }
 
+protected:
+    struct Rejected {};
+    explicit TrainerBody(Rejected);  // declared only: of a composition that was refused, and is never made
+
 private:
     using Clock = std::chrono::steady_clock;
     struct Action {
@@ -164,7 +185,9 @@ private:
         double seconds;  // since this run began, by rank 0's clock
     };
 
-    static Session& with_timeout(Session& session, const Options& options) {
+    /// Before anything else: looks at the options, on all ranks, and completes them.
+    static Session& checked(Session& session, Options& options) {
+        comm::agree(session.comm(), [&] { options = train::validate(std::move(options)); });
         session.set_collective_timeout(options.collective_timeout);
         return session;
     }
@@ -366,34 +389,9 @@ private:
     double seconds_before_ = 0;
 };
 
-/// What a broken composition becomes: it prints its one sentence, then accepts any use, so that nothing else
-/// is printed.
-template <class BrokenRule, class Model>
-class RejectedTrainer : BrokenRule::Report {
-public:
-    using setup = Setup<>;
-    using Options = TrainOptions<AdamW>;
-    template <class... A>
-    explicit RejectedTrainer(A&&...) {}
-    /// So that options in braces, whose type no template can deduce, are accepted too.
-    template <class GivenModel>
-    RejectedTrainer(Session&, GivenModel&&, const Options&) {}
-    template <class... A>
-    FitResult fit(A&&...) { return {}; }
-    template <class... A>
-    void every(A&&...) {}
-    Model& model();
-    at::Device device();
-    train::ReportContent& report();
-    template <class Body>
-    void with_average(Body&&) {}
-    template <class Body>
-    void with_whole_model(Body&&) {}
-};
-
 template <class Broken, class Model, class... Policies>
 struct TrainerOrRejected {
-    using type = RejectedTrainer<Broken, Model>;
+    using type = RejectedTrainer<Broken, Model, TrainerBody<RejectedSetup<Policies...>, StandInModel>>;
 };
 template <class Model, class... Policies>
 struct TrainerOrRejected<rule::None, Model, Policies...> {
@@ -416,8 +414,8 @@ struct BrokenArgument<Model, rule::None, Policies...> {
 
 template <class Model, class... Policies>
 using broken_trainer_rule_t =
-    std::conditional_t<rule::Broken<rule::ModelIsTrainable<Model>>, rule::ModelIsTrainable<Model>,
-                       typename BrokenArgument<Model, broken_rule_t<Policies...>, Policies...>::type>;
+    rule::first_broken_t<rule::LossIsATensor<Model>, rule::ModelIsTrainable<Model>,
+                         typename BrokenArgument<Model, broken_rule_t<Policies...>, Policies...>::type>;
 
 }  // namespace detail
 

@@ -41,6 +41,7 @@
 #include <strata/zero/detail/exchange.hpp>
 #include <strata/zero/detail/gradient_hooks.hpp>
 #include <strata/zero/detail/kept_state.hpp>
+#include <strata/zero/detail/loss.hpp>
 #include <strata/zero/detail/parameter_shards.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/detail/staging.hpp>
@@ -121,7 +122,7 @@ public:
     /// Backpropagates the loss of one micro-batch and adds its gradients to this rank's share of their sum. Collective.
     ///
     ///   loss  this rank's mean loss; one element. Divided here by the number of micro-batches, and scaled for fp16.
-    /// Parameters that the loss does not reach have gradient zero. Throws bad_parameter, wrong_call_order.
+    /// Parameters that the loss does not reach have gradient zero. Throws bad_loss, bad_parameter, wrong_call_order.
     void backward(const at::Tensor& loss);
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.

@@ -9,17 +9,20 @@
 #include <string_view>
 #include <vector>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/optim/ema.hpp>
 #include <strata/optim/loss_scale.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/zero/option_checks.hpp>
 
 namespace strata::zero {
 
 /// Parameters that are updated with settings of their own.
 template <optim::UpdateRule Rule>
 struct ParameterGroup {
-    std::function<bool(std::string_view name)> takes{};  ///< by the name in the state dict; called once for each
+    std::function<bool(std::string_view name)> takes{};  ///< by the name in the state dict; called once for each; not empty
     double lr_factor = 1.0;                              ///< times the learning rate of step()
     typename Rule::Options update{};                     ///< betas, weight decay, ...
 };
@@ -30,7 +33,7 @@ struct EngineOptions {
     std::int64_t bucket_numel = 25'000'000;  ///< elements that a bucket outside of units holds at most
     int gradient_accumulation_steps = 1;     ///< backward() calls for one step()
     double max_grad_norm = 0.0;              ///< clips the global gradient norm; 0 does not clip
-    double max_grad_value = 0.0;             ///< then clamps every element of the mean gradient; 0 does not
+    double max_grad_value = 0.0;             ///< clamps every element of the mean gradient instead; 0 does not
     typename Rule::Options update{};         ///< betas, weight decay, ... of parameters that no group takes
     std::vector<ParameterGroup<Rule>> groups{};  ///< a parameter belongs to the first that takes it
 
@@ -52,6 +55,12 @@ struct EngineOptions {
     std::chrono::seconds nvme_lock_timeout{60};  ///< OffloadTarget<Nvme>: how long another run may keep that folder's lock
     offload::PipelineOptions nvme{};        ///< OffloadTarget<Nvme>: its memory, and how it reads and writes
     offload::PipelineOptions nvme_units{};  ///< OffloadTarget<Nvme, Parameters>: the same for units
+
+    void check(OptionCheck& check) const {
+        check.number("bucket_numel", bucket_numel, {1, ranges::size.most});
+        check_shared_options(*this, check);
+        check.number("buckets_in_flight", buckets_in_flight, {1, 1e6});
+    }
 };
 
 /// What an optimizer step reports; the same on every rank.

@@ -111,6 +111,27 @@ static_assert(breaks<rule::OneOfEachKind<Ema<>, NoEma>, Ema<>, NoEma>);
 static_assert(breaks<rule::OneOfEachKind<Recompute<Blocks>, Recompute<Nothing>>, Recompute<Blocks>, Recompute<Nothing>>);
 static_assert(breaks<rule::OnlyPolicies<Blocks>, Blocks>, "what a policy is about is not the policy");
 
+// What is wrong with a policy by itself comes before what it does to others, however many rules it would break there.
+static_assert(breaks<rule::StageExists<4>, ZeroStage<4>, OffloadTarget<Cpu>>);
+static_assert(breaks<rule::StageExists<-1>, OffloadTarget<Cpu, Parameters>, ZeroStage<-1>>);
+static_assert(breaks<rule::TierExists<Parameters>, ZeroStage<3>, OffloadTarget<Parameters, Nvme>>);
+static_assert(breaks<rule::OffloadsKnownState<Nvme>, ZeroStage<3>, OffloadTarget<Cpu, Nvme>>);
+static_assert(breaks<rule::AverageIsInMemory<Nvme>, Ema<Nvme>, Ema<Nvme>>);
+static_assert(breaks<rule::RecomputesBlocksOrNothing<int>, Recompute<int>>);
+static_assert(breaks<rule::OnlyPolicies<ZeroStage<4>, int>, ZeroStage<4>, int>);
+
+// A policy of a user's own may bring a rule of its own.
+struct NeverHolds {
+    static constexpr bool holds = false;
+    struct Report {};
+};
+struct Impossible {
+    using slot = slot::Sharding;
+    using broken = NeverHolds;
+    static constexpr int stage = 1;
+};
+static_assert(breaks<NeverHolds, Impossible, OffloadTarget<Cpu>>);
+
 // Arguments are looked at before pairs: one mistake at a time.
 static_assert(breaks<rule::OnlyPolicies<int, ZeroStage<3>, ZeroStage<3>>, int, ZeroStage<3>, ZeroStage<3>>);
 static_assert(breaks<rule::OneOfEachKind<ZeroStage<3>, ZeroStage<0>>, ZeroStage<3>, ZeroStage<0>>);

@@ -1,11 +1,17 @@
 // A configuration file's numbers arrive in the trainer's options; what it leaves out keeps the rule's defaults.
 
+#include <array>
 #include <chrono>
 #include <concepts>
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/ranges.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/ema.hpp>
 #include <strata/optim/lion.hpp>
@@ -101,6 +107,89 @@ TEST(OptionsFromConfig, ARuleWithoutEpsilonIgnoresIt) {
     const auto options = options_from<WithLion>(config, 5);
     EXPECT_EQ(options.update.weight_decay, 0.3);
     EXPECT_EQ(options.update.beta2, Lion::Options{}.beta2);
+}
+
+/// Rules of a user's own: one without weight decay, one without any number.
+template <class Numbers>
+struct PlainDescent {
+    using Options = Numbers;
+    struct Scalars {
+        float lr;
+    };
+    static constexpr std::array<std::string_view, 0> state_names{};
+    static Scalars scalars(const Options&, double lr, std::int64_t) noexcept { return {static_cast<float>(lr)}; }
+    static void apply(float& weight, float gradient, float*, const Scalars& s) noexcept { weight = weight - s.lr * gradient; }
+};
+struct OneNumber {
+    double momentum = 0.25;
+    void check(OptionCheck& check) const { check.number("momentum", momentum, ranges::momentum); }
+};
+struct None {};
+using OnlyMomentum = PlainDescent<OneNumber>;
+using NoNumbers = PlainDescent<None>;
+using WithOneNumber = Setup<Optimizer<OnlyMomentum>>;
+using WithNoNumbers = Setup<Optimizer<NoNumbers>>;
+static_assert(optim::UpdateRule<OnlyMomentum> && optim::UpdateRule<NoNumbers>);
+
+TEST(OptionsFromConfig, ARuleMayHaveOnlySomeNumbersOrNone) {
+    config::TrainerConfig config;
+    config.max_train_steps = 1;
+    config.optimizer_weight_decay = 0.3;
+    EXPECT_EQ(options_from<WithOneNumber>(config, 5).update.momentum, 0.25);
+    config.optimizer_momentum = 0.5;
+    EXPECT_EQ(options_from<WithOneNumber>(config, 5).update.momentum, 0.5);
+    EXPECT_EQ(options_from<WithNoNumbers>(config, 5).max_steps, 1);
+}
+
+TEST(OptionsFromConfig, NumbersOutOfTheirRangeAreCalledByTheirKeys) {
+    config::TrainerConfig config;
+    config.max_train_steps = 10;
+    config.learning_rate = -1;
+    config.optimizer_beta1 = 1.5;
+    config.checkpoints_total_limit = 0;
+    EXPECT_EQ(thrown_by([&] { (void)options_from<Plain>(config, 5); }).message,
+              "[ST2103] 'learning_rate' is -1; 'optimizer_beta1' is 1.5; 'checkpoints_total_limit' is 0. Fix: use 'learning_rate' "
+              "from 0 to 10; use 'optimizer_beta1' from 0 to 0.999999; use 'checkpoints_total_limit' from 1 to 1e+12.");
+
+    const auto refused = [](auto spoil) {
+        config::TrainerConfig bad;
+        bad.max_train_steps = 10;
+        spoil(bad);
+        return thrown_by([&] { (void)options_from<SomeTrainer>(bad, 5); }).message;
+    };
+    const auto expect = [&](const char* says, auto spoil) {
+        const std::string message = refused(spoil);
+        EXPECT_EQ(message.find(says), 9U) << message;  // after the number
+    };
+    expect("'max_train_steps' is -1", [](auto& c) { c.max_train_steps = -1; });
+    expect("'max_train_steps' is 0", [](auto& c) { c.max_train_steps = 0; });
+    expect("'lr_end' is 1, above 'learning_rate' = 1e-04", [](auto& c) { c.lr_end = 1; });
+    expect("'lr_warmup_steps' is 11, above 'max_train_steps' = 10", [](auto& c) { c.lr_warmup_steps = 11; });
+    expect("'lr_num_cycles' is 0", [](auto& c) { c.lr_num_cycles = 0; });
+    expect("'lr_power' is 0", [](auto& c) { c.lr_power = 0; });
+    expect("'optimizer_momentum' is 1", [](auto& c) { c.optimizer_momentum = 1; });
+    expect("'gradient_accumulation_steps' is 0", [](auto& c) { c.gradient_accumulation_steps = 0; });
+    expect("'max_grad_norm' is -1", [](auto& c) { c.max_grad_norm = -1; });
+    expect("'max_grad_norm' is -1", [](auto& c) { c.max_grad_norm = -1, c.grad_clip_method = config::GradClipMethod::value; });
+    expect("'ema_decay' is 1", [](auto& c) { c.ema_decay = 1; });
+    expect("'ema_update_interval' is 0", [](auto& c) { c.ema_update_interval = 0; });
+    expect("'prefetch_bucket_bytes' is -2", [](auto& c) { c.prefetch_bucket_bytes = -2; });
+    expect("'max_live_parameters' is -1", [](auto& c) { c.max_live_parameters = -1; });
+    expect("'collective_timeout' is 0", [](auto& c) { c.collective_timeout = 0; });
+    expect("'checkpoint_step_interval' is -1", [](auto& c) { c.checkpoint_step_interval = -1; });
+}
+
+TEST(OptionsFromConfig, EpochsWithoutStepsAreRefused) {
+    config::TrainerConfig config;
+    config.num_train_epochs = 2;
+    const auto message = [&](std::int64_t per_epoch) {
+        return thrown_by([&] { (void)options_from<Plain>(config, per_epoch); }).message;
+    };
+    EXPECT_NE(message(0).find("the data's number of micro-batches an epoch is 0"), std::string::npos) << message(0);
+    config.gradient_accumulation_steps = 0;
+    EXPECT_NE(message(5).find("'gradient_accumulation_steps' is 0"), std::string::npos) << message(5);
+    config.num_train_epochs = -2;
+    EXPECT_NE(message(5).find("'num_train_epochs' is -2"), std::string::npos) << message(5);
 }
 
 TEST(OptionsFromConfig, MomentumIsSgdsAlone) {

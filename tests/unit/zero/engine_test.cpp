@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -425,6 +426,57 @@ TYPED_TEST(Engine, ConvertsFrozenParametersWithTheOthers) {
     EXPECT_GT(engine.step(1e-3).grad_norm, 0.0);
 }
 
+TYPED_TEST(Engine, ALossWithoutAGradientIsOneSentenceAndChangesNothing) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model)};
+    const auto loss = [&] { return model->loss(batch(0)); };
+    const std::vector<std::pair<torch::Tensor, const char*>> wrong{
+        {torch::Tensor{}, "returned a tensor that was never assigned"},
+        {model->in(batch(0)).square().mean(1), "returned 8 numbers (shape [8], Float) instead of one. Fix: return their mean"},
+        {torch::zeros({2, 0}), "returned 0 numbers (shape [2, 0], Float)"},
+        {(loss() > 0).sum(), "returned a tensor whose type has no gradient (shape [], Long)"},
+        {loss() > 0, "(shape [], Bool)"},
+        {loss().detach(), "returned a tensor that no parameter leads to (shape [], Float)"},
+        {torch::full({1}, 0.5), "no parameter leads to (shape [1], Float)"}};
+    for (const auto& [value, says] : wrong) {
+        const auto error = error_of([&, &value = value] { engine.backward(value); });
+        EXPECT_EQ(error.code(), Errc::bad_loss);
+        EXPECT_NE(std::string{error.what()}.find(says), std::string::npos) << error.what();
+    }
+    engine.backward(loss().view({1, 1}));  // one number is one number
+    EXPECT_GT(engine.step(1e-3).grad_norm, 0.0);
+}
+
+TYPED_TEST(Engine, ARateThatWouldDestroyTheWeightsIsRefusedBeforeTheyChange) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model)};
+    engine.backward(model->loss(batch(0)));
+    for (const double rate : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+        const auto error = error_of([&] { engine.step(rate); });
+        EXPECT_EQ(error.code(), Errc::bad_learning_rate);
+        EXPECT_NE(std::string{error.what()}.find("the learning rate of step 1 is "), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(largest_difference(*model, *make_model()), 0.0);
+    EXPECT_EQ(engine.step(1e-3).step, 1);
+}
+
+TYPED_TEST(Engine, OptionsOutOfTheirRangeAreRefusedByName) {
+    const auto says = [&](typename TestFixture::AdamWEngine::Options options, const char* words) {
+        const auto model = make_model();
+        const auto error = error_of([&] { typename TestFixture::AdamWEngine{this->comm, parameters_of(*model), options}; });
+        EXPECT_EQ(error.code(), Errc::bad_value);
+        EXPECT_NE(std::string{error.what()}.find(words), std::string::npos) << error.what();
+    };
+    says({.bucket_numel = 0}, "bucket_numel is 0");
+    says({.gradient_accumulation_steps = 0}, "gradient_accumulation_steps is 0");
+    says({.max_grad_norm = -1}, "max_grad_norm is -1");
+    says({.update = {.beta1 = 1.5}}, "update.beta1 is 1.5");
+    says({.groups = {{}}}, "groups[0].takes is empty");
+    says({.buckets_in_flight = 0}, "buckets_in_flight is 0");
+    says({.loss_scale = {.window = 0}}, "loss_scale.window is 0");
+    says({.ema = {.decay = 1}}, "ema.decay is 1");
+}
+
 TYPED_TEST(Engine, ModelsThatCannotBeTrainedAreRefusedByName) {
     const auto frozen = make_model();
     for (auto& parameter : frozen->parameters()) parameter.requires_grad_(false);
@@ -439,14 +491,6 @@ TYPED_TEST(Engine, ModelsThatCannotBeTrainedAreRefusedByName) {
     const auto error = error_of([&] { Refusing{this->comm, parameters_of(odd)}; });
     EXPECT_EQ(error.code(), Errc::bad_parameter);
     EXPECT_NE(std::string{error.what()}.find("odd"), std::string::npos);
-
-    const auto model = make_model();
-    const auto options = error_of([&] {
-        Refusing{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 0}};
-    });
-    EXPECT_EQ(options.code(), Errc::bad_value);
-    const auto in_flight = error_of([&] { Refusing{this->comm, parameters_of(*model), {.buckets_in_flight = 0}}; });
-    EXPECT_EQ(in_flight.code(), Errc::bad_value);
 }
 
 }  // namespace

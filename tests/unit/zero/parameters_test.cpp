@@ -1,5 +1,7 @@
 // How a model's parameters are found: order, units, tied and frozen tensors.
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,6 +90,45 @@ TEST(Parameters, ATensorRegisteredTwiceAppearsOnceUnderItsFirstName) {
     };
     Tied model;
     EXPECT_EQ(names(strata::zero::parameters_of(model)), (std::vector<std::string>{"tied", "in.bias"}));
+}
+
+/// Counts the comparisons of tensors, which is the work that grew with the square of their number.
+struct CountingSame {
+    static inline std::int64_t calls = 0;
+    bool operator()(const void* a, const void* b) const {
+        ++calls;
+        return a == b;
+    }
+};
+
+TEST(Parameters, FindingThemTakesWorkInProportionToTheirNumber) {
+    constexpr std::int64_t count = 20'000;
+    torch::nn::Module model;
+    for (std::int64_t i = 0; i < count; ++i) model.register_parameter("p" + std::to_string(i), torch::empty({1}));
+    CountingSame::calls = 0;
+    const auto parameters = strata::zero::parameters_of<CountingSame>(model);
+    EXPECT_EQ(parameters.size(), static_cast<std::size_t>(count));
+    EXPECT_LT(CountingSame::calls, 10 * count) << "one by one it would be " << count * (count - 1) / 2;
+    EXPECT_GT(CountingSame::calls, 0) << "this counts nothing any more";
+}
+
+TEST(Parameters, ATensorOfTwoUnitsBelongsToNoneAndHasItsFirstName) {
+    struct Sharing : torch::nn::Module {
+        Sharing() {
+            first = register_module("first", std::make_shared<strata::Unit<Block>>(3));
+            second = register_module("second", std::make_shared<strata::Unit<Block>>(3));
+            second->linear->register_parameter("again", first->linear->weight);
+        }
+        std::shared_ptr<Block> first, second;
+    };
+    Sharing model;
+    const auto parameters = strata::zero::parameters_of(model);
+    EXPECT_EQ(names(parameters), (std::vector<std::string>{"first.linear.weight", "first.linear.bias", "second.linear.weight",
+                                                           "second.linear.bias"}));
+    EXPECT_EQ(parameters[0].unit, -1);
+    EXPECT_EQ(parameters[0].link, nullptr);
+    EXPECT_EQ(parameters[1].unit, 0);
+    EXPECT_EQ(parameters[3].unit, 1);
 }
 
 TEST(Parameters, FrozenOnesAreListed) {

@@ -112,7 +112,8 @@ inline void link_image_embeds(const ReadList& read, const ImageDataset& dataset)
 
 /// Reads one entry into `read`. Of a disabled one only the id counts.
 inline void read_entry(ReadList& read, const nlohmann::json& entry, const Place& place, const ImageDataset& defaults) {
-    const auto& [file, path] = place;
+    const std::string& file = place.file;  // no structured binding: clang 14 lets no lambda have one
+    const std::string& path = place.path;
     if (!entry.is_object())
         throw Error{Errc::bad_value, file + ": '" + path.substr(0, path.size() - 1) + "' is not a JSON object",
                     "write {\"id\": ...} there"};

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
 #include <strata/config/schema.hpp>
 #include <strata/core/environment.hpp>
+#include <strata/core/option_check.hpp>
 
 namespace strata::config {
 
@@ -43,10 +45,7 @@ std::optional<Number> number_in(std::string_view text) {
 
 STRATA_INLINE std::string quoted(std::string_view text) { return nlohmann::json(text).dump(); }
 
-STRATA_INLINE std::string shown(double number) {
-    char buffer[32];
-    return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
-}
+STRATA_INLINE std::string shown(double number) { return OptionCheck::shown(number); }
 
 STRATA_INLINE std::string shown(const std::vector<std::string>& texts) { return nlohmann::json(texts).dump(); }
 
@@ -59,7 +58,7 @@ STRATA_INLINE std::string shown(const Range& range) {
 }
 
 STRATA_INLINE void check_range(const Value& value, double number, const Range& range) {
-    if (number >= range.least && number <= range.most) return;
+    if (range.holds(number)) return;
     value.refuse(Errc::bad_value, "is " + value.shown() + ", out of its range",
                  "use a number" + (std::isfinite(range.least) && std::isfinite(range.most) ? " from" : std::string{}) +
                      shown(range));

@@ -10,6 +10,7 @@
 #include <strata/config/impl/dataset.ipp>
 #include <strata/config/impl/schema.ipp>
 #include <strata/config/trainer_config.hpp>
+#include <strata/core/ranges.hpp>
 
 namespace strata::config {
 
@@ -77,37 +78,35 @@ STRATA_INLINE ImageDataset TrainerConfig::image_defaults() const {
 STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
     using C = TrainerConfig;
     static const Schema<C> schema = [] {
-        constexpr Range positive{1, 1e12};
-        constexpr Range count{0, 1e12};
         Schema<C> s;
         s.text("output_dir", &C::output_dir, "Folder of checkpoints, metrics, samples and the report");
         s.text("data_backend_config", &C::data_backend_config, "The dataset list");
         s.integer("seed", &C::seed, {0, 9e15}, "Start of every random sequence; equal seeds give equal runs");
-        s.integer("max_train_steps", &C::max_train_steps, count, "Optimizer steps of the run; 0 leaves it to `num_train_epochs`");
-        s.integer("num_train_epochs", &C::num_train_epochs, count,
+        s.integer("max_train_steps", &C::max_train_steps, ranges::count, "Optimizer steps of the run; 0 leaves it to `num_train_epochs`");
+        s.integer("num_train_epochs", &C::num_train_epochs, ranges::count,
                   "Epochs of the run; 0 leaves it to `max_train_steps`, and with both at 0 it is 1");
         s.integer("train_batch_size", &C::train_batch_size, {1, 65536}, "Samples of one rank in one micro-batch");
-        s.integer("gradient_accumulation_steps", &C::gradient_accumulation_steps, {1, 65536},
+        s.integer("gradient_accumulation_steps", &C::gradient_accumulation_steps, ranges::accumulation_steps,
                   "Micro-batches whose gradients make one optimizer step");
-        s.number("learning_rate", &C::learning_rate, {0, 10}, "Learning rate after the warm-up");
+        s.number("learning_rate", &C::learning_rate, ranges::learning_rate, "Learning rate after the warm-up");
         std::vector<Choice<ScheduleShape>> shapes;
         for (const auto& [name, shape] : schedule_shapes) shapes.push_back({name, shape});
         s.choice<ScheduleShape>("lr_scheduler", &C::lr_scheduler, shapes, "How the learning rate goes from step to step");
-        s.integer("lr_warmup_steps", &C::lr_warmup_steps, count, "Optimizer steps in which the learning rate rises from 0");
-        s.number("lr_end", &C::lr_end, {0, 10}, "Lowest learning rate after the warm-up");
-        s.integer("lr_num_cycles", &C::lr_num_cycles, {1, 1e6}, "Times that `cosine_with_restarts` falls");
-        s.number("lr_power", &C::lr_power, {0.01, 100}, "How `polynomial` falls: 1 in a straight line, below 1 late, above 1 early");
-        s.number("optimizer_beta1", &C::optimizer_beta1, {0, 0.999999},
+        s.integer("lr_warmup_steps", &C::lr_warmup_steps, ranges::count, "Optimizer steps in which the learning rate rises from 0");
+        s.number("lr_end", &C::lr_end, ranges::learning_rate, "Lowest learning rate after the warm-up");
+        s.integer("lr_num_cycles", &C::lr_num_cycles, ranges::cycles, "Times that `cosine_with_restarts` falls");
+        s.number("lr_power", &C::lr_power, ranges::power, "How `polynomial` falls: 1 in a straight line, below 1 late, above 1 early");
+        s.number("optimizer_beta1", &C::optimizer_beta1, ranges::beta1,
                  "First decay of the update rule; null leaves the rule's own default").alias("adam_beta1");
-        s.number("optimizer_beta2", &C::optimizer_beta2, {0, 0.9999999},
+        s.number("optimizer_beta2", &C::optimizer_beta2, ranges::beta2,
                  "Second decay of the update rule; null leaves the rule's own default").alias("adam_beta2");
-        s.number("optimizer_epsilon", &C::optimizer_epsilon, {0, 1},
+        s.number("optimizer_epsilon", &C::optimizer_epsilon, ranges::epsilon,
                  "Epsilon of the update rule; null leaves the rule's own default").alias("adam_epsilon");
-        s.number("optimizer_weight_decay", &C::optimizer_weight_decay, {0, 100},
+        s.number("optimizer_weight_decay", &C::optimizer_weight_decay, ranges::weight_decay,
                  "Decoupled weight decay; null leaves the rule's own default").alias("adam_weight_decay");
-        s.number("optimizer_momentum", &C::optimizer_momentum, {0, 0.999999},
+        s.number("optimizer_momentum", &C::optimizer_momentum, ranges::momentum,
                  "Momentum of `Sgd`; null leaves the rule's own default");
-        s.number("max_grad_norm", &C::max_grad_norm, {0, 1e12}, "Limit of the gradient, in the sense of `grad_clip_method`; 0 = none");
+        s.number("max_grad_norm", &C::max_grad_norm, ranges::gradient_limit, "Limit of the gradient, in the sense of `grad_clip_method`; 0 = none");
         s.choice<GradClipMethod>("grad_clip_method", &C::grad_clip_method,
                                  {{"norm", GradClipMethod::norm}, {"value", GradClipMethod::value}},
                                  "`norm`: the whole gradient is scaled down to the norm `max_grad_norm`; `value`: every element "
@@ -115,10 +114,10 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.flag("use_ema", &C::use_ema,
                "Whether the program's trainer keeps a moving average of the weights (`Ema<>`): one that does otherwise is refused; "
                "null leaves it to the program");
-        s.number("ema_decay", &C::ema_decay, {0, 0.9999999}, "Largest decay of the average: the share of it that a step keeps");
-        s.integer("ema_warmup_steps", &C::ema_warmup_steps, count,
+        s.number("ema_decay", &C::ema_decay, ranges::average_decay, "Largest decay of the average: the share of it that a step keeps");
+        s.integer("ema_warmup_steps", &C::ema_warmup_steps, ranges::count,
                   "The average is a copy of the weights before this step and has the whole decay from it on; with 0 the decay grows slowly");
-        s.integer("ema_update_interval", &C::ema_update_interval, positive, "Optimizer steps between updates of the average");
+        s.integer("ema_update_interval", &C::ema_update_interval, ranges::positive, "Optimizer steps between updates of the average");
         s.choice<EmaDevice>("ema_device", &C::ema_device, {{"cpu", EmaDevice::cpu}, {"accelerator", EmaDevice::accelerator}},
                             "Where the program's trainer keeps the average (`Ema<Cpu>`, `Ema<Device>`): one that does otherwise is "
                             "refused; null leaves it to the program");
@@ -127,16 +126,17 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                                  {"ema_only", EmaValidation::ema_only},
                                  {"comparison", EmaValidation::comparison}},
                                 "Sample grids of a trainer with an average: of the trained weights, of the average, or of both");
-        s.integer("prefetch_bucket_bytes", &C::prefetch_bucket_bytes, {-1, 1e15},
+        s.integer("prefetch_bucket_bytes", &C::prefetch_bucket_bytes, ranges::bytes_ahead,
                   "`ZeroStage<3>`: bytes of units that are gathered ahead of their use, at most; -1 = the largest unit, 0 = none");
-        s.integer("max_live_parameters", &C::max_live_parameters, {0, 1e15},
+        s.integer("max_live_parameters", &C::max_live_parameters, ranges::size,
                   "`ZeroStage<3>`: no unit is gathered ahead while more parameters of units than this would be whole at once; "
                   "0 = no such bound").alias("stage3_max_live_parameters");
-        s.integer("collective_timeout", &C::collective_timeout, {1, 1e9},
+        s.integer("collective_timeout", &C::collective_timeout, ranges::timeout_s,
                   "Seconds that a rank waits for the others before it ends the job and says who is missing");
-        s.integer("checkpoint_step_interval", &C::checkpoint_step_interval, positive, "Optimizer steps between checkpoints");
-        s.integer("checkpoints_total_limit", &C::checkpoints_total_limit, positive, "Newest checkpoints that are kept");
-        s.integer("validation_step_interval", &C::validation_step_interval, positive, "Optimizer steps between sample grids");
+        s.integer("checkpoint_step_interval", &C::checkpoint_step_interval, ranges::count,
+                  "Optimizer steps between checkpoints; 0 = at the end and when asked to stop only");
+        s.integer("checkpoints_total_limit", &C::checkpoints_total_limit, ranges::positive, "Newest checkpoints that are kept");
+        s.integer("validation_step_interval", &C::validation_step_interval, ranges::positive, "Optimizer steps between sample grids");
         s.texts("validation_prompts", &C::validation_prompts, "Captions that sample grids are made for; none = no grids");
         s.number("validation_guidance", &C::validation_guidance, {0, 100}, "Strength of classifier-free guidance; 1 = off");
         s.integer("validation_num_inference_steps", &C::validation_num_inference_steps, {1, 10000}, "Steps of the sampler");

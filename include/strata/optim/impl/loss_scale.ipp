@@ -5,22 +5,27 @@
 #include <cmath>
 #include <string>
 
+#include <strata/core/ranges.hpp>
 #include <strata/optim/loss_scale.hpp>
 
 namespace strata::optim {
 
+STRATA_INLINE void LossScaleOptions::check(OptionCheck& check) const {
+    constexpr Range scale{1e-9, 1e30};
+    const bool starts = check.number("initial", initial, scale, "a power of two, for instance 65536");
+    check.number("window", window, ranges::positive);
+    check.number("hysteresis", hysteresis, {1, 1e6});
+    if (check.number("minimum", minimum, scale) && starts && dynamic && initial < minimum)
+        check.refuse(check.name("initial") + " is " + OptionCheck::shown(initial) + ", below " + check.name("minimum") +
+                         " = " + OptionCheck::shown(minimum),
+                     "start with a larger scale, for instance 65536");
+}
+
 STRATA_INLINE LossScale::LossScale(const LossScaleOptions& options)
     : options_{options}, state_{.scale = options.initial, .hysteresis_left = options.hysteresis} {
-    const auto check = [](bool holds, const char* what, const char* fix) {
-        if (!holds) throw Error{Errc::bad_value, what, fix};
-    };
-    check(std::isfinite(options.initial) && options.initial > 0.0, "the initial loss scale is not above 0",
-          "use a power of two, for instance 65536");
-    check(options.window > 0, "the loss scale's window is not above 0", "use a number of steps, for instance 1000");
-    check(options.hysteresis > 0, "the loss scale's hysteresis is not above 0", "use 1 or 2");
-    check(std::isfinite(options.minimum) && options.minimum > 0.0, "the smallest loss scale is not above 0", "use 1");
-    check(!options.dynamic || options.initial >= options.minimum, "the initial loss scale is below its minimum",
-          "use a larger one, for instance 65536");
+    OptionCheck check;
+    check.part("loss_scale", options);
+    check.finish();
 }
 
 STRATA_INLINE LossScale::Step LossScale::update(bool overflow) {

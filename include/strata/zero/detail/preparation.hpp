@@ -19,6 +19,7 @@
 #include <strata/core/bf16.hpp>
 #include <strata/core/fp16.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/core/option_check.hpp>
 #include <strata/offload/swap_folder.hpp>
 #include <strata/policy/offload_target.hpp>
 #include <strata/zero/memory_meter.hpp>
@@ -77,8 +78,14 @@ inline std::int64_t own_bytes(const at::Tensor& tensor) {
     return tensor.has_storage() ? static_cast<std::int64_t>(std::min(tensor.nbytes(), tensor.storage().nbytes())) : 0;
 }
 
-/// Throws bad_value for options out of range.
-void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps, int buckets_in_flight);
+/// The options. Throws bad_value when something is wrong with them.
+template <class Options>
+Options checked(Options options) {
+    OptionCheck check;
+    options.check(check);
+    check.finish();
+    return options;
+}
 
 /// One line a parameter, and one for the options: what must be the same on every rank.
 ///

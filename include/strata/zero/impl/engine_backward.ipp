@@ -13,6 +13,7 @@ void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
                     "call step() after every gradient_accumulation_steps = " +
                         std::to_string(options_.gradient_accumulation_steps) + " backward passes"};
     }
+    detail::check_loss(loss);
     begin_call("backward()");
     check_parameters_stayed();
     for (TrainedParameter& parameter : parameters_) parameter.arrived = false;

@@ -9,11 +9,10 @@ template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 Engine<Setup, Comm, Compute>::Engine(Comm& comm, std::vector<Parameter> parameters, Options options, Compute compute)
     : comm_{comm},
       compute_{std::move(compute)},
-      options_{std::move(options)},
+      options_{detail::checked(std::move(options))},
       loss_scale_{options_.loss_scale},
       channel_{comm, compute_} {
     const at::NoGradGuard no_grad;
-    detail::check_options(options_.bucket_numel, options_.gradient_accumulation_steps, options_.buckets_in_flight);
     for (const ParameterGroup<Rule>& group : options_.groups) {
         for (std::size_t k = 0; k < states; ++k) {
             if (optim::initial_state<Rule>(group.update, k) == optim::initial_state<Rule>(options_.update, k)) continue;

@@ -42,6 +42,11 @@ StepResult Engine<Setup, Comm, Compute>::step(double lr) {
                         std::to_string(options_.gradient_accumulation_steps),
                     "call backward() gradient_accumulation_steps times before each step()"};
     }
+    if (!(lr >= 0.0 && std::isfinite(lr))) {
+        throw Error{Errc::bad_learning_rate,
+                    "the learning rate of step " + std::to_string(step_count_ + 1) + " is " + OptionCheck::shown(lr),
+                    "use a schedule whose rate is finite and not below 0 at every step of the run"};
+    }
     begin_call("step()");
     micro_batch_ = 0;
     const at::NoGradGuard no_grad;

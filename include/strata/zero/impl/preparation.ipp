@@ -14,20 +14,6 @@
 
 namespace strata::zero::detail {
 
-STRATA_INLINE void check_options(std::int64_t bucket_numel, int gradient_accumulation_steps,
-                                 int buckets_in_flight) {
-    if (bucket_numel < 1) {
-        throw Error{Errc::bad_value, "bucket_numel is " + std::to_string(bucket_numel), "use 1 or more elements"};
-    }
-    if (gradient_accumulation_steps < 1) {
-        throw Error{Errc::bad_value, "gradient_accumulation_steps is " + std::to_string(gradient_accumulation_steps),
-                    "use 1 or more"};
-    }
-    if (buckets_in_flight < 1) {
-        throw Error{Errc::bad_value, "buckets_in_flight is " + std::to_string(buckets_in_flight), "use 1 or more"};
-    }
-}
-
 STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, const std::vector<std::size_t>& groups,
                                    const std::string& options) {
     std::ostringstream text;

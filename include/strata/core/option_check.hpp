@@ -1,0 +1,96 @@
+#pragma once
+// strata/core/option_check.hpp - OptionCheck: everything that is wrong with a set of options, in one Error.
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <strata/core/inline.hpp>
+#include <strata/core/ranges.hpp>
+
+namespace strata {
+
+/// What options are looked at with. Options that can be wrong say how:
+///
+///   struct Options {
+///       double momentum = 0.9;
+///       void check(OptionCheck& check) const { check.number("momentum", momentum, ranges::momentum); }
+///   };
+///
+/// and whoever takes them calls part() for each and finish() at the end, before anything is written or allocated.
+class OptionCheck {
+public:
+    /// What a person wrote in place of a member: {"schedule.lr", "'learning_rate'"}.
+    using Names = std::map<std::string, std::string, std::less<>>;
+
+    /// Without names an option is called by its members: "schedule.lr".
+    explicit OptionCheck(Names names = {}) : names_{std::move(names)} {}
+
+    /// Whether the number is in its range. If it is not, that is one more problem.
+    ///
+    ///   note  what follows the range in the fix: "0 does not clip"
+    template <class Number>
+        requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool>)
+    bool number(std::string_view option, Number value, const Range& range, std::string_view note = {}) {
+        if (range.holds(static_cast<double>(value))) return true;
+        if constexpr (std::integral<Number>) {
+            out_of_range(option, std::to_string(value), range, note);
+        } else {
+            out_of_range(option, shown(static_cast<double>(value)), range, note);
+        }
+        return false;
+    }
+
+    /// A problem of another kind, and what mends it; as for Error, without full stops.
+    void refuse(std::string what, std::string fix) { problems_.push_back({std::move(what), std::move(fix)}); }
+
+    /// Looks at options that are a member of others. Options without a check() of their own cannot be wrong.
+    template <class Options>
+    void part(std::string_view member, const Options& options) {
+        if constexpr (requires { options.check(*this); }) {
+            inside(member, [&] { options.check(*this); });
+        }
+    }
+
+    /// Calls `body`, in which options are members of `member`.
+    template <std::invocable Body>
+    void inside(std::string_view member, Body&& body) {
+        const std::string outer = path_;
+        path_ += std::string{member} + ".";
+        body();
+        path_ = outer;
+    }
+
+    /// How messages call an option.
+    [[nodiscard]] std::string name(std::string_view option) const;
+
+    [[nodiscard]] bool found_nothing() const noexcept { return problems_.empty(); }
+
+    /// Throws bad_value when something is wrong: all of it, in the order in which it was found.
+    void finish() const;
+
+    /// "0.1", "1e-04", "nan": the shortest text that is this number.
+    [[nodiscard]] static std::string shown(double number);
+
+private:
+    struct Problem {
+        std::string what;
+        std::string fix;
+    };
+    void out_of_range(std::string_view option, const std::string& value, const Range& range, std::string_view note);
+
+    Names names_;
+    std::string path_;  // "groups[0].update."
+    std::vector<Problem> problems_;
+};
+
+}  // namespace strata
+
+#ifndef STRATA_COMPILED
+#include <strata/core/impl/option_check.ipp>
+#endif

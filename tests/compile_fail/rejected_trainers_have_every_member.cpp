@@ -1,0 +1,42 @@
+// A composition that cannot work prints its sentence and nothing more, whatever is done with the trainer.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <torch/torch.h>
+
+#include <strata/strata.hpp>
+
+using namespace strata;
+
+struct Model : torch::nn::Module {
+    using Batch = torch::Tensor;
+    torch::Tensor loss(const Batch& batch) { return batch.mean(); }
+};
+
+#ifdef STRATA_BAD
+using Mine = Trainer<Model, ZeroStage<0>, OffloadTarget<Cpu>, Optimizer<Sgd>, Ema<>>;
+#else
+using Mine = Trainer<Model, ZeroStage<1>, OffloadTarget<Cpu>, Optimizer<Sgd>, Ema<>>;
+#endif
+
+struct Mirror {  // what it may be held as
+    Mine::Options options;
+    Mine::Rule::Options update;
+    Mine::Batch batch;
+    static constexpr bool averages = Mine::setup::averaging::enabled;
+};
+
+void use(Session& session) {
+    Mine trainer{session, Model{}, {.max_steps = 3, .update = {.momentum = 0.5, .nesterov = true}}};
+    Mine shared{session, std::make_shared<Model>(), Mine::Options{}};
+    trainer.every(1, [](const train::StepMetrics&) {});
+    trainer.report().title = std::to_string(trainer.model().parameters().size());
+    const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return torch::ones({1}); }, 1, 1});
+    trainer.with_average([&] { trainer.model().eval(); });
+    trainer.with_whole_model([&] { trainer.model().eval(); });
+    const at::Device where = trainer.device();
+    const std::int64_t bytes = trainer.memory().total(zero::Place::host).now;
+    trainer.report().title += result.interrupted || where.is_cuda() || bytes > 0 ? "!" : "";
+}
