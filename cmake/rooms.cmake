@@ -60,6 +60,7 @@ strata_room(storage
         http_pool.hpp
         local.hpp
         object_store.hpp
+        reserved_room.hpp
         retry.hpp
         s3.hpp
         s3_answers.hpp
@@ -198,6 +199,7 @@ strata_room(data
         detail/parquet_encodings.hpp
         detail/parquet_footer.hpp
         detail/parquet_page.hpp
+        detail/source_identity.hpp
         detail/text.hpp
         detail/thrift_reader.hpp
         discovered.hpp
@@ -236,7 +238,10 @@ strata_room(checkpoint
     LINKS torch
     HEADERS
         checkpoint.hpp
-        manifest.hpp)
+        facts.hpp
+        manifest.hpp
+        resume.hpp
+        size.hpp)
 
 strata_room(models
     NEEDS core policy optim data zero
@@ -259,7 +264,10 @@ strata_room(train
     LINKS torch
     HEADERS
         batch_source.hpp
+        buffer_copies.hpp
+        checkpoints.hpp
         compute.hpp
+        environment.hpp
         gallery.hpp
         metrics.hpp
         options.hpp
@@ -267,8 +275,12 @@ strata_room(train
         picture_grid.hpp
         progress.hpp
         report.hpp
+        run_folders.hpp
+        run_log.hpp
+        run_plan.hpp
         seed.hpp
         session.hpp
+        step_failure.hpp
         stop_signal.hpp
         trainable.hpp
         trainer.hpp

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,14 @@
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
+
+struct ImageTextOptions;
+namespace detail {
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> source_identity(const ImageTextOptions& options,
+                                                                               const Collection& collection,
+                                                                               std::string_view autoencoder,
+                                                                               std::string_view text_encoder);
+}  // namespace detail
 
 /// How data sets are used; the names are those of config::TrainerConfig.
 struct ImageTextOptions {
@@ -128,6 +137,12 @@ public:
         return detail::traffic_lines(comm, stores_.traffic());
     }
 
+    /// What batches follow from, for a comparison with the run that a checkpoint is of: encoders, seed, and for each data set
+    /// its samples, what they hold, and its settings. Folders may be moved. The same on every rank.
+    [[nodiscard]] std::vector<std::pair<std::string, std::string>> identity() const {
+        return detail::source_identity(options_, collection_, autoencoder_->id(), text_encoder_->id());
+    }
+
     /// The pictures and buckets that are trained on.
     [[nodiscard]] const Collection& collection() const noexcept { return collection_; }
 
@@ -205,6 +220,7 @@ private:
 }  // namespace strata::data
 
 #include <strata/data/detail/image_text_source.hpp>
+#include <strata/data/detail/source_identity.hpp>
 
 #ifndef STRATA_COMPILED
 #include <strata/data/impl/image_text_source.ipp>

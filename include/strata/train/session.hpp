@@ -11,6 +11,7 @@
 #include <strata/comm/default_comm.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/train/progress.hpp>
+#include <strata/train/run_folders.hpp>
 #include <strata/train/stop_signal.hpp>
 
 namespace strata {
@@ -59,6 +60,9 @@ public:
     /// Collective. Throws Error on all ranks: output_not_writable, output_in_use, bad_argument.
     const std::filesystem::path& output(const std::filesystem::path& otherwise = "output");
 
+    /// Which trainer works where below the output directory.
+    [[nodiscard]] train::RunFolders& folders() noexcept { return folders_; }
+
 private:
     void claim_output();
 
@@ -67,6 +71,7 @@ private:
     std::optional<std::filesystem::path> config_;
     std::optional<std::filesystem::path> output_flag_;
     std::filesystem::path output_;
+    train::RunFolders folders_;
     bool fresh_ = false;
     bool config_asked_for_ = false;
     int lock_file_ = -1;

@@ -6,7 +6,7 @@
 namespace strata::zero {
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
-void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
+void Engine<Setup, Comm, Compute>::begin_backward() {
     if (micro_batch_ == options_.gradient_accumulation_steps) {
         throw Error{Errc::wrong_call_order,
                     "backward() was called " + std::to_string(micro_batch_ + 1) + " times without step()",
@@ -22,10 +22,20 @@ void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
     }
     unreduced_ = unfinished_ = buckets_.size();
     prefetch_state();
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
+    begin_backward();
     try {
         backpropagate(loss);
     } catch (...) {
         if (gathering_) gathering_->abandon_pass();
+        if (!gathers()) {
+            const at::NoGradGuard no_grad;
+            while (unreduced_ > 0) reduce_next_bucket();
+            finish_reductions(0);
+        }
         throw;
     }
 
@@ -41,6 +51,26 @@ void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
     }
     prefetch_state();
     ++micro_batch_;
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::backward_without_loss() {
+    if (gathers()) {
+        throw Error{Errc::wrong_call_order, "backward_without_loss() was called where units are gathered",
+                    "let ranks agree before they call loss(): forward passes are collective there"};
+    }
+    begin_backward();
+    const at::NoGradGuard no_grad;
+    while (unreduced_ > 0) reduce_next_bucket();
+    finish_reductions(0);
+    ++micro_batch_;
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::forget_gradients() {
+    channel_.wait();
+    if (gathering_) gathering_->abandon_pass();
+    micro_batch_ = 0;
 }
 
 /// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.
