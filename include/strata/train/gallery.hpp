@@ -56,7 +56,7 @@ public:
     /// Every rank draws its share of the prompts; the pictures do not depend on how many ranks there are.
     ///
     ///   model   as models::sample_euler takes it; switched to evaluation while it draws
-    ///   folder  below the output directory; the run's report shows those in "samples"
+    ///   folder  below the output directory, or a whole path; a trainer's report shows those in "samples" of its folder
     /// Collective. Throws Error on all ranks: io_failed, no_space.
     template <class Model>
     void draw(Model& model, std::int64_t step, const std::filesystem::path& folder = "samples") {

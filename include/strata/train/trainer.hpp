@@ -291,6 +291,17 @@ private:
     Shared forward_backward(Source& source, Clock::time_point began) {
         auto& comm = session_.comm();
         train::StepFailure failure{this_step()};
+        // What this rank met says more than that it then lost the others.
+        const auto with_others = [&](auto&& work) {
+            together_ = false;
+            try {
+                work();
+            } catch (...) {
+                if (failure) std::rethrow_exception(failure.exception());
+                throw;
+            }
+            together_ = true;
+        };
         double sum = 0;
         for (int i = 0; i < options_.gradient_accumulation_steps; ++i) {
             const std::int64_t micro_batch = engine_.step_count() * options_.gradient_accumulation_steps + i;
@@ -304,7 +315,7 @@ private:
                 end_if_shared(failure);
                 together_ = false;
             } else if (failure) {
-                engine_.backward_without_loss();
+                with_others([&] { engine_.backward_without_loss(); });
                 continue;
             }
             bool in_backward = false;
@@ -315,13 +326,16 @@ private:
                 sum += loss.template item<double>();  // after it: a device computes while backward is queued
             });
             if (failure && engine_.gathers_units()) std::rethrow_exception(failure.exception());
-            if (failure && !in_backward) engine_.backward_without_loss();
+            if (failure && !in_backward) with_others([&] { engine_.backward_without_loss(); });
         }
         const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
         std::array<double, 4> shared{sum, session_.stop_requested() ? 1.0 : 0.0, comm.rank() == 0 ? seconds : 0.0, failure ? 1.0 : 0.0};
-        comm.all_reduce_sum(shared);
-        together_ = true;
-        if (shared[3] > 0) throw failure.told(comm);
+        with_others([&] { comm.all_reduce_sum(shared); });
+        if (shared[3] > 0) {
+            std::optional<Error> error;
+            with_others([&] { error = failure.told(comm); });
+            throw *error;
+        }
         const double mean = shared[0] / (static_cast<double>(comm.world()) * options_.gradient_accumulation_steps);
         if (!std::isfinite(mean))
             throw Error{Errc::non_finite, "the loss of step " + std::to_string(engine_.step_count() + 1) + " is not finite",

@@ -302,6 +302,7 @@ private:
     void reduce_next_bucket();
     void finish_reductions(std::size_t left);
     void begin_backward();
+    void reduce_what_is_left();
     void backpropagate(const at::Tensor& loss);
     double gradient_norm();
     template <class Gradient>

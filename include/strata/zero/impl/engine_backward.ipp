@@ -31,11 +31,7 @@ void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
         backpropagate(loss);
     } catch (...) {
         if (gathering_) gathering_->abandon_pass();
-        if (!gathers()) {
-            const at::NoGradGuard no_grad;
-            while (unreduced_ > 0) reduce_next_bucket();
-            finish_reductions(0);
-        }
+        if (!gathers() && comm_.world() > 1) reduce_what_is_left();
         throw;
     }
 
@@ -71,6 +67,21 @@ void Engine<Setup, Comm, Compute>::forget_gradients() {
     channel_.wait();
     if (gathering_) gathering_->abandon_pass();
     micro_batch_ = 0;
+}
+
+/// For the other ranks, after a pass that threw on this one: its gradients are of no use, but theirs wait for them.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::reduce_what_is_left() {
+    const at::NoGradGuard no_grad;
+    try {
+        while (unreduced_ > 0) reduce_next_bucket();
+        finish_reductions(0);
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& failure) {  // not even memory for zeros: now the others would wait
+        throw Error{Errc::rank_failed, std::string{"a backward pass failed, and so did its part for the other ranks: "} + failure.what(),
+                    "use smaller batches or recomputation; this rank most likely ran out of memory"};
+    }
 }
 
 /// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.
