@@ -243,6 +243,32 @@ TEST_F(TrainerResume, WhateverIsDamagedTheNewestWholeCheckpointIsTaken) {
     }
 }
 
+TEST_F(TrainerResume, AFolderInTheWayOfASaveIsSetAsideAndNamed) {
+    run<ZeroStage<2>>("run", options(7), plain, [&](const train::StepMetrics& m) {
+        if (m.step == 6 && comm.rank() == 0) fs::create_directories(checkpoint("run", 7));
+    });
+    expect_said("manifest.json cannot be read");
+    expect_said("; it is kept as damaged_step_00000007, and its step is saved anew");
+    EXPECT_TRUE(fs::exists(checkpoint("run", 7) / "manifest.json"));
+}
+
+TEST_F(TrainerResume, AFailureInsideTheAverageDoesNotStayThere) {
+    in_session("run", [&](Session& session) {
+        Trainer<Net, ZeroStage<2>, Ema<>> trainer{session, Net{}, options(6)};
+        bool fails = true;
+        trainer.every(3, [&](const train::StepMetrics&) {
+            trainer.with_average([&] {
+                if (std::exchange(fails, false)) throw Error{Errc::no_space, "no room for a picture", "make some"};
+            });
+        });
+        EXPECT_EQ(error_of([&] { trainer.fit(FunctionSource{plain, 10, 8}); }).problem(),
+                  "no room for a picture; step 3 is saved in " + checkpoint("run", 3).string());
+        EXPECT_EQ(trainer.fit(FunctionSource{plain, 10, 8}).step, 6);
+    });
+    run<ZeroStage<2>, Ema<>>("whole", options(6));
+    EXPECT_EQ(losses("run"), losses("whole"));
+}
+
 TEST_F(TrainerResume, WhereNoCheckpointIsWholeTheRunIsRefusedAndNothingTouched) {
     six();
     on_disk([&] {

@@ -54,8 +54,9 @@ struct SmallNet : torch::nn::Module {
             mean += batch.y.mean();  // NaN for good, once
         }
         if (batch.breaks_forward) throw std::runtime_error{"the model has no answer\nand a stack trace"};
-        const auto h = torch::dropout(block->forward(torch::tanh(in(batch.x))), 0.1, is_training());
-        const auto loss = torch::mse_loss(out(h), batch.y);
+        const auto x = batch.x.to(in->weight.scalar_type());
+        const auto h = torch::dropout(block->forward(torch::tanh(in(x))), 0.1, is_training());
+        const auto loss = torch::mse_loss(out(h).to(torch::kFloat), batch.y);
         return batch.breaks_gradient ? loss + (in->weight.sum() * 0).sqrt() : loss;
     }
 };

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -142,11 +143,13 @@ FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<
 ///   read          read(sink) calls sink(kind, begin, values) with all parts of these runs, in any order. Local
 ///   write_models  called with the folder to write model files into; returns their records, of which rank 0's count.
 ///                 Collective, as write_model() is
+///   say           called on rank 0 with a sentence when something was set aside
 /// Collective. Throws Error on all ranks if any rank failed: io_failed, no_space, non_finite for weights or an average that
 /// are; nothing is left behind then.
 template <comm::Communicator Comm, class Read, class WriteModels>
 std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
-                           std::span<const zero::StateOutline> outline, Read&& read, WriteModels&& write_models) {
+                           std::span<const zero::StateOutline> outline, Read&& read, WriteModels&& write_models,
+                           const std::function<void(const std::string&)>& say = {}) {
     const auto final_folder = detail::final_name(folder, manifest.step);
     const auto partial = detail::partial_name(folder, manifest.step);
     bool exists = false;
@@ -156,14 +159,18 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
     }
     comm.broadcast(std::as_writable_bytes(std::span{&exists, 1}), 0);
     if (exists) {
+        std::string damage;
         try {
             comm::agree(comm, [&] { (void)detail::verified(final_folder, manifest, comm.rank(), comm.world()); });
             return final_folder;
         } catch (const Error& error) {
             if (!is_damage(error.code())) throw;
+            damage = error.problem();
         }
         comm::agree(comm, [&] {
-            if (comm.rank() == 0) set_aside(final_folder);
+            if (comm.rank() != 0) return;
+            const auto place = set_aside(final_folder);
+            if (say) say(damage + "; it is kept as " + place.filename().string() + ", and its step is saved anew");
         });
     }
 

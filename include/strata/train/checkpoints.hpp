@@ -120,7 +120,8 @@ public:
         if (room_) room_->release();
         const auto read_state = [&](auto&& sink) { engine_.read_state(sink); };
         newest_ = {manifest.step, checkpoint::save(comm, folder_, manifest, engine_.state_outline(), read_state,
-                                                   [&](const auto& folder) { return write_models(folder); })};
+                                                   [&](const auto& partial) { return write_models(partial); },
+                                                   [&](const std::string& what) { session_.progress().note(what); })};
     }
 
     /// Whether the newest checkpoint is of this step. Local.

@@ -219,6 +219,7 @@ private:
     void start(Source& source) {
         const std::filesystem::path output = folder();
         auto& comm = session_.comm();
+        undo_step();  // of a fit() that failed
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
             if (session_.fresh() && !std::exchange(has_begun_, true)) clear(output);
@@ -237,7 +238,6 @@ private:
                                      std::to_string(found->step) + ", " + std::to_string(samples_) + " samples)");
             for (const std::string& line : train::changes_since(*found, manifest(), plan_)) session_.progress().note(line);
         }
-        engine_.forget_gradients();
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
             log_.open(output, engine_.step_count());

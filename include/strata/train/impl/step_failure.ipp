@@ -16,7 +16,7 @@ STRATA_INLINE Error as_error(const std::exception_ptr& failure, const std::strin
         said = said.substr(0, said.find('\n'));  // libtorch appends a stack trace
     } catch (...) {  // `said` tells
     }
-    return Error{Errc::step_failed, who + " failed: " + said, "mend that, and run again to go on from the last checkpoint"};
+    return Error{Errc::step_failed, who + " failed: " + said, "mend that and run again"};
 }
 
 }  // namespace strata::train
