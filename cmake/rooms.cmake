@@ -68,6 +68,7 @@ strata_room(storage
         leftovers.hpp
         local.hpp
         object_store.hpp
+        reserved_room.hpp
         retry.hpp
         s3.hpp
         s3_answers.hpp
@@ -210,6 +211,7 @@ strata_room(data
         detail/parquet_encodings.hpp
         detail/parquet_footer.hpp
         detail/parquet_page.hpp
+        detail/source_identity.hpp
         detail/text.hpp
         detail/thrift_reader.hpp
         discovered.hpp
@@ -248,7 +250,10 @@ strata_room(checkpoint
     LINKS torch
     HEADERS
         checkpoint.hpp
-        manifest.hpp)
+        facts.hpp
+        manifest.hpp
+        resume.hpp
+        size.hpp)
 
 strata_room(models
     NEEDS core policy optim data zero
@@ -271,10 +276,13 @@ strata_room(train
     LINKS torch
     HEADERS
         batch_source.hpp
+        buffer_copies.hpp
+        checkpoints.hpp
         command_line.hpp
         compute.hpp
         debiased_mean.hpp
         detail/rejected_trainer.hpp
+        environment.hpp
         gallery.hpp
         loss_curve.hpp
         metrics.hpp
@@ -283,8 +291,12 @@ strata_room(train
         picture_grid.hpp
         progress.hpp
         report.hpp
+        run_folders.hpp
+        run_log.hpp
+        run_plan.hpp
         seed.hpp
         session.hpp
+        step_failure.hpp
         stop_signal.hpp
         trainable.hpp
         trainer.hpp

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,6 +28,7 @@
 #include <strata/checkpoint/manifest.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
+#include <strata/core/error.hpp>
 #include <strata/storage/safetensors.hpp>
 #include <strata/zero/state.hpp>
 
@@ -40,14 +42,26 @@ struct NamedTensor {
 /// The newest checkpoint in `folder`, by step. Local.
 [[nodiscard]] std::optional<std::filesystem::path> newest(const std::filesystem::path& folder);
 
-/// Removes all but the `count` newest checkpoints, and what a killed run left unfinished. Local: for rank 0.
+/// Removes all but the `count` newest checkpoints, and what a killed run left unfinished. The newest one stays whatever
+/// `count` says. Local: for rank 0.
 void keep_newest(const std::filesystem::path& folder, std::int64_t count);
+
+/// Gives a checkpoint that is damaged another name, under which nothing looks for it, and returns that. Local: for rank 0.
+/// Throws io_failed.
+std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
 /// Throws Error checkpoint_mismatch unless the manifest's parameters and state are those of this trainer.
 void check_matches(const std::filesystem::path& checkpoint, const Manifest& found, const Manifest& expected);
 
+/// Whether an error of a checkpoint's files says that another checkpoint may be whole.
+[[nodiscard]] constexpr bool is_damage(Errc code) noexcept {
+    return code == Errc::corrupt_checkpoint || code == Errc::corrupt_safetensors || code == Errc::io_failed || code == Errc::not_found;
+}
+
 namespace detail {
 
+/// All checkpoints in a folder by step, which their names say.
+[[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder);
 [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] FileRecord record_of(const std::filesystem::path& file);
@@ -80,6 +94,10 @@ void publish(const std::filesystem::path& partial, const std::filesystem::path& 
 /// Throws corrupt_checkpoint unless the folder's name says the manifest's step.
 void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest);
 void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world);
+/// Throws corrupt_checkpoint unless the files have every element of every kind of state.
+void check_complete(const std::filesystem::path& checkpoint, const Manifest& manifest);
+/// Reads a manifest and checks what it is about. This rank looks at its share of the files. Throws what open() throws.
+[[nodiscard]] Manifest verified(const std::filesystem::path& checkpoint, const Manifest& expected, int rank, int world);
 void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers);
 
 }  // namespace detail
@@ -117,23 +135,44 @@ FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<
     return record;
 }
 
-/// Saves a checkpoint below `folder` and returns its path. A checkpoint of the same step is left as it is.
+/// Saves a checkpoint below `folder` and returns its path. A whole checkpoint of the same step is left as it is; a damaged
+/// one is set aside.
 ///
 ///   manifest      `files` and `world` are filled in here
 ///   outline       this rank's runs of state
 ///   read          read(sink) calls sink(kind, begin, values) with all parts of these runs, in any order. Local
 ///   write_models  called with the folder to write model files into; returns their records, of which rank 0's count.
 ///                 Collective, as write_model() is
-/// Collective. Throws Error on all ranks if any rank failed (io_failed, no_space); nothing is left behind then.
+///   say           called on rank 0 with a sentence when something was set aside
+/// Collective. Throws Error on all ranks if any rank failed: io_failed, no_space, non_finite for weights or an average that
+/// are; nothing is left behind then.
 template <comm::Communicator Comm, class Read, class WriteModels>
 std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
-                           std::span<const zero::StateOutline> outline, Read&& read, WriteModels&& write_models) {
+                           std::span<const zero::StateOutline> outline, Read&& read, WriteModels&& write_models,
+                           const std::function<void(const std::string&)>& say = {}) {
     const auto final_folder = detail::final_name(folder, manifest.step);
     const auto partial = detail::partial_name(folder, manifest.step);
     bool exists = false;
-    if (comm.rank() == 0) exists = std::filesystem::exists(final_folder);
+    if (comm.rank() == 0) {
+        std::error_code unknown;
+        exists = std::filesystem::symlink_status(final_folder, unknown).type() != std::filesystem::file_type::not_found;
+    }
     comm.broadcast(std::as_writable_bytes(std::span{&exists, 1}), 0);
-    if (exists) return final_folder;
+    if (exists) {
+        std::string damage;
+        try {
+            comm::agree(comm, [&] { (void)detail::verified(final_folder, manifest, comm.rank(), comm.world()); });
+            return final_folder;
+        } catch (const Error& error) {
+            if (!is_damage(error.code())) throw;
+            damage = error.problem();
+        }
+        comm::agree(comm, [&] {
+            if (comm.rank() != 0) return;
+            const auto place = set_aside(final_folder);
+            if (say) say(damage + "; it is kept as " + place.filename().string() + ", and its step is saved anew");
+        });
+    }
 
     manifest.world = comm.world();
     try {
@@ -177,10 +216,7 @@ Manifest open(Comm& comm, const std::filesystem::path& checkpoint, const Manifes
               std::span<const NamedTensor> buffers) {
     Manifest manifest;
     comm::agree(comm, [&] {
-        manifest = read_manifest(checkpoint / "manifest.json");
-        detail::check_place(checkpoint, manifest);
-        check_matches(checkpoint, manifest, expected);
-        detail::verify_files(checkpoint, manifest, comm.rank(), comm.world());
+        manifest = detail::verified(checkpoint, expected, comm.rank(), comm.world());
     });
     comm::agree(comm, [&] { detail::read_model(checkpoint, buffers); });
     return manifest;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <strata/checkpoint/facts.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/zero/state.hpp>
 
@@ -39,12 +40,19 @@ struct Manifest {
     std::vector<zero::ParameterInfo> parameters;
     std::vector<FileRecord> files;
     std::map<std::string, double> scalars;  ///< numbers of the engine by name: the state of fp16's loss scale
+    // What a resumed run compares with its own, to say what is another now:
+    Facts plan;         ///< how samples become steps
+    Facts data;         ///< BatchSource::identity()
+    Facts environment;  ///< what bits depend on beside that: train::environment()
+    bool sealed = true;  ///< false for one of format 1, read from a file that nothing protects from changes
 };
 
-/// Appears whole or not at all. Throws Error: io_failed, no_space.
+/// Appears whole or not at all, with the SHA-256 of everything before it as its last line: the seal. Throws Error: io_failed,
+/// no_space.
 void write_manifest(const std::filesystem::path& file, const Manifest& manifest);
 
-/// Throws Error: corrupt_checkpoint, also for a missing file: a folder without manifest is no checkpoint.
+/// Throws Error: corrupt_checkpoint, also for a missing file, because a folder without manifest is no checkpoint, and for
+/// one that is not as it was written.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& file);
 
 /// One file's record as text, for sending it to the rank that writes the manifest, and back.

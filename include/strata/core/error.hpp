@@ -67,6 +67,7 @@ enum class Errc : std::uint16_t {
 
     corrupt_checkpoint = 2501,  ///< a checkpoint is incomplete or its check sums do not match
     checkpoint_mismatch = 2502,  ///< a checkpoint belongs to another model or update rule
+    step_failed = 2503,        ///< a model or a source threw something of its own in a step
 
     bad_argument = 2601,       ///< a command line argument is unknown or has no valid value
     output_not_writable = 2602,  ///< the output directory cannot be created or written

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,14 @@
 
 namespace strata::data {
 
+struct ImageTextOptions;
 namespace detail {
 /// Places of cache entries that were made again, by why.
 using Remade = std::map<CacheOutcome, std::set<std::string>>;
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> source_identity(const ImageTextOptions& options,
+                                                                               const Collection& collection,
+                                                                               std::string_view autoencoder,
+                                                                               std::string_view text_encoder);
 }  // namespace detail
 
 /// How data sets are used; the names are those of config::TrainerConfig.
@@ -132,6 +138,12 @@ public:
     template <comm::Communicator Comm>
     [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm) const;
 
+    /// What batches follow from, for a comparison with the run that a checkpoint is of: encoders, seed, and for each data set
+    /// its samples, what they hold, and its settings. Folders may be moved. The same on every rank.
+    [[nodiscard]] std::vector<std::pair<std::string, std::string>> identity() const {
+        return detail::source_identity(options_, collection_, autoencoder_->id(), text_encoder_->id());
+    }
+
     /// The pictures and buckets that are trained on.
     [[nodiscard]] const Collection& collection() const noexcept { return collection_; }
 
@@ -214,6 +226,7 @@ private:
 }  // namespace strata::data
 
 #include <strata/data/detail/image_text_source.hpp>
+#include <strata/data/detail/source_identity.hpp>
 
 #ifndef STRATA_COMPILED
 #include <strata/data/impl/image_text_source.ipp>

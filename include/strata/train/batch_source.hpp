@@ -12,7 +12,9 @@ namespace strata {
 /// Semantic requirements (not checked by the compiler):
 ///   * what next() returns is a pure function of the position, so a run can resume at any of them;
 ///   * all ranks have the same micro_batches_per_epoch() and are sought to the same position.
-/// A source that has closing_lines(comm), collective, has a say at the end of a run: lines that rank 0 shows.
+/// A source that has closing_lines(comm), collective, has a say at the end of a run: lines that rank 0 shows. One that has
+/// identity(), a checkpoint::Facts that is the same on all ranks, is compared with that of the checkpoint when a run resumes:
+/// what is another there is said.
 template <class S, class Batch>
 concept BatchSource = requires(S& source, std::int64_t micro_batch) {
     { source.next() } -> std::convertible_to<Batch>;                    // at the position, then moves on by one

@@ -35,7 +35,8 @@ struct GalleryOptions {
     config::EmaValidation average = config::EmaValidation::comparison;
 };
 
-/// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png, or another folder of the output directory.
+/// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png, or another folder of the output directory; for a
+/// trainer with a name below its own.
 ///
 ///   Autoencoder, TextEncoder  those the model is trained with; copied
 template <class Autoencoder, class TextEncoder>
@@ -55,10 +56,10 @@ public:
     /// Every rank draws its share of the prompts; the pictures do not depend on how many ranks there are.
     ///
     ///   model   as models::sample_euler takes it; switched to evaluation while it draws
-    ///   folder  below the output directory; the run's report shows those in "samples"
+    ///   folder  below the output directory, or a whole path; a trainer's report shows those in "samples" of its folder
     /// Collective. Throws Error on all ranks: io_failed, no_space.
     template <class Model>
-    void draw(Model& model, std::int64_t step, const std::string& folder = "samples") {
+    void draw(Model& model, std::int64_t step, const std::filesystem::path& folder = "samples") {
         if (embedded_.empty()) return;
         auto& comm = session_.comm();
         const auto count = static_cast<std::int64_t>(embedded_.size());
@@ -98,10 +99,11 @@ public:
         if constexpr (AnyTrainer::setup::averaging::enabled) {
             const bool only = options_.average == config::EmaValidation::ema_only;
             if (options_.average != config::EmaValidation::none)
-                trainer.with_average([&] { draw(trainer.model(), step, only ? "samples" : "samples_ema"); });
+                trainer.with_average(
+                    [&] { draw(trainer.model(), step, trainer.folder() / (only ? "samples" : "samples_ema")); });
             if (only) return;
         }
-        draw(trainer.model(), step);
+        draw(trainer.model(), step, trainer.folder() / "samples");
     }
 
 private:

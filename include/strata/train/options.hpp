@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <strata/optim/ema.hpp>
@@ -37,6 +38,8 @@ struct TrainOptions {
     std::chrono::seconds collective_timeout{600};  ///< a rank that waits longer for the others ends the job
     std::int64_t checkpoint_every = 0;      ///< steps; 0 saves at the end and on a stop signal only
     std::int64_t checkpoints_kept = 5;      ///< older ones are removed
+    bool reserve_checkpoint_room = true;    ///< room for one checkpoint is kept on the disk while training
+    std::string name{};                     ///< of a trainer with others in its session: it works in OUTPUT/NAME
 };
 
 }  // namespace strata

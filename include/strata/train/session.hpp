@@ -16,6 +16,7 @@
 #include <strata/core/inline.hpp>
 #include <strata/train/command_line.hpp>
 #include <strata/train/progress.hpp>
+#include <strata/train/run_folders.hpp>
 #include <strata/train/stop_signal.hpp>
 
 namespace strata {
@@ -72,6 +73,9 @@ public:
     /// that it made for it. strata::run() calls it. Local; any rank may, rank 0 need not be able to any more.
     void leave_no_trace() noexcept;
 
+    /// Which trainer works where below the output directory.
+    [[nodiscard]] train::RunFolders& folders() noexcept { return folders_; }
+
 private:
     void claim_output(const std::filesystem::path& output);
     void remove_traces(bool refused) noexcept;
@@ -92,6 +96,7 @@ private:
     std::filesystem::path output_;
     Claim claim_;
     core::FileLock lock_;  // rank 0
+    train::RunFolders folders_;
     train::StopSignal stop_;
 };
 

@@ -5,9 +5,12 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,20 +21,27 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <strata/checkpoint/checkpoint.hpp>
+#include <strata/checkpoint/facts.hpp>
+#include <strata/checkpoint/manifest.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/rule.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/batch_source.hpp>
+#include <strata/train/buffer_copies.hpp>
+#include <strata/train/checkpoints.hpp>
 #include <strata/train/compute.hpp>
 #include <strata/train/detail/rejected_trainer.hpp>
+#include <strata/train/environment.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/report.hpp>
+#include <strata/train/run_log.hpp>
+#include <strata/train/run_plan.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
+#include <strata/train/step_failure.hpp>
 #include <strata/train/trainable.hpp>
 #include <strata/train/unit_rules.hpp>
 #include <strata/train/validate.hpp>
@@ -84,50 +94,35 @@ public:
         actions_.push_back({steps, std::move(action)});
     }
 
-    /// Trains to options.max_steps: resumes from the newest checkpoint of the output directory, or starts over
-    /// after --fresh. Writes metrics.jsonl, checkpoints/ and report.html there. SIGINT, SIGTERM, SIGHUP
-    /// and SIGUSR1 finish the step, save and return.
+    /// Trains to options.max_steps: resumes from the newest whole checkpoint of its folder, or starts over in the session's
+    /// first fit() after --fresh. Writes metrics.jsonl, checkpoints/ and report.html there. SIGINT, SIGTERM, SIGHUP
+    /// and SIGUSR1 finish the step, save and return. Where a step fails, saves the state after the last one that was done,
+    /// and then throws what failed, with what was saved where; under ZeroStage<3> on several ranks only when all of them
+    /// meet it, or it comes from next().
     ///
     ///   source  this rank's batches
-    /// Collective. Throws Error: bad_value, bad_loss, non_finite, corrupt_checkpoint, checkpoint_mismatch, io_failed, no_space.
+    /// Collective. Throws Error: bad_value, bad_loss, non_finite, corrupt_checkpoint, checkpoint_mismatch, io_failed, no_space,
+    /// output_in_use, step_failed for what is no Error, and what source and model throw.
     template <BatchSource<Batch> Source>
     FitResult fit(Source&& source) {
         comm::agree(session_.comm(), [&] { train::check_source(source); });
-        const std::int64_t samples_a_step =
-            source.samples_per_micro_batch() * session_.world() * options_.gradient_accumulation_steps;
-        start(samples_a_step);
-        source.seek(samples_ / samples_a_step * options_.gradient_accumulation_steps);
-        const double steps_an_epoch = static_cast<double>(source.micro_batches_per_epoch()) / options_.gradient_accumulation_steps;
-
+        start(source);
         if (engine_.step_count() >= options_.max_steps)
             session_.progress().note("step " + std::to_string(options_.max_steps) +
                                      " is already done: ask for more steps, or start over with --fresh");
-        const auto began = Clock::now();
+        else if (options_.reserve_checkpoint_room)
+            checkpoints_.reserve();
         bool interrupted = false;
-        while (engine_.step_count() < options_.max_steps && !interrupted) {
-            train::StepMetrics metrics;
-            metrics.learning_rate = options_.schedule.at(engine_.step_count());
-            const Shared shared = forward_backward(source, began);
-            metrics.loss = shared.loss;
-            const zero::StepResult result = engine_.step(metrics.learning_rate);
-            samples_ += samples_a_step;
-            if (result.skipped) {
-                skip_step(result, shared.stop);
-                interrupted = shared.stop;
-                continue;
-            }
-            metrics.grad_norm = result.grad_norm;
-            metrics.step = engine_.step_count();
-            metrics.epoch = static_cast<double>(metrics.step) / steps_an_epoch;
-            metrics.seconds = seconds_before_ + shared.seconds;
-            metrics.samples_per_second = static_cast<double>(samples_a_step) / std::max(1e-9, metrics.seconds - last_.seconds);
-            interrupted = shared.stop;
-            last_ = metrics;
-            finish_step(metrics, interrupted);
+        try {
+            const auto began = Clock::now();
+            while (engine_.step_count() < options_.max_steps && !interrupted) interrupted = step(source, began);
+            session_.comm().barrier();
+            if constexpr (requires { source.closing_lines(session_.comm()); })
+                for (const std::string& line : source.closing_lines(session_.comm())) session_.progress().note(line);
+        } catch (...) {
+            end_with(std::current_exception());
         }
-        session_.comm().barrier();
-        if constexpr (requires { source.closing_lines(session_.comm()); })
-            for (const std::string& line : source.closing_lines(session_.comm())) session_.progress().note(line);
+        checkpoints_.release_room();
         return {engine_.step_count(), last_.loss, interrupted};
     }
 
@@ -163,6 +158,16 @@ public:
 
     /// Bytes of training state on this rank, by what they hold and where.
     [[nodiscard]] const zero::MemoryMeter& memory() const noexcept { return engine_.memory(); }
+
+    /// Where fit() writes: the output directory, or a folder below it for a trainer with a name. The first call, by whoever
+    /// makes it, takes the folder. Throws Error: bad_value, output_in_use. Collective the first time.
+    [[nodiscard]] const std::filesystem::path& folder() {
+        if (folder_.empty()) {
+            folder_ = session_.folders().take(session_.output(), options_.name);
+            checkpoints_.work_in(folder_, options_.reserve_checkpoint_room);
+        }
+        return folder_;
+    }
 
     /// Title, facts and prompts of report.html; the rest is filled in by fit().
     [[nodiscard]] train::ReportContent& report() noexcept { return report_; }
@@ -217,8 +222,6 @@ private:
         return engine;
     }
 
-    [[nodiscard]] std::filesystem::path checkpoints() { return session_.output() / "checkpoints"; }
-
     /// What a checkpoint of this trainer says about itself, apart from its files.
     [[nodiscard]] checkpoint::Manifest manifest() const {
         checkpoint::Manifest m;
@@ -229,89 +232,154 @@ private:
             m.update_rule += (m.update_rule.empty() ? "" : ",") + std::string{name};
         m.parameters = engine_.layout();
         m.scalars = engine_.scalars();
+        m.plan = plan_.facts();
+        m.data = data_;
+        m.environment = train::environment();
         return m;
     }
 
-    [[nodiscard]] std::vector<checkpoint::NamedTensor> named_buffers() const {
-        std::vector<checkpoint::NamedTensor> tensors;
-        for (const auto& item : model_->named_buffers()) tensors.push_back({item.key(), item.value()});
-        return tensors;
-    }
-
-    /// Clears or resumes the output directory and opens the log.
-    void start(std::int64_t samples_a_step) {
+    /// Resumes, or clears what --fresh is about, and opens the log.
+    template <class Source>
+    void start(Source& source) {
+        const std::filesystem::path output = folder();
         auto& comm = session_.comm();
-        const std::filesystem::path output = session_.output();
-        std::string newest;
+        undo_step();  // of a fit() that failed
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
-            if (session_.fresh()) {
-                std::filesystem::remove_all(checkpoints());
-                for (const char* folder : {"samples", "samples_ema"}) std::filesystem::remove_all(output / folder);
-                std::filesystem::remove(output / "metrics.jsonl");
-                std::filesystem::remove(output / "report.html");
-            }
-            newest = checkpoint::newest(checkpoints()).value_or("").string();
+            if (session_.fresh() && !std::exchange(has_begun_, true)) clear(output);
+            std::filesystem::create_directories(output);
         });
-        newest = comm.all_gather_varied(newest).front();
-        if (!newest.empty()) {
-            const auto found = checkpoint::open(comm, newest, manifest(), named_buffers());
-            checkpoint::StateReader state{newest, found};
-            const bool averaged = state.has(zero::average_kind);
-            engine_.set_step_count(found.step);
-            engine_.restore_scalars(found.scalars);
-            engine_.write_state([&](std::string_view kind, std::int64_t begin,
-                                    std::span<float> values) { state.read(kind, begin, values); },
-                                averaged);
-            if constexpr (Setup::averaging::enabled) {
-                if (!averaged) {
-                    engine_.restart_average();
-                    session_.progress().note("the checkpoint has no moving average: it starts anew from the weights");
-                }
-            }
-            samples_ = found.samples;
-            session_.progress().note("resuming from " + newest + " (step " + std::to_string(found.step) + ", " +
-                                     std::to_string(samples_) + " samples)");
-            if (!Setup::precision::scales_loss && samples_ != found.step * samples_a_step)  // fp16 skips steps
-                session_.progress().note("the effective batch changed: the data goes on after " + std::to_string(samples_) +
-                                         " samples, and what is left of the epoch is dealt anew");
+        plan_ = {.seed = options_.seed,
+                 .ranks = session_.world(),
+                 .samples_per_micro_batch = source.samples_per_micro_batch(),
+                 .gradient_accumulation_steps = options_.gradient_accumulation_steps,
+                 .micro_batches_per_epoch = source.micro_batches_per_epoch(),
+                 .precision = train::precision_name<typename Setup::precision>()};
+        if constexpr (requires { checkpoint::Facts{source.identity()}; }) data_ = source.identity();
+        if (const auto found = checkpoints_.resume(manifest())) {
+            samples_ = found->samples;
+            session_.progress().note("resuming from " + checkpoints_.newest().string() + " (step " +
+                                     std::to_string(found->step) + ", " + std::to_string(samples_) + " samples)");
+            for (const std::string& line : train::changes_since(*found, manifest(), plan_)) session_.progress().note(line);
         }
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
-            log_.emplace(output / "metrics.jsonl", engine_.step_count());
-            for (const std::string& note : log_->notes()) session_.progress().note(note);
-            if (!log_->history().empty()) last_ = log_->history().back();
-            for (const char* folder : {"samples", "samples_ema"})
-                for (const train::SampleGrid& grid : train::find_sample_grids(output / folder))
+            for (const std::string& note : log_.open(output, engine_.step_count())) session_.progress().note(note);
+            last_ = log_.last();
+            for (const char* samples : {"samples", "samples_ema"})
+                for (const train::SampleGrid& grid : train::find_sample_grids(output / samples))
                     if (grid.step > engine_.step_count()) std::filesystem::remove(grid.png);
         });
         comm.broadcast(std::as_writable_bytes(std::span{&last_, 1}), 0);
         seconds_before_ = last_.seconds;
         model_->train();
+        source.seek(samples_ / plan_.samples_per_step() * options_.gradient_accumulation_steps);
     }
 
-    /// One optimizer step's micro-batches.
+    static void clear(const std::filesystem::path& output) {
+        for (const char* name : {"checkpoints", "samples", "samples_ema", "metrics.jsonl", "report.html"})
+            std::filesystem::remove_all(output / name);
+    }
+
+    /// One optimizer step, or one that fp16 skips; returns whether a stop signal came.
+    template <class Source>
+    bool step(Source& source, Clock::time_point began) {
+        buffers_.take();
+        scalars_before_ = engine_.scalars();
+        in_step_ = true;
+        train::StepMetrics metrics;
+        metrics.learning_rate = options_.schedule.at(engine_.step_count());
+        const Shared shared = forward_backward(source, began);
+        metrics.loss = shared.loss;
+        const zero::StepResult result = engine_.step(metrics.learning_rate);
+        samples_ += plan_.samples_per_step();
+        in_step_ = false;
+        if (result.skipped) {
+            skip_step(result, shared.stop);
+            return shared.stop;
+        }
+        metrics.grad_norm = result.grad_norm;
+        metrics.step = engine_.step_count();
+        const double steps_an_epoch = static_cast<double>(plan_.micro_batches_per_epoch) / options_.gradient_accumulation_steps;
+        metrics.epoch = static_cast<double>(metrics.step) / steps_an_epoch;
+        metrics.seconds = seconds_before_ + shared.seconds;
+        metrics.samples_per_second = static_cast<double>(plan_.samples_per_step()) / std::max(1e-9, metrics.seconds - last_.seconds);
+        last_ = metrics;
+        finish_step(metrics, shared.stop);
+        return shared.stop;
+    }
+
+    /// One optimizer step's micro-batches. A rank that fails says so at the end of the step, when all ranks meet anyway, and
+    /// gives zeros for gradients until then. Where forward passes are collective, they meet before each instead.
     template <class Source>
     Shared forward_backward(Source& source, Clock::time_point began) {
         auto& comm = session_.comm();
+        train::StepFailure failure{this_step()};
+        // What this rank met says more than that it then lost the others.
+        const auto with_others = [&](auto&& work) {
+            together_ = false;
+            try {
+                work();
+            } catch (...) {
+                if (failure) std::rethrow_exception(failure.exception());
+                throw;
+            }
+            together_ = true;
+        };
         double sum = 0;
         for (int i = 0; i < options_.gradient_accumulation_steps; ++i) {
             const std::int64_t micro_batch = engine_.step_count() * options_.gradient_accumulation_steps + i;
             train::seed_generators(train::mixed_seed(options_.seed, micro_batch, comm.rank()));
-            Batch batch = source.next();
-            if (!Compute::Device::is_host) train::move_batch(batch, device());
-            const at::Tensor loss = loss_of(batch);
-            engine_.backward(loss);
-            sum += loss.template item<double>();  // after it: a device computes while backward is queued
+            std::optional<Batch> batch;
+            failure.guard([&] {
+                batch.emplace(source.next());
+                if (!Compute::Device::is_host) train::move_batch(*batch, device());
+            });
+            if (engine_.gathers_units()) {
+                end_if_shared(failure);
+                together_ = false;
+            } else if (failure) {
+                with_others([&] { engine_.backward_without_loss(); });
+                continue;
+            }
+            bool in_backward = false;
+            failure.guard([&] {
+                const at::Tensor loss = loss_of(*batch);
+                in_backward = true;
+                engine_.backward(loss);
+                sum += loss.template item<double>();  // after it: a device computes while backward is queued
+            });
+            if (failure && engine_.gathers_units()) std::rethrow_exception(failure.exception());
+            if (failure && !in_backward) with_others([&] { engine_.backward_without_loss(); });
         }
         const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-        std::array<double, 3> shared{sum, session_.stop_requested() ? 1.0 : 0.0, comm.rank() == 0 ? seconds : 0.0};
-        comm.all_reduce_sum(shared);
+        std::array<double, 4> shared{sum, session_.stop_requested() ? 1.0 : 0.0, comm.rank() == 0 ? seconds : 0.0, failure ? 1.0 : 0.0};
+        with_others([&] { comm.all_reduce_sum(shared); });
+        if (shared[3] > 0) {
+            std::optional<Error> error;
+            with_others([&] { error = failure.told(comm); });
+            throw *error;
+        }
         const double mean = shared[0] / (static_cast<double>(comm.world()) * options_.gradient_accumulation_steps);
         if (!std::isfinite(mean))
             throw Error{Errc::non_finite, "the loss of step " + std::to_string(engine_.step_count() + 1) + " is not finite",
                         "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"};
         return {mean, shared[1] > 0, shared[2]};
+    }
+
+    [[nodiscard]] std::string this_step() {
+        return "step " + std::to_string(engine_.step_count() + 1) +
+               (session_.world() > 1 ? " on rank " + std::to_string(session_.rank()) : "");
+    }
+
+    [[nodiscard]] std::string after_step() { return "what follows step " + std::to_string(engine_.step_count()); }
+
+    /// Throws on all ranks what failed on one. Collective, unless ranks no longer come together.
+    void end_if_shared(const train::StepFailure& failure) {
+        together_ = false;
+        const auto error = failure.shared(session_.comm());
+        together_ = true;
+        if (error) throw *error;
     }
 
     at::Tensor loss_of(const Batch& batch) {
@@ -334,60 +402,114 @@ private:
 
     /// Logs, calls what is due, saves what is due.
     void finish_step(const train::StepMetrics& metrics, bool interrupted) {
-        auto& comm = session_.comm();
         const bool last = metrics.step == options_.max_steps;
         const auto due = [&](std::int64_t steps) { return last || (steps > 0 && metrics.step % steps == 0); };
-        comm::agree(comm, [&] {
-            if (log_) log_->append(metrics);
-        });
+        comm::agree(session_.comm(), [&] { log_.append(metrics); });
         session_.progress().step(metrics, options_.max_steps);
         if (interrupted && !last) session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
-        if (!interrupted)
-            for (const Action& action : actions_)
-                if (due(action.steps)) action.call(metrics);
+        for (const Action& action : actions_) {
+            if (interrupted || !due(action.steps)) continue;
+            train::StepFailure failure{after_step()};
+            failure.guard([&] { action.call(metrics); });
+            end_if_shared(failure);
+        }
         if (interrupted || due(options_.checkpoint_every)) save();
     }
 
     void save() {
-        auto& comm = session_.comm();
-        auto model = named_buffers();
-        for (const auto& item : model_->named_parameters()) model.push_back({item.key(), item.value()});
-        const auto read_state = [&](auto&& sink) { engine_.read_state(sink); };
-        const auto write_models = [&](const std::filesystem::path& folder) {
-            const auto write = [&](std::string_view file) {
-                auto record = checkpoint::write_model(comm, folder / file, model,
-                                                      [&](const at::Tensor& tensor) { engine_.hold_unit_of(tensor); });
-                engine_.drop_units();
-                return record;
-            };
-            std::vector<checkpoint::FileRecord> records{write(checkpoint::model_file)};
-            if constexpr (Setup::averaging::enabled) with_average([&] { records.push_back(write(checkpoint::average_file)); });
-            return records;
-        };
-        const auto saved =
-            checkpoint::save(comm, checkpoints(), manifest(), engine_.state_outline(), read_state, write_models);
-        comm::agree(comm, [&] {
-            if (comm.rank() != 0) return;
-            checkpoint::keep_newest(checkpoints(), options_.checkpoints_kept);
-            report_.history = log_->history();
-            report_.grids = train::find_sample_grids(session_.output() / "samples");
-            train::write_report(session_.output() / "report.html", report_);
-        });
-        session_.progress().note("saved " + saved.string());
+        checkpoints_.save(manifest(), [&] { log_.report(report_); });
     }
 
+    /// Ends a run whose step failed, and says with the failure what became of the steps before it. Collective if it can be.
+    [[noreturn]] void end_with(const std::exception_ptr& failure) {
+        const Error error = train::as_error(failure, in_step_ ? this_step() : after_step());
+        const Error ended{error.code(), error.problem() + "; " + rescued(error.code()), error.fix()};
+        checkpoints_.release_room();
+        try {
+            std::rethrow_exception(failure);
+        } catch (const Error&) {
+            throw ended;
+        } catch (...) {  // a program may look for an exception of its own
+            std::throw_with_nested(ended);
+        }
+    }
+
+    /// Saves the state after the last step that was done; returns what was saved where, or why it was not.
+    std::string rescued(Errc code) {
+        const std::int64_t step = engine_.step_count();
+        const std::string name = "step " + std::to_string(step);
+        if (checkpoints_.is_saved(step)) return name + " is saved in " + checkpoints_.newest().string();
+        if (checkpoints_.has_failed(step)) return name + " is not saved, and " + checkpoints_.newest_text();
+        std::string reason;
+        if (session_.world() > 1 && (!together_ || train::parts_ranks(code))) {
+            reason = "the ranks are not at the same place any more";
+        } else if (!engine_.state_is_whole()) {
+            reason = "the update of its weights broke off half way";
+        } else {
+            try {
+                undo_step();
+                if (step == 0) return "no step was done before, so nothing is lost";
+                checkpoints_.write(manifest());
+                complete_log();
+                return name + " is saved in " + checkpoints_.newest().string();
+            } catch (const std::exception&) {
+                reason = train::as_error(std::current_exception(), "saving it").problem();
+            }
+        }
+        return name + " could not be saved (" + reason + "), and " + checkpoints_.newest_text();
+    }
+
+    /// Back to where the last step ended.
+    void undo_step() {
+        engine_.forget_gradients();
+        if constexpr (Setup::averaging::enabled) {
+            if (engine_.average_is_in()) engine_.swap_average();
+        }
+        if (!std::exchange(in_step_, false)) return;
+        buffers_.put_back();
+        engine_.restore_scalars(scalars_before_);
+    }
+
+    /// Gives the log the line that it had no room for, and writes the report. The checkpoint is there whatever becomes of them.
+    void complete_log() {
+        try {
+            log_.complete();
+            log_.report(report_);
+        } catch (const std::exception& error) {
+            session_.progress().note(std::string{"metrics.jsonl or report.html lacks the last steps: "} + error.what());
+        }
+    }
+
+    [[nodiscard]] std::vector<at::Tensor> buffers() const {
+        std::vector<at::Tensor> tensors;
+        for (const at::Tensor& buffer : model_->buffers())
+            if (buffer.defined()) tensors.push_back(buffer);
+        return tensors;
+    }
+
+    using Engine = zero::Engine<Setup, typename Compute::Comm, typename Compute::Device>;
     Session& session_;
     Compute compute_;
     std::shared_ptr<Model> model_;
     Options options_;
-    zero::Engine<Setup, typename Compute::Comm, typename Compute::Device> engine_;
+    Engine engine_;
+    train::Checkpoints<Setup, Model, Engine> checkpoints_{session_, *model_, engine_, options_.checkpoints_kept};
+    train::BufferCopies buffers_{buffers()};
     std::vector<Action> actions_;
     train::ReportContent report_;
-    std::optional<train::MetricsLog> log_;  // rank 0
+    train::RunLog log_;  // open on rank 0
+    std::filesystem::path folder_;  // empty until it is taken
+    train::RunPlan plan_;
+    checkpoint::Facts data_;
     std::int64_t samples_ = 0;
     train::StepMetrics last_;  // of the last step done, earlier runs included
     double seconds_before_ = 0;
+    std::map<std::string, double> scalars_before_;  // the engine's, before this step
+    bool in_step_ = false;    // buffers and scalars are not those of the last step done
+    bool has_begun_ = false;  // --fresh is done with; rank 0
+    bool together_ = true;    // all ranks are at the same place
 };
+
 
 template <class Broken, class Model, class... Policies>
 struct TrainerOrRejected {
@@ -424,7 +546,7 @@ using broken_trainer_rule_t =
 ///   Model     satisfies Trainable
 ///   Policies  in any order, at most one of each kind
 /// Members are documented at detail::TrainerBody: a constructor from Session, model and Options; fit(source);
-/// every(steps, action); model(); report(). A composition that cannot work is one compile error with a fix.
+/// every(steps, action); model(); folder(); report(). A composition that cannot work is one compile error with a fix.
 template <class Model, class... Policies>
 class Trainer : public detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type {
     using Body = typename detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type;

@@ -122,8 +122,21 @@ public:
     /// Backpropagates the loss of one micro-batch and adds its gradients to this rank's share of their sum. Collective.
     ///
     ///   loss  this rank's mean loss; one element. Divided here by the number of micro-batches, and scaled for fp16.
-    /// Parameters that the loss does not reach have gradient zero. Throws bad_loss, bad_parameter, wrong_call_order.
+    /// Parameters that the loss does not reach have gradient zero. Throws bad_loss, bad_parameter, wrong_call_order. Where units are
+    /// not gathered, a rank whose pass throws has done its part for the others: it may throw alone, and they do not wait.
     void backward(const at::Tensor& loss);
+
+    /// backward() of a rank that has no loss, for it failed: its gradients are zeros, so that the others need not wait for
+    /// it, and what comes of them is of no use. Collective with their backward(). Not where units are gathered.
+    void backward_without_loss();
+
+    /// Forgets the gradients since the last step. After a pass that threw, or one that is not to be used. Local.
+    void forget_gradients();
+
+    /// Whether weights and state are those after step_count() steps: false when an update or write_state() threw half way.
+    [[nodiscard]] bool state_is_whole() const noexcept { return state_is_whole_; }
+    /// Whether units are whole only while they compute, so that forward passes are collective.
+    [[nodiscard]] bool gathers_units() const noexcept { return sharded_; }
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.
     ///
@@ -289,6 +302,8 @@ private:
     void reduce(BucketState& bucket, bool adds);
     void reduce_next_bucket();
     void finish_reductions(std::size_t left);
+    void begin_backward();
+    void reduce_what_is_left();
     void backpropagate(const at::Tensor& loss);
     double gradient_norm();
     template <class Gradient>
@@ -387,6 +402,7 @@ private:
     std::size_t gathered_ = 0;     // buckets 0 .. gathered_ - 1 are being gathered
     bool sharded_ = false;         // units are whole only while they compute
     bool average_in_ = false;
+    bool state_is_whole_ = true;
     optim::LossScale loss_scale_;
     std::unique_ptr<offload::SwapFolder> folder_;
     Store store_{*pool_, state_place};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@
 #include <gtest/gtest.h>
 
 #include <strata/checkpoint/checkpoint.hpp>
+#include <strata/checkpoint/resume.hpp>
+#include <strata/checkpoint/size.hpp>
 #include <strata/comm/self_comm.hpp>
 #include <strata/storage/safetensors.hpp>
 
@@ -144,6 +147,84 @@ TEST_F(Checkpoint, OnlyTheNewestAreKeptAndTheNewestIsFound) {
     EXPECT_EQ(names(), (std::vector<std::string>{"step_00000020", "step_00000100"}));
     EXPECT_EQ(checkpoint::newest(folder), folder / "step_00000100");
     EXPECT_EQ(checkpoint::newest(folder / "nothing"), std::nullopt);
+}
+
+TEST_F(Checkpoint, TheNewestStaysWhateverNumberIsAskedFor) {
+    for (const std::int64_t count : {0, -3}) {
+        for (const std::int64_t step : {5, 20}) saved(step);
+        checkpoint::keep_newest(folder, count);
+        EXPECT_EQ(names(), (std::vector<std::string>{"step_00000020"})) << count;
+    }
+}
+
+TEST_F(Checkpoint, SavingOverADamagedOneOfTheSameStepSetsItAside) {
+    const fs::path path = saved(4);
+    fs::resize_file(path / "model.safetensors", 10);
+    fs::create_directories(folder / "step_00000007");
+    EXPECT_EQ(saved(4), path);
+    EXPECT_EQ(saved(7), folder / "step_00000007");
+    EXPECT_EQ(load_pieces(comm, path, manifest(0), {}, {}).step, 4);
+    EXPECT_EQ(load_pieces(comm, folder / "step_00000007", manifest(0), {}, {}).step, 7);
+    EXPECT_EQ(names(), (std::vector<std::string>{"damaged_step_00000004", "damaged_step_00000007", "step_00000004", "step_00000007"}));
+    EXPECT_EQ(fs::file_size(folder / "damaged_step_00000004/model.safetensors"), 10U);
+
+    fs::resize_file(path / "manifest.json", 10);
+    saved(4);
+    EXPECT_TRUE(fs::exists(folder / "damaged_step_00000004_2")) << "the one before is not lost";
+}
+
+TEST_F(Checkpoint, TheNewestWholeOneIsOpenedAndTheOthersAreNamed) {
+    EXPECT_EQ(checkpoint::open_newest(comm, folder, manifest(0), {}), std::nullopt);
+    for (const std::int64_t step : {1, 2, 3}) saved(step);
+    fs::remove(folder / "step_00000003/manifest.json");
+    fs::remove(folder / "step_00000002/model.safetensors");
+    const auto opened = checkpoint::open_newest(comm, folder, manifest(0), {});
+    ASSERT_TRUE(opened);
+    EXPECT_EQ(opened->folder, folder / "step_00000001");
+    EXPECT_EQ(opened->manifest.step, 1);
+    ASSERT_EQ(opened->notes.size(), 2U);
+    EXPECT_NE(opened->notes[0].find("step_00000003"), std::string::npos) << opened->notes[0];
+    EXPECT_NE(opened->notes[1].find("model.safetensors is missing; it is kept as damaged_step_00000002"), std::string::npos) << opened->notes[1];
+}
+
+TEST_F(Checkpoint, ACheckpointOfAnotherModelIsNotPassedOver) {
+    for (const std::int64_t step : {1, 2}) saved(step);
+    auto other = manifest(0);
+    other.update_rule = "momentum";
+    try {
+        (void)checkpoint::open_newest(comm, folder, other, {});
+        FAIL() << "opened";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::checkpoint_mismatch);
+    }
+    EXPECT_EQ(names(), (std::vector<std::string>{"step_00000001", "step_00000002"}));
+}
+
+TEST_F(Checkpoint, WeightsThatAreNotFiniteAreNotPublished) {
+    for (const float poison : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+        weights[9] = poison;
+        try {
+            saved(1);
+            FAIL() << "published";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Errc::non_finite);
+        }
+        EXPECT_TRUE(names().empty());
+    }
+    weights[9] = std::numeric_limits<float>::max();
+    saved(1);
+}
+
+TEST_F(Checkpoint, ItsSizeIsKnownBeforeItIsWritten) {
+    std::vector<zero::StateOutline> outline;
+    for (const auto& piece : pieces()) outline.push_back({piece.kind, piece.begin, static_cast<std::int64_t>(piece.values.size())});
+    const fs::path path = saved(1);
+    std::uint64_t taken = 0;
+    for (const auto& entry : fs::directory_iterator{path}) taken += (entry.file_size() + 4095) / 4096 * 4096;
+    const std::uint64_t bytes = checkpoint::bytes_on_disk(outline, model, 1);
+    EXPECT_GE(bytes, taken);
+    EXPECT_LE(bytes, taken + (64U << 10U));
+    EXPECT_GT(checkpoint::bytes_on_disk(outline, model, 2), bytes);
 }
 
 TEST_F(Checkpoint, SavingAStepTwiceLeavesTheFirst) {

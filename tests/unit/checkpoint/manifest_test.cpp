@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include <strata/checkpoint/manifest.hpp>
 #include <strata/core/error.hpp>
+#include <strata/storage/digest.hpp>
 
 namespace {
 
@@ -29,6 +32,9 @@ strata::checkpoint::Manifest filled() {
     m.parameters = {{"a.weight", {2, 3}, 0}, {"scalar", {}, 6}};
     m.files = {{"state.safetensors", 99, 0xdeadbeefU, {{"weight.0", "weight", 0, 7}}}, {"model.safetensors", 5, 0, {}}};
     m.scalars = {{"loss_scale", 65536.0}, {"other", -1.0}};
+    m.plan = {{"ranks", "3"}, {"batch", "8"}};
+    m.data = {{"data set 'b'", "5 samples"}, {"data set 'a'", "\"quoted\"\n"}};
+    m.environment = {{"libtorch", "2"}};
     return m;
 }
 
@@ -47,6 +53,54 @@ TEST_F(Manifest, EveryFieldComesBack) {
     EXPECT_EQ(found.files[0].pieces[0].tensor, "weight.0");
     EXPECT_EQ(found.files[0].pieces[0].numel, 7);
     EXPECT_EQ(found.scalars, filled().scalars);
+    EXPECT_EQ(found.plan, filled().plan) << "in their order";
+    EXPECT_EQ(found.data, filled().data);
+    EXPECT_EQ(found.environment, filled().environment);
+    EXPECT_TRUE(found.sealed);
+}
+
+std::string text_of(const std::filesystem::path& file) {
+    std::ifstream in{file, std::ios::binary};
+    return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+TEST_F(Manifest, AnyByteThatIsAnotherBreaksTheSeal) {
+    write_manifest(file, filled());
+    const std::string whole = text_of(file);
+    int noticed = 0;
+    for (std::size_t at = 0; at < whole.size(); at += 3) {
+        std::string changed = whole;
+        changed[at] = static_cast<char>(changed[at] ^ 1);
+        std::ofstream{file, std::ios::binary} << changed;
+        try {
+            (void)read_manifest(file);
+            ADD_FAILURE() << "byte " << at << " of " << whole;
+        } catch (const strata::Error& error) {
+            EXPECT_EQ(error.code(), strata::Errc::corrupt_checkpoint);
+            noticed += error.problem().find("its seal does not match") != std::string::npos ? 1 : 0;
+        }
+    }
+    EXPECT_GT(noticed, 50);
+    std::ofstream{file, std::ios::binary} << whole << '\n';
+    EXPECT_EQ(read_manifest(file).step, 12) << "an editor's line break at the end changes nothing";
+}
+
+TEST_F(Manifest, TheSealIsTheSha256OfWhatStandsBeforeItsLine) {
+    write_manifest(file, filled());
+    const std::string text = text_of(file);
+    const std::size_t at = text.find(",\n \"seal\": \"");
+    ASSERT_NE(at, std::string::npos) << text;
+    const std::string seal = strata::storage::to_hex(strata::storage::sha256(std::as_bytes(std::span{text.data(), at})));
+    EXPECT_EQ(text.substr(at), ",\n \"seal\": \"" + seal + "\"\n}");
+}
+
+TEST_F(Manifest, OneOfTheFormerFormatIsReadAndSaysThatItHasNoSeal) {
+    std::ofstream{file} << R"({"format": "strata checkpoint 1", "step": 3, "samples": 24, "seed": 1, "world": 1,
+        "update_rule": "exp_avg", "parameters": [], "files": []})";
+    const auto found = read_manifest(file);
+    EXPECT_EQ(found.step, 3);
+    EXPECT_FALSE(found.sealed);
+    EXPECT_TRUE(found.plan.empty());
 }
 
 TEST_F(Manifest, WithoutScalarsItIsReadAllTheSame) {

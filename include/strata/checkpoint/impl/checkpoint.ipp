@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <charconv>
 #include <cstdio>
@@ -24,7 +25,7 @@ namespace detail {
 
 inline Error corrupt(const std::filesystem::path& file, const std::string& what) {
     return Error{Errc::corrupt_checkpoint, "the checkpoint file " + file.string() + " " + what,
-                 "delete its folder to resume from the checkpoint before it, or start over with --fresh"};
+                 "put back a copy of it, or start over with --fresh"};
 }
 
 /// The step of a folder named step_NNNNNNNN, or -1.
@@ -36,7 +37,7 @@ inline std::int64_t step_of(const std::filesystem::path& folder) {
     return std::from_chars(name.data() + 5, end, step).ptr == end ? step : -1;
 }
 
-inline std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder) {
+STRATA_INLINE std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder) {
     std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator{folder, none})
@@ -116,7 +117,17 @@ STRATA_INLINE StateWriter::StateWriter(const std::filesystem::path& folder, int 
     for (std::size_t i = 0; i < pieces_.size(); ++i) index_[{pieces_[i].kind, pieces_[i].begin}] = i;
 }
 
+/// An exponent of all ones is infinity or NaN.
+inline bool all_finite(std::span<const float> values) {
+    std::uint32_t largest = 0;
+    for (const float value : values) largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7fffffffU);
+    return largest < 0x7f800000U;
+}
+
 STRATA_INLINE void StateWriter::write(std::string_view kind, std::int64_t begin, std::span<const float> values) {
+    if ((kind == zero::weight_kind || kind == zero::average_kind) && !all_finite(values))
+        throw Error{Errc::non_finite, "the weights are not finite, and such a checkpoint is never published",
+                    "resume from the checkpoint before with a lower learning rate, or start over with --fresh"};
     const auto after = index_.upper_bound({kind, begin});
     assert(after != index_.begin());
     const std::size_t piece = std::prev(after)->second;
@@ -179,6 +190,38 @@ STRATA_INLINE void verify_files(const std::filesystem::path& checkpoint, const M
     }
 }
 
+STRATA_INLINE void check_complete(const std::filesystem::path& checkpoint, const Manifest& manifest) {
+    std::int64_t numel = 0;
+    for (const zero::ParameterInfo& parameter : manifest.parameters) {
+        std::int64_t count = 1;
+        for (const std::int64_t length : parameter.shape) count *= length;
+        numel = std::max(numel, parameter.begin + count);
+    }
+    std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> runs;  // begin and end, by kind
+    for (const FileRecord& file : manifest.files)
+        for (const PieceRecord& piece : file.pieces) runs[piece.kind].emplace_back(piece.begin, piece.begin + piece.numel);
+    std::string kinds = std::string{zero::weight_kind} + (manifest.update_rule.empty() ? "" : "," + manifest.update_rule);
+    for (std::size_t begin = 0; begin <= kinds.size();) {
+        const std::size_t end = std::min(kinds.find(',', begin), kinds.size());
+        const std::string kind = kinds.substr(begin, end - begin);
+        std::sort(runs[kind].begin(), runs[kind].end());
+        std::int64_t at = 0;
+        for (const auto& [first, last] : runs[kind])
+            if (first <= at) at = std::max(at, last);
+        if (at < numel) throw corrupt(checkpoint / "manifest.json", "has no " + kind + " for element " + std::to_string(at));
+        begin = end + 1;
+    }
+}
+
+STRATA_INLINE Manifest verified(const std::filesystem::path& checkpoint, const Manifest& expected, int rank, int world) {
+    Manifest manifest = read_manifest(checkpoint / "manifest.json");
+    check_place(checkpoint, manifest);
+    check_matches(checkpoint, manifest, expected);
+    check_complete(checkpoint, manifest);
+    verify_files(checkpoint, manifest, rank, world);
+    return manifest;
+}
+
 STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers) {
     if (buffers.empty()) return;
     const storage::SafetensorsFile file{checkpoint / model_file};
@@ -201,6 +244,19 @@ STRATA_INLINE std::optional<std::filesystem::path> newest(const std::filesystem:
     const auto found = detail::checkpoints_by_step(folder);
     if (found.empty()) return std::nullopt;
     return found.back().second;
+}
+
+STRATA_INLINE std::filesystem::path set_aside(const std::filesystem::path& checkpoint) {
+    const auto plain = checkpoint.parent_path() / ("damaged_" + checkpoint.filename().string());
+    auto place = plain;
+    std::error_code unknown;
+    for (int number = 2; std::filesystem::exists(place, unknown); ++number) place = plain.string() + "_" + std::to_string(number);
+    std::error_code failed;
+    std::filesystem::rename(checkpoint, place, failed);
+    if (failed)
+        throw Error{Errc::io_failed, "the damaged checkpoint " + checkpoint.string() + " cannot be renamed: " + failed.message(),
+                    "rename or delete it, or change the permissions of its folder"};
+    return place;
 }
 
 STRATA_INLINE StateReader::StateReader(std::filesystem::path checkpoint, const Manifest& manifest)
@@ -240,7 +296,7 @@ STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t
             unfinished.push_back(entry.path());
     for (const auto& path : unfinished) std::filesystem::remove_all(path);
     auto found = detail::checkpoints_by_step(folder);
-    const auto surplus = static_cast<std::int64_t>(found.size()) - count;
+    const auto surplus = static_cast<std::int64_t>(found.size()) - std::max<std::int64_t>(count, 1);
     for (std::int64_t i = 0; i < surplus; ++i) {
         // Renamed first: a folder that is being removed must not look like a checkpoint.
         const auto doomed = detail::partial_name(folder, found[static_cast<std::size_t>(i)].first);

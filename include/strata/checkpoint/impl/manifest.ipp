@@ -2,6 +2,7 @@
 // strata/checkpoint/impl/manifest.ipp - manifests as JSON.
 
 #include <span>
+#include <stdexcept>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -9,11 +10,43 @@
 #include <strata/checkpoint/manifest.hpp>
 #include <strata/core/error.hpp>
 #include <strata/storage/atomic_file.hpp>
+#include <strata/storage/digest.hpp>
 
 namespace strata::checkpoint {
 namespace detail {
 
-inline constexpr std::string_view format_name = "strata checkpoint 1";
+inline constexpr std::string_view format_name = "strata checkpoint 2";
+inline constexpr std::string_view format_without_seal = "strata checkpoint 1";
+inline constexpr std::string_view seal_begin = ",\n \"seal\": \"";
+inline constexpr std::string_view seal_end = "\"\n}";
+
+/// `text` is a JSON object of several lines; it gets one line more.
+inline std::string sealed(std::string text) {
+    text.resize(text.size() - 2);  // the line break and the brace that closes the object
+    const std::string seal = storage::to_hex(storage::sha256(std::as_bytes(std::span{text})));
+    return text.append(seal_begin).append(seal).append(seal_end);
+}
+
+/// The seal is of the file's bytes and not of what they mean: any program can check it, whatever its JSON library writes.
+inline bool seal_holds(std::string_view text) {
+    while (text.ends_with('\n') || text.ends_with('\r') || text.ends_with(' ')) text.remove_suffix(1);
+    const std::size_t at = text.rfind(seal_begin);
+    if (at == std::string_view::npos) return false;
+    const std::string seal = storage::to_hex(storage::sha256(std::as_bytes(std::span{text.substr(0, at)})));
+    return text.substr(at) == std::string{seal_begin}.append(seal).append(seal_end);
+}
+
+inline nlohmann::ordered_json to_json(const Facts& facts) {
+    auto json = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : facts) json[name] = value;
+    return json;
+}
+
+inline Facts facts_from(const nlohmann::ordered_json& json) {
+    Facts facts;
+    for (const auto& item : json.items()) facts.emplace_back(item.key(), item.value().get<std::string>());
+    return facts;
+}
 
 inline nlohmann::ordered_json to_json(const FileRecord& record) {
     auto pieces = nlohmann::ordered_json::array();
@@ -22,7 +55,7 @@ inline nlohmann::ordered_json to_json(const FileRecord& record) {
     return {{"name", record.name}, {"bytes", record.bytes}, {"crc32", record.crc32}, {"pieces", std::move(pieces)}};
 }
 
-inline FileRecord file_record_from(const nlohmann::json& json) {
+inline FileRecord file_record_from(const nlohmann::ordered_json& json) {
     FileRecord record{json.at("name"), json.at("bytes"), json.at("crc32"), {}};
     for (const auto& piece : json.at("pieces"))
         record.pieces.push_back({piece.at("tensor"), piece.at("kind"), piece.at("begin"), piece.at("numel")});
@@ -31,7 +64,7 @@ inline FileRecord file_record_from(const nlohmann::json& json) {
 
 inline Error unreadable(const std::filesystem::path& file, const std::string& why) {
     return Error{Errc::corrupt_checkpoint, "the checkpoint manifest " + file.string() + " cannot be read: " + why,
-                 "delete its folder to resume from the checkpoint before it, or start over with --fresh"};
+                 "put back a copy of it, or start over with --fresh"};
 }
 
 /// Throws std::runtime_error for numbers and names that no save ever wrote.
@@ -53,27 +86,40 @@ inline void check_numbers(const Manifest& manifest) {
 STRATA_INLINE std::string to_text(const FileRecord& record) { return detail::to_json(record).dump(); }
 
 STRATA_INLINE FileRecord file_record_from(const std::string& text) {
-    return detail::file_record_from(nlohmann::json::parse(text));
+    return detail::file_record_from(nlohmann::ordered_json::parse(text));
 }
 
 STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manifest& manifest) {
     nlohmann::ordered_json json{{"format", detail::format_name},   {"step", manifest.step},   {"samples", manifest.samples},
                                 {"seed", manifest.seed},           {"world", manifest.world}, {"update_rule", manifest.update_rule},
-                                {"parameters", nlohmann::json::array()}, {"files", nlohmann::json::array()}};
+                                {"parameters", nlohmann::ordered_json::array()},
+                                {"files", nlohmann::ordered_json::array()}};
     for (const zero::ParameterInfo& p : manifest.parameters)
         json["parameters"].push_back(nlohmann::ordered_json{{"name", p.name}, {"shape", p.shape}, {"begin", p.begin}});
     for (const FileRecord& record : manifest.files) json["files"].push_back(detail::to_json(record));
     if (!manifest.scalars.empty()) json["scalars"] = manifest.scalars;
-    storage::write_file(file, json.dump(1));
+    json["plan"] = detail::to_json(manifest.plan);
+    json["data"] = detail::to_json(manifest.data);
+    json["environment"] = detail::to_json(manifest.environment);
+    storage::write_file(file, detail::sealed(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
 
 STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
     try {
         const std::vector<std::byte> bytes = storage::read_file(file);
-        const auto* text = reinterpret_cast<const char*>(bytes.data());
-        const auto json = nlohmann::json::parse(text, text + bytes.size());
-        if (json.at("format") != detail::format_name) throw std::runtime_error{"unknown format " + json.at("format").dump()};
-        Manifest manifest{json.at("step"), json.at("samples"), json.at("seed"), json.at("world"), json.at("update_rule"), {}, {}, {}};
+        const std::string_view text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+        const auto json = nlohmann::ordered_json::parse(text);
+        Manifest manifest;
+        manifest.sealed = json.at("format") != detail::format_without_seal;
+        if (manifest.sealed && json.at("format") != detail::format_name)
+            throw std::runtime_error{"unknown format " + json.at("format").dump()};
+        if (manifest.sealed && !detail::seal_holds(text))
+            throw std::runtime_error{"it was changed after it was written, its seal does not match"};
+        manifest.step = json.at("step");
+        manifest.samples = json.at("samples");
+        manifest.seed = json.at("seed");
+        manifest.world = json.at("world");
+        manifest.update_rule = json.at("update_rule");
         for (const auto& p : json.at("parameters")) {
             zero::ParameterInfo info;
             info.name = p.at("name");
@@ -83,6 +129,9 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
         }
         for (const auto& record : json.at("files")) manifest.files.push_back(detail::file_record_from(record));
         if (json.contains("scalars")) manifest.scalars = json.at("scalars").get<std::map<std::string, double>>();
+        if (json.contains("plan")) manifest.plan = detail::facts_from(json.at("plan"));
+        if (json.contains("data")) manifest.data = detail::facts_from(json.at("data"));
+        if (json.contains("environment")) manifest.environment = detail::facts_from(json.at("environment"));
         detail::check_numbers(manifest);
         return manifest;
     } catch (const Error& error) {

@@ -6,7 +6,7 @@
 namespace strata::zero {
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
-void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
+void Engine<Setup, Comm, Compute>::begin_backward() {
     if (micro_batch_ == options_.gradient_accumulation_steps) {
         throw Error{Errc::wrong_call_order,
                     "backward() was called " + std::to_string(micro_batch_ + 1) + " times without step()",
@@ -23,10 +23,16 @@ void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
     }
     unreduced_ = unfinished_ = buckets_.size();
     prefetch_state();
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
+    begin_backward();
     try {
         backpropagate(loss);
     } catch (...) {
         if (gathering_) gathering_->abandon_pass();
+        if (!gathers() && comm_.world() > 1) reduce_what_is_left();
         throw;
     }
 
@@ -42,6 +48,41 @@ void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
     }
     prefetch_state();
     ++micro_batch_;
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::backward_without_loss() {
+    if (gathers()) {
+        throw Error{Errc::wrong_call_order, "backward_without_loss() was called where units are gathered",
+                    "let ranks agree before they call loss(): forward passes are collective there"};
+    }
+    begin_backward();
+    const at::NoGradGuard no_grad;
+    while (unreduced_ > 0) reduce_next_bucket();
+    finish_reductions(0);
+    ++micro_batch_;
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::forget_gradients() {
+    channel_.wait();
+    if (gathering_) gathering_->abandon_pass();
+    micro_batch_ = 0;
+}
+
+/// For the other ranks, after a pass that threw on this one: its gradients are of no use, but theirs wait for them.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+void Engine<Setup, Comm, Compute>::reduce_what_is_left() {
+    const at::NoGradGuard no_grad;
+    try {
+        while (unreduced_ > 0) reduce_next_bucket();
+        finish_reductions(0);
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& failure) {  // not even memory for zeros: now the others would wait
+        throw Error{Errc::rank_failed, std::string{"a backward pass failed, and so did its part for the other ranks: "} + failure.what(),
+                    "use smaller batches or recomputation; this rank most likely ran out of memory"};
+    }
 }
 
 /// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.

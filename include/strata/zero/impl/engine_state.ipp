@@ -66,6 +66,7 @@ void Engine<Setup, Comm, Compute>::write_state(Source&& source, bool average) {
     begin_call("write_state()");
     const at::NoGradGuard no_grad;
     micro_batch_ = 0;
+    state_is_whole_ = false;
     const auto round = [](std::span<const Kept> from, std::span<Element> to) {
         std::transform(from.begin(), from.end(), to.begin(), [](Kept value) { return detail::kept_from<Element>(detail::as_float(value)); });
     };
@@ -106,6 +107,7 @@ void Engine<Setup, Comm, Compute>::write_state(Source&& source, bool average) {
     }
     end_pass();
     weights_changed();
+    state_is_whole_ = true;
 }
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>

@@ -69,10 +69,12 @@ StepResult Engine<Setup, Comm, Compute>::step(double lr) {
     for (const Group& group : groups_) {
         scalars.push_back(Rule::scalars(group.update, lr * group.lr_factor, step_count_ + 1));
     }
+    state_is_whole_ = false;
     with_gradient_type([&](auto element) {
         update_all<decltype(element)>(scalars, {static_cast<float>(factor), limit});
     });
     weights_changed();
+    state_is_whole_ = true;
     return {.grad_norm = norm, .step = ++step_count_, .skipped = false, .loss_scale = loss_scale};
 }
 

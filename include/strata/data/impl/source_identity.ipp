@@ -1,0 +1,62 @@
+#pragma once
+// strata/data/impl/source_identity.ipp - the facts of a source: encoders, seed, and a line for each data set.
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include <strata/data/cache_identity.hpp>
+#include <strata/data/detail/source_identity.hpp>
+#include <strata/data/random.hpp>
+
+namespace strata::data::detail {
+
+inline std::string hexadecimal(std::uint64_t number) {
+    std::array<char, 16> digits{};
+    return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr};
+}
+
+/// Of what its pictures and captions are, wherever they lie. A file's version is left out: a copy has another one.
+inline std::uint64_t contents_of(const PictureSet& set) {
+    std::uint64_t hash = combine({set.samples.size()});
+    for (const Sample& sample : set.samples) {
+        hash = combine({hash, number_of(sample.key), sample.bytes, static_cast<std::uint64_t>(sample.size.width),
+                        static_cast<std::uint64_t>(sample.size.height), number_of(sample.caption)});
+        for (const std::string& caption : sample.other_captions) hash = combine({hash, number_of(caption)});
+    }
+    return hash;
+}
+
+/// Of everything a person sets, but for how steps are cut, which a trainer compares, and for folders.
+inline std::uint64_t settings_of(const ImageTextOptions& options, const PictureSet& set) {
+    ImageTextOptions plain;
+    plain.seed = 0;
+    plain.train_batch_size = plain.gradient_accumulation_steps = 1;
+    plain.caption_dropout_probability = 0;
+    plain.aspect_bucket_alignment = options.aspect_bucket_alignment;
+    plain.aspect_bucket_rounding = options.aspect_bucket_rounding;
+    plain.bucket_mode = options.bucket_mode;
+    plain.latents_multiple = options.latents_multiple;
+    config::DatasetList list;
+    list.images.push_back(set.settings);
+    return number_of(settings_text(plain, list));
+}
+
+STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(const ImageTextOptions& options,
+                                                                               const Collection& collection,
+                                                                               std::string_view autoencoder,
+                                                                               std::string_view text_encoder) {
+    std::vector<std::pair<std::string, std::string>> facts{
+        {"autoencoder", std::string{autoencoder}},
+        {"text encoder", std::string{text_encoder}},
+        {"seed of the samples' order", std::to_string(options.seed)},
+        {"caption_dropout_probability", shortest_text(options.caption_dropout_probability)}};
+    for (const PictureSet& set : collection.sets())
+        facts.emplace_back("data set '" + set.settings.id + "'",
+                           std::to_string(set.samples.size()) + " samples, repeats " + std::to_string(set.settings.repeats) +
+                               ", probability " + shortest_text(set.settings.probability) + ", contents " +
+                               hexadecimal(contents_of(set)) + ", settings " + hexadecimal(settings_of(options, set)));
+    return facts;
+}
+
+}  // namespace strata::data::detail

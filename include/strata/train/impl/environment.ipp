@@ -1,0 +1,21 @@
+#pragma once
+// strata/train/impl/environment.ipp - the facts that a checkpoint keeps of this build and this machine.
+
+#include <torch/version.h>
+
+#include <strata/train/environment.hpp>
+
+namespace strata::train {
+
+STRATA_INLINE checkpoint::Facts environment() {
+    checkpoint::Facts facts;
+    facts.emplace_back("libtorch", TORCH_VERSION);
+#ifdef STRATA_WITH_CUDA
+    facts.emplace_back("device", "GPU");
+#else
+    facts.emplace_back("device", "CPU");
+#endif
+    return facts;
+}
+
+}  // namespace strata::train

@@ -1,0 +1,40 @@
+#pragma once
+// strata/train/impl/run_log.ipp - the log and the report, continued.
+
+#include <strata/train/run_log.hpp>
+
+namespace strata::train {
+
+STRATA_INLINE const std::vector<std::string>& RunLog::open(const std::filesystem::path& folder, std::int64_t step) {
+    folder_ = folder;
+    missing_.reset();
+    log_.reset();  // a log that is open must not be written to while another takes its place
+    return log_.emplace(folder / "metrics.jsonl", step).notes();
+}
+
+STRATA_INLINE StepMetrics RunLog::last() const {
+    return log_ && !log_->history().empty() ? log_->history().back() : StepMetrics{};
+}
+
+STRATA_INLINE void RunLog::append(const StepMetrics& metrics) {
+    if (!log_) return;
+    missing_ = metrics;
+    log_->append(metrics);
+    missing_.reset();
+}
+
+STRATA_INLINE void RunLog::report(ReportContent& content) const {
+    if (!log_) return;
+    content.history = log_->history();
+    content.grids = find_sample_grids(folder_ / "samples");
+    write_report(folder_ / "report.html", content);
+}
+
+STRATA_INLINE void RunLog::complete() {
+    if (!missing_) return;
+    const StepMetrics metrics = *missing_;
+    open(folder_, metrics.step - 1);  // which drops what there is of the line
+    append(metrics);
+}
+
+}  // namespace strata::train

@@ -1,0 +1,22 @@
+#pragma once
+// strata/train/impl/step_failure.ipp - exceptions of models and sources as errors.
+
+#include <strata/train/step_failure.hpp>
+
+namespace strata::train {
+
+STRATA_INLINE Error as_error(const std::exception_ptr& failure, const std::string& who) {
+    std::string said = "an exception that is no std::exception";
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error& error) {
+        return error;
+    } catch (const std::exception& error) {
+        said = error.what();
+        said = said.substr(0, said.find('\n'));  // libtorch appends a stack trace
+    } catch (...) {  // `said` tells
+    }
+    return Error{Errc::step_failed, who + " failed: " + said, "mend that and run again"};
+}
+
+}  // namespace strata::train

@@ -1,0 +1,28 @@
+#pragma once
+// strata/train/run_folders.hpp - RunFolders: which trainer of a session works in which folder.
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <strata/core/inline.hpp>
+
+namespace strata::train {
+
+/// The folders that the trainers of one session have taken. Two trainers in one folder would resume from each other's
+/// checkpoints and write into each other's log.
+class RunFolders {
+public:
+    /// OUTPUT, or OUTPUT/NAME for a trainer with a name, which makes no folder yet. Throws Error: bad_value for a name that
+    /// is no folder's, or that of a file beside the checkpoints; output_in_use when it is taken. Local; the same on every rank.
+    [[nodiscard]] std::filesystem::path take(const std::filesystem::path& output, const std::string& name);
+
+private:
+    std::set<std::filesystem::path> taken_;
+};
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/run_folders.ipp>
+#endif

@@ -1,0 +1,45 @@
+#pragma once
+// strata/train/run_log.hpp - RunLog: metrics.jsonl and report.html of one trainer.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <strata/core/inline.hpp>
+#include <strata/train/metrics.hpp>
+#include <strata/train/report.hpp>
+
+namespace strata::train {
+
+/// The files that a person reads. For rank 0; on other ranks nobody opens it, and all calls do nothing.
+class RunLog {
+public:
+    /// Continues the files in `folder` after `step`, and returns what is to be said of the log (MetricsLog::notes()).
+    /// Throws what MetricsLog's constructor throws.
+    const std::vector<std::string>& open(const std::filesystem::path& folder, std::int64_t step);
+
+    /// The last step in the log; step 0 where there is none.
+    [[nodiscard]] StepMetrics last() const;
+
+    /// Throws Error: io_failed, no_space; the line is then kept for complete().
+    void append(const StepMetrics& metrics);
+
+    /// Writes report.html: `content` with the history and the sample grids that are there. Throws as write_report() does.
+    void report(ReportContent& content) const;
+
+    /// Writes the line that append() could not write. Throws as it does.
+    void complete();
+
+private:
+    std::filesystem::path folder_;
+    std::optional<MetricsLog> log_;
+    std::optional<StepMetrics> missing_;
+};
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/run_log.ipp>
+#endif

@@ -1,0 +1,52 @@
+#pragma once
+// strata/train/run_plan.hpp - RunPlan: how samples become steps, and what a resumed run says that is another now.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <strata/checkpoint/facts.hpp>
+#include <strata/checkpoint/manifest.hpp>
+#include <strata/core/inline.hpp>
+
+namespace strata::train {
+
+/// The numbers that decide which samples a step sees and in which order sums are formed.
+struct RunPlan {
+    std::uint64_t seed = 0;
+    std::int64_t ranks = 1;
+    std::int64_t samples_per_micro_batch = 1;  ///< of one rank
+    std::int64_t gradient_accumulation_steps = 1;
+    std::int64_t micro_batches_per_epoch = 1;
+    std::string_view precision = "fp32";
+
+    [[nodiscard]] std::int64_t samples_per_step() const noexcept {
+        return samples_per_micro_batch * ranks * gradient_accumulation_steps;
+    }
+    [[nodiscard]] checkpoint::Facts facts() const;
+};
+
+/// "fp32", "bf16", "fp16", "pure bf16"
+template <class Precision>
+[[nodiscard]] constexpr std::string_view precision_name() {
+    if constexpr (Precision::scales_loss) {
+        return "fp16";
+    } else if constexpr (sizeof(typename Precision::element) == sizeof(float)) {
+        return "fp32";
+    } else {
+        return Precision::has_master ? "bf16" : "pure bf16";
+    }
+}
+
+/// A sentence for everything that is another than in the checkpoint and is not chosen anew by every run: the seed, ranks and
+/// batches, data, and what bits depend on.
+///
+///   now  of this run: plan, data, environment
+[[nodiscard]] std::vector<std::string> changes_since(const checkpoint::Manifest& then, const checkpoint::Manifest& now, const RunPlan& plan);
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/run_plan.ipp>
+#endif
