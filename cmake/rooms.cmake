@@ -260,6 +260,7 @@ strata_room(train
     HEADERS
         batch_source.hpp
         compute.hpp
+        cpu_kernels.hpp
         gallery.hpp
         metrics.hpp
         options.hpp

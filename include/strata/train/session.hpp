@@ -10,6 +10,7 @@
 
 #include <strata/comm/default_comm.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/train/cpu_kernels.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/stop_signal.hpp>
 
@@ -81,19 +82,29 @@ namespace train {
 ///
 ///   comm  nullptr when the ranks could not be started
 [[nodiscard]] int report_failure(comm::DefaultComm* comm, std::exception_ptr failure);
+
+/// Leaves before anything is begun, if any rank was asked to stop by now.
+///
+/// Collective. Throws Error on all ranks: interrupted.
+void heed_early_stop(Session& session);
 }  // namespace train
 
 /// The body of a trainer's main: starts the ranks, makes the session, calls `body`, and turns an exception
 /// into one line on standard error and an exit status. A rank that throws takes the whole job down.
 ///
+/// It comes first in main: it may start the program anew (train::choose_cpu_kernels), and stop signals are heeded from here on.
+///
 ///   body     Session& -> void
 ///   returns  0, also when it was stopped by a signal; 2 after bad input; 1 after another failure
 template <std::invocable<Session&> Body>
 int run(int argc, char** argv, Body&& body) {
+    train::choose_cpu_kernels();
+    const train::StopSignal stop;  // before the ranks start, which takes longest
     std::optional<comm::DefaultComm> comm;
     try {
         comm.emplace();
         Session session{*comm, argc, argv};
+        train::heed_early_stop(session);
         body(session);
         return 0;
     } catch (...) {

@@ -140,5 +140,12 @@ STRATA_INLINE int report_failure(comm::DefaultComm* comm, std::exception_ptr fai
     comm->abort(status);
 }
 
+STRATA_INLINE void heed_early_stop(Session& session) {
+    comm::agree(session.comm(), [&] {
+        if (session.stop_requested())
+            throw Error{Errc::interrupted, "stopped before training began; nothing was written", "run the same command again"};
+    });
+}
+
 }  // namespace train
 }  // namespace strata
