@@ -181,7 +181,9 @@ function(strata_program_test name)
     target_compile_definitions(strata_program_tests PRIVATE ${STRATA_TEST_DEFINES}
         STRATA_TRAIN_YOUR_MODEL="$<TARGET_FILE:01_train_your_model>"
         STRATA_TRAIN_PICTURES="$<TARGET_FILE:02_train_pictures>"
-        STRATA_SHARD_EVERYTHING="$<TARGET_FILE:03_shard_everything>")
+        STRATA_SHARD_EVERYTHING="$<TARGET_FILE:03_shard_everything>"
+        STRATA_TOOL="$<TARGET_FILE:strata_tool>" STRATA_MPIEXEC="${MPIEXEC_EXECUTABLE}")
+    add_dependencies(strata_program_tests strata_tool)
     target_link_libraries(strata_program_tests PRIVATE ZLIB::ZLIB GTest::gtest_main)
     file(STRINGS "${source}" tests REGEX "^TEST_F\\(")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")

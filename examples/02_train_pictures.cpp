@@ -3,7 +3,7 @@
 //   pictures -> aspect buckets -> latents (cached) --+
 //   captions -------------> embeddings (cached) -----+-> batches -> SmallFlux -> samples every so often
 //
-//   tools/launch.sh 2 ./02_train_pictures --config config.json --output out
+//   strata launch -n 2 -- ./02_train_pictures --config config.json --output out
 
 #include <chrono>
 #include <memory>

@@ -156,11 +156,6 @@ void LaunchJob::take(Rank& rank, const Message& message) {
         case Kind::started:
             rank.process = std::atoi(word(0).c_str());
             if (plan_.verbose) say(name_of(rank) + " runs");
-            // Between the program's being sent and now: what was asked of all others.
-            if (ending_)
-                rank.wire.send({Kind::end, {}});
-            else if (asked_ > 0)
-                rank.wire.send({Kind::stop, {}});
             break;
         case Kind::failed:
             start_failure_ = std::max(1, std::atoi(word(0).c_str()));
@@ -194,7 +189,10 @@ void LaunchJob::start_program() {
     socket_.reset();
     Message message{Kind::program, {plan_.program_file}};
     message.words.insert(message.words.end(), plan_.program.begin(), plan_.program.end());
-    for (Rank& rank : ranks_) rank.wire.send(message, std::array{STDOUT_FILENO, STDERR_FILENO});
+    for (Rank& rank : ranks_) {
+        rank.told_program = true;
+        rank.wire.send(message, std::array{STDOUT_FILENO, STDERR_FILENO});
+    }
 }
 
 void LaunchJob::end_all() {

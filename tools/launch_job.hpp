@@ -50,10 +50,11 @@ private:
         bool connected = true;
         int number = -1;  // until it has said it
         std::string host;
-        pid_t process = -1;  // until it has started
+        bool told_program = false;  // and what is said to it from then on reaches a program that runs
+        pid_t process = -1;         // until it has said that it does
         std::optional<Ended> ended;
         [[nodiscard]] bool failed() const { return ended && ended->status != 0 && !ended->told_to; }
-        [[nodiscard]] bool runs() const { return connected && process > 0 && !ended; }
+        [[nodiscard]] bool runs() const { return connected && told_program && !ended; }
     };
 
     void wait();

@@ -30,9 +30,12 @@ namespace {
 
 using Kind = Message::Kind;
 
-/// How often the wish to stop is said again to a program that has not taken it: one that was still being started by a
-/// shell script may never have seen the first.
+/// How often the wish to stop is said again to a program that has not noted it: one that a shell script was still about to
+/// start has not seen the first.
 constexpr int repeat_ms = 200;
+/// How often it is said to the process that was started alone. A trainer notes it at once, and what it may have started in
+/// its turn, to upload something for example, is left in peace; behind a shell the trainer is another process of the group.
+constexpr int times_to_it_alone = 5;
 
 /// Which rank mpirun meant: Open MPI, any PMIx, any PMI. "" where none started this process.
 std::string rank_text() {
@@ -102,8 +105,8 @@ private:
         return true;
     }
 
-    void ask_to_stop() const {
-        if (process_ > 0) ::kill(-process_, SIGUSR1);
+    void ask_to_stop() {
+        if (process_ > 0) ::kill(times_asked_++ < times_to_it_alone ? process_ : -process_, SIGUSR1);
     }
     void end_program() const {
         if (process_ > 0) ::kill(-process_, SIGKILL);
@@ -193,7 +196,9 @@ private:
         for (int signal = 1; signal < SIGRTMIN; ++signal) ::signal(signal, SIG_DFL);
         // `strata launch ... | tee log` and Ctrl-C: tee is gone at once, and a rank that prints must still be able to save.
         ::signal(SIGPIPE, SIG_IGN);
-        // SIGUSR1 waits until train::StopSignal lets it in: the wish to stop can come before the program can hear it.
+        // SIGUSR1 waits until train::StopSignal lets it in: the wish to stop can come before the program can hear it. A shell
+        // may unblock it (dash does), and would die of it; there it is ignored, and comes again.
+        ::signal(SIGUSR1, SIG_IGN);
         sigset_t held;
         sigemptyset(&held);
         sigaddset(&held, SIGUSR1);
@@ -213,6 +218,7 @@ private:
     File noted_;
     std::optional<OutOfMemory> memory_;
     pid_t process_ = -1;
+    int times_asked_ = 0;
     bool stop_wanted_ = false;
     bool stop_noted_ = false;
     bool told_to_end_ = false;
