@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,7 +98,7 @@ void LaunchJob::take_signals() {
             ++asked_;
             if (asked_ == 1) {
                 ask_to_stop();
-            } else if (ended_by_ == 0) {
+            } else if (ended_by_ == 0 && (!started_ || some_run())) {
                 ended_by_ = static_cast<int>(info.ssi_signo);
                 end_all();
                 if (!started_) mpirun_->signal(SIGTERM);
@@ -108,9 +107,10 @@ void LaunchJob::take_signals() {
         }
         mpirun_->poll();
         if (!mpirun_->has_ended()) continue;
-        // Watchers that mpirun left behind: the end of the connection ends them and their ranks.
-        for (Rank& rank : ranks_)
-            if (rank.connected) ::shutdown(rank.wire.socket(), SHUT_WR);
+        // What it left behind is ended by us.
+        mpirun_left_ranks_ = mpirun_left_ranks_ || (some_run() && !ending_);
+        if (mpirun_left_ranks_ && !ending_) end_all();
+        if (!some_run()) let_go();
     }
 }
 
@@ -122,7 +122,7 @@ void LaunchJob::ask_to_stop() {
         let_go();
         return;
     }
-    if (std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.runs(); })) return;
+    if (!some_run()) return;
     std::fprintf(stderr, "stopping after this step (again to stop at once)\n");
     for (Rank& rank : ranks_)
         if (rank.runs()) rank.wire.send({Kind::stop, {}});
@@ -147,7 +147,7 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             const auto same = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) { return other.number == rank.number; });
             foreign_ = foreign_ || rank.number < 0 || rank.number >= plan_.ranks || same > 1;
             if (asked_ > 0 || ending_ || foreign_) {
-                rank.wire.send({Kind::leave, {}});
+                let_go();
             } else if (std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& each) { return each.number >= 0; }) == plan_.ranks) {
                 start_program();
             }
@@ -180,7 +180,7 @@ void LaunchJob::take(Rank& rank, const Message& message) {
         default:
             break;
     }
-    if (ending_ && std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& each) { return each.runs(); })) let_go();
+    if (ending_ && !some_run()) let_go();
 }
 
 /// All ranks have come: none starts before, so that a stop until here has nothing to undo.
@@ -198,13 +198,13 @@ void LaunchJob::start_program() {
 void LaunchJob::end_all() {
     if (!ending_) last_wait_ = Clock::now() + patience;
     ending_ = true;
-    bool some_run = false;
-    for (Rank& rank : ranks_) {
-        if (!rank.runs()) continue;
-        some_run = true;
-        rank.wire.send({Kind::end, {}});
-    }
-    if (!some_run && !started_) let_go();
+    for (Rank& rank : ranks_)
+        if (rank.runs()) rank.wire.send({Kind::end, {}});
+    if (!some_run()) let_go();
+}
+
+bool LaunchJob::some_run() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.runs(); });
 }
 
 void LaunchJob::let_go() {
@@ -219,7 +219,7 @@ void LaunchJob::look_at_time() {
     if (!mpirun_->unsaid().empty() && (plan_.verbose || (all_well && now - mpirun_->first_unsaid() > mpirun_is_heard_after))) mpirun_->say();
     if (asked_ > 0 && !hinted_ && now - asked_at_ > hint_after) {
         hinted_ = true;
-        if (started_ && !confirmed_ && !ending_ && std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.runs(); }))
+        if (!confirmed_ && !ending_ && some_run())
             std::fprintf(stderr, "no rank has heard it yet: the program is busy starting, or is none of strata's; again stops it at once\n");
     }
     if (!last_wait_ && started_ && std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.ended.has_value(); }))
@@ -256,6 +256,15 @@ int LaunchJob::verdict() {
     if (first != nullptr) return verdict_on(*first);
 
     if (!mpirun_->unsaid().empty()) mpirun_->say();
+    if (mpirun_left_ranks_) {
+        const int status = mpirun_->status();
+        const std::string how = status > 128 ? "was ended by " + name_of_signal(status - 128) : "ended with status " + std::to_string(status);
+        std::fprintf(stderr, "%s\n",
+                     Error{Errc::rank_died, "mpirun " + how + " while ranks were running, and they were ended with it",
+                           "look for who did that: `dmesg`, the batch system's log of this job"}
+                         .what());
+        return std::max(1, status);
+    }
     for (const Rank& rank : ranks_) {
         if (!started_ || rank.ended) continue;
         std::fprintf(stderr, "%s\n",

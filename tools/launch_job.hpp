@@ -67,6 +67,7 @@ private:
     void ask_to_stop();
     void end_all();
     void let_go();
+    [[nodiscard]] bool some_run() const;
     [[nodiscard]] bool is_over() const;
 
     [[nodiscard]] int verdict();
@@ -86,6 +87,7 @@ private:
     int ended_by_ = 0;         // the second one
     int start_failure_ = 0;    // errno of a program that could not be started
     bool foreign_ = false;     // mpirun does not number its processes
+    bool mpirun_left_ranks_ = false;
     bool confirmed_ = false;   // a rank has taken the wish to stop
     bool hinted_ = false;
     Clock::time_point asked_at_{};

@@ -236,7 +236,10 @@ int launch_rank_command(std::span<const std::string> words) {
         throw Error{Errc::bad_argument, "strata launch-rank is a part of strata launch, and not for typing",
                     "type strata launch -n RANKS -- PROGRAM"};
     auto wire = LaunchSocket::connect(words.front());
-    if (!wire) return 1;  // the launcher is gone
+    if (!wire) {  // the launcher is gone
+        LaunchSocket::remove(words.front());
+        return 1;
+    }
     return Watcher{std::move(*wire), words.front()}.run();
 }
 

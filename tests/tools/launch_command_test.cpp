@@ -316,7 +316,21 @@ TEST_F(LaunchCommand, ARankThatIsKilledIsNamedInOneLine) {
     EXPECT_TRUE(is_free()) << "the other rank is left";
 }
 
-TEST_F(LaunchCommand, ACrashIsNamedBySignalWithWayToItsCause) {
+TEST_F(LaunchCommand, RanksDoNotSurviveAnMpirunThatIsKilled) {
+    start_case("never_hears");
+    ASSERT_TRUE(both_appear("pid"));
+    const auto parent_of = [](pid_t process) {
+        const std::string text = text_of("/proc/" + std::to_string(process) + "/status");
+        return static_cast<pid_t>(std::stoi(text.substr(text.find("PPid:") + 5)));
+    };
+    ::kill(parent_of(parent_of(process_of(0))), SIGKILL);
+    const Outcome outcome = finish();
+    EXPECT_EQ(outcome.status, 128 + SIGKILL) << outcome.err;
+    EXPECT_NE(outcome.err.find("[ST2606] mpirun was ended by SIGKILL"), std::string::npos) << outcome.err;
+    EXPECT_TRUE(all_gone());
+}
+
+TEST_F(LaunchCommand, ACrashIsNamedWithTheWayToItsCause) {
     start_case("ends", {"1", "-" + std::to_string(SIGSEGV)});
     const Outcome outcome = finish();
     EXPECT_EQ(outcome.status, 128 + SIGSEGV) << outcome.err;
