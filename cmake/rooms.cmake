@@ -280,6 +280,7 @@ strata_room(train
         checkpoints.hpp
         command_line.hpp
         compute.hpp
+        cpu_kernels.hpp
         debiased_mean.hpp
         detail/rejected_trainer.hpp
         environment.hpp

@@ -12,6 +12,7 @@
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
 #   strata_example_test(<name> RANKS <n>... PASS <regex>)  runs examples/<name>, which judges itself
 #   strata_tool_test(<name>)                     tests/tools/<name>_test.cpp, runs the command `strata`
+#   strata_launch_test(<name>)                   the same for `strata launch`, which takes no library of strata's
 #
 # Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
 # executable a group of rooms, and one executable holds all MPI tests. ctest still sees every file as a test of
@@ -197,7 +198,9 @@ function(strata_program_test name)
     target_compile_definitions(strata_program_tests PRIVATE ${STRATA_TEST_DEFINES}
         STRATA_TRAIN_YOUR_MODEL="$<TARGET_FILE:01_train_your_model>"
         STRATA_TRAIN_PICTURES="$<TARGET_FILE:02_train_pictures>"
-        STRATA_SHARD_EVERYTHING="$<TARGET_FILE:03_shard_everything>")
+        STRATA_SHARD_EVERYTHING="$<TARGET_FILE:03_shard_everything>"
+        STRATA_TOOL="$<TARGET_FILE:strata_tool>" STRATA_MPIEXEC="${MPIEXEC_EXECUTABLE}")
+    add_dependencies(strata_program_tests strata_tool)
     target_link_libraries(strata_program_tests PRIVATE ZLIB::ZLIB GTest::gtest_main)
     file(STRINGS "${source}" tests REGEX "^TEST_F\\(")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
@@ -226,6 +229,28 @@ function(strata_tool_test name)
         add_test(NAME tools/${test} COMMAND strata_tool_tests --gtest_filter=${test})
         set_tests_properties(tools/${test} PROPERTIES
             TIMEOUT 120 LABELS "tools" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+    endforeach()
+endfunction()
+
+# tests/tools/<name>_test.cpp, which starts `strata launch` with tests/tools/launched_program.cpp, or tests a part of it; one ctest
+# entry a test. Two processors: every job here has two ranks.
+function(strata_launch_test name)
+    if(NOT TARGET strata_launched_program)
+        add_executable(strata_launched_program "${CMAKE_CURRENT_SOURCE_DIR}/tools/launched_program.cpp")
+        target_link_libraries(strata_launched_program PRIVATE strata::core)
+    endif()
+    set(source "${CMAKE_CURRENT_SOURCE_DIR}/tools/${name}_test.cpp")
+    strata_add_to_test_executable(strata_launch_tests "${source}" strata::core GTest::gtest_main)
+    target_compile_definitions(strata_launch_tests PRIVATE
+        STRATA_TOOL="$<TARGET_FILE:strata_tool>" STRATA_LAUNCHED_PROGRAM="$<TARGET_FILE:strata_launched_program>")
+    add_dependencies(strata_launch_tests strata_tool strata_launched_program)
+    file(STRINGS "${source}" tests REGEX "^TEST_F\\(")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    foreach(test IN LISTS tests)
+        string(REGEX REPLACE "^TEST_F\\(([A-Za-z]+), ([A-Za-z]+)\\).*" "\\1.\\2" test "${test}")
+        add_test(NAME tools/${test} COMMAND strata_launch_tests --gtest_filter=${test})
+        set_tests_properties(tools/${test} PROPERTIES
+            TIMEOUT 170 LABELS "tools" PROCESSORS 2 FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
     endforeach()
 endfunction()
 

@@ -34,6 +34,8 @@ public:
     ///
     ///   what  "FILE"
     [[nodiscard]] const std::string& only_word(std::string_view what) const;
+    /// All words that are no options.
+    [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
 
 private:
     [[nodiscard]] std::string help() const { return "'" + command_ + " --help' lists what there is"; }

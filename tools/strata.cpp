@@ -14,6 +14,8 @@
 
 #include "arguments.hpp"
 #include "data_command.hpp"
+#include "launch_command.hpp"
+#include "launch_rank.hpp"
 
 namespace {
 
@@ -27,6 +29,7 @@ struct Command {
 };
 constexpr std::array commands{
     Command{"data", "what data sets hold, what their caches will take, what an epoch is", strata::tools::data_command},
+    Command{"launch", "runs a trainer on several ranks, so that Ctrl-C saves", strata::tools::launch_command},
 };
 
 void print_help() {
@@ -55,6 +58,7 @@ int run(std::span<const std::string> words) {
     }
     for (const Command& command : commands)
         if (command.name == name) return command.run(words.subspan(1));
+    if (name == "launch-rank") return strata::tools::launch_rank_command(words.subspan(1));  // of launch, not of people
     throw Error{Errc::bad_argument, "strata has no command '" + name + "'",
                 strata::tools::did_you_mean(name, names, "use one of " + list + "; strata --help explains them")};
 }
@@ -62,6 +66,7 @@ int run(std::span<const std::string> words) {
 int status_of(const Error& error) {
     switch (error.code()) {
         case Errc::bad_argument:
+        case Errc::cannot_launch:
             return 2;
         case Errc::interrupted:
             return 130;

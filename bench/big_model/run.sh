@@ -3,7 +3,7 @@
 #
 # Its files go below $TMPDIR, else beside the executable, and are removed at the end.
 set -euo pipefail
-# As `strata launch` does: libtorch 1.13 and OpenBLAS do not find out by themselves.
+# As strata::run does: libtorch 1.13 and OpenBLAS do not find out by themselves.
 if grep -qw avx512f /proc/cpuinfo; then export ATEN_CPU_CAPABILITY=avx512 OPENBLAS_CORETYPE=SkylakeX; fi
 swap="$(mktemp -d "${TMPDIR:-$BENCH_BINARIES}/big_model.XXXXXX")"
 trap 'rm -rf "$swap"' EXIT

@@ -10,7 +10,7 @@ else
     echo "python3-torch is not installed: no peers (apt-get install python3-torch)" >&2
 fi
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-# As `strata launch` does, and for the peers as well: libtorch 1.13 and OpenBLAS do not find out by themselves.
+# As strata::run does, and for the peers as well: libtorch 1.13 and OpenBLAS do not find out by themselves.
 if grep -qw avx512f /proc/cpuinfo; then export ATEN_CPU_CAPABILITY=avx512 OPENBLAS_CORETYPE=SkylakeX; fi
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 swap="$(mktemp -d "${TMPDIR:-$BENCH_BINARIES}/step_time.XXXXXX")"

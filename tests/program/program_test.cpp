@@ -68,8 +68,8 @@ public:
     Job& operator=(const Job&) = delete;
     ~Job() { end(); }
 
-    void ask_to_stop() const {
-        if (!ended_) ::kill(launcher_, SIGTERM);
+    void ask_to_stop(int signal = SIGTERM) const {
+        if (!ended_) ::kill(launcher_, signal);
     }
     /// The exit status, 128 + signal, or -1 for a run that did not end by `deadline`; it is ended then.
     int wait(std::chrono::steady_clock::time_point deadline) {
@@ -82,6 +82,7 @@ public:
         }
         return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
     }
+    [[nodiscard]] pid_t process() const { return launcher_; }
     [[nodiscard]] bool poll() {
         ended_ = ended_ || ::waitpid(launcher_, &status_, WNOHANG) == launcher_;
         return ended_;
@@ -148,6 +149,7 @@ struct Program : testing::Test {
         if (child != 0) return Job{child};
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a test that crashes: the launcher lets its ranks save and end
         if (::getppid() != test) ::_exit(127);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);  // tests in the background ignore some
         const auto redirect = [](const fs::path& file, int to) {
             ::dup2(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), to);
         };
@@ -174,7 +176,7 @@ struct Program : testing::Test {
         return true;
     }
     std::vector<std::string> on_ranks(int ranks, const std::string& program, const fs::path& output, std::vector<std::string> more = {}) {
-        std::vector<std::string> words{STRATA_SOURCE_DIR "/tools/launch.sh", std::to_string(ranks), program, "--output", output.string()};
+        std::vector<std::string> words{STRATA_TOOL, "launch", "-n", std::to_string(ranks), "--", program, "--output", output.string()};
         words.insert(words.end(), more.begin(), more.end());
         return words;
     }
@@ -198,16 +200,18 @@ struct Program : testing::Test {
         return false;
     }
 
-    /// The loss fields of metrics.jsonl, as text: equal text is equal bits.
-    static std::vector<std::string> losses(const fs::path& output) {
+    /// A field of every line of metrics.jsonl, as text: equal text is equal bits.
+    static std::vector<std::string> numbers(const fs::path& output, const std::string& name) {
         std::vector<std::string> found;
         std::istringstream lines{text_of(output / "metrics.jsonl")};
+        const std::string mark = "\"" + name + "\":";
         for (std::string line; std::getline(lines, line);) {
-            const auto begin = line.find("\"loss\":") + 7;
+            const auto begin = line.find(mark) + mark.size();
             found.push_back(line.substr(begin, line.find(',', begin) - begin));
         }
         return found;
     }
+    static std::vector<std::string> losses(const fs::path& output) { return numbers(output, "loss"); }
     void expect_refusal(const Outcome& outcome, const std::string& number, const std::vector<std::string>& words, const fs::path& output) {
         EXPECT_EQ(outcome.status, 2) << outcome.out << outcome.err;
         EXPECT_NE(outcome.err.find("[" + number + "]"), std::string::npos) << outcome.err;
@@ -288,6 +292,55 @@ TEST_F(Program, SigtermSavesAndEndsWithStatusZero) {
     EXPECT_TRUE(fs::exists(output / name)) << name;
 }
 
+/// The longest part of a start is that of libtorch and MPI, before a rank can hear anything.
+TEST_F(Program, AStopInTheFirstMomentsLeavesNeitherARankNorALock) {
+    write_config({}, 100000);  // a wish that is lost never ends
+    const fs::path output = folder / "run";
+    for (const int milliseconds : {0, 100, 200, 400, 800, 1600}) {
+        Job run = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
+        // The signals are held before main: by then this process is the command.
+        const std::string held = "/proc/" + std::to_string(run.process()) + "/status";
+        ASSERT_TRUE(wait_for(run, [&] {
+            const std::string text = text_of(held);
+            const auto mask = text.find("SigBlk:\t");
+            return mask != std::string::npos && (std::stoull(text.substr(mask + 8, 16), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
+        }));
+        std::this_thread::sleep_for(std::chrono::milliseconds{milliseconds});
+        run.ask_to_stop(SIGINT);
+        const Outcome stopped = finish(run);
+        EXPECT_EQ(stopped.status, 0) << "after " << milliseconds << " ms: " << stopped.out << stopped.err;
+        EXPECT_TRUE(is_free(output)) << "a rank is left after " << milliseconds << " ms";
+    }
+}
+
+TEST_F(Program, ALauncherThatIsKilledTakesItsRanksWithIt) {
+    write_config({}, 100000);
+    const fs::path output = folder / "run";
+    Job run = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
+    ASSERT_TRUE(wait_for(run, [&] { return losses(output).size() >= 2; })) << text_of(folder / "err.txt");
+    run.ask_to_stop(SIGKILL);
+    EXPECT_EQ(finish(run).status, 128 + SIGKILL);
+    while (!is_free(output) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    EXPECT_TRUE(is_free(output)) << "a rank is left, and holds the output directory";
+}
+
+/// Both choose the same kernels of libtorch and OpenBLAS, with nothing set.
+TEST_F(Program, TheLauncherAndMpirunGiveTheSameBits) {
+    const std::vector<std::string> unset{"/usr/bin/env",        "-u", "OPENBLAS_CORETYPE", "-u",  "OPENBLAS_L2_SIZE", "-u", "ATEN_CPU_CAPABILITY", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                                         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+    const auto with = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), unset.begin(), unset.end());
+        return finish(start(words));
+    };
+    const Outcome launched = with(on_ranks(2, STRATA_TRAIN_YOUR_MODEL, folder / "launched"));
+    ASSERT_EQ(launched.status, 0) << launched.err;
+    const Outcome by_mpirun = with({STRATA_MPIEXEC, "-n", "2", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", STRATA_TRAIN_YOUR_MODEL, "--output", (folder / "by_mpirun").string()});
+    ASSERT_EQ(by_mpirun.status, 0) << by_mpirun.err;
+    EXPECT_EQ(numbers(folder / "launched", "grad_norm"), numbers(folder / "by_mpirun", "grad_norm"));
+    EXPECT_EQ(losses(folder / "launched"), losses(folder / "by_mpirun"));
+    EXPECT_EQ(losses(folder / "launched").size(), 600U);
+}
+
 /// One step of so many micro-batches never ends: the first signal alone could not end this run.
 TEST_F(Program, ASecondSigtermEndsTheRunAtOnceAndLeavesNoRankBehind) {
     write_config(", \"gradient_accumulation_steps\": 20000, \"allow_dataset_oversubscription\": true");
@@ -301,7 +354,7 @@ TEST_F(Program, ASecondSigtermEndsTheRunAtOnceAndLeavesNoRankBehind) {
     const auto asked = std::chrono::steady_clock::now();
     const Outcome stopped = finish(run);
     EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds{20});
-    EXPECT_GT(stopped.status, 0) << stopped.out << stopped.err;
+    EXPECT_EQ(stopped.status, 128 + SIGTERM) << stopped.out << stopped.err;
     EXPECT_TRUE(is_free(output)) << "a rank is left";
     EXPECT_EQ(losses(output).size(), 0U) << "the step ended: the test proves nothing";
 }

@@ -326,7 +326,7 @@ TEST_F(DataCommand, StatsForeseesExactlyWhatTrainingWrites) {
 #ifdef STRATA_TRAIN_PICTURES
     write_config(R"(, "max_train_steps": 1, "learning_rate": 1e-3, "validation_resolution": 32)");
     const json caches = asked("stats").at("caches");
-    const Outcome trained = Running{{STRATA_SOURCE_DIR "/tools/launch.sh", "1", STRATA_TRAIN_PICTURES, "--config",
+    const Outcome trained = Running{{STRATA_TOOL, "launch", "-n", "1", "--", STRATA_TRAIN_PICTURES, "--config",
                                      (folder / "config.json").string(), "--output", (folder / "output").string()},
                                     folder}
                                 .wait();

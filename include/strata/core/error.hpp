@@ -73,6 +73,8 @@ enum class Errc : std::uint16_t {
     output_not_writable = 2602,  ///< the output directory cannot be created or written
     output_in_use = 2603,      ///< another run works in the same output directory
     interrupted = 2604,        ///< stopped on request before training began
+    cannot_launch = 2605,      ///< a program, or mpirun, cannot be started
+    rank_died = 2606,          ///< a signal ended a rank
 
     corrupt_parquet = 2620,    ///< bytes are no Parquet file, or it is damaged
     unsupported_parquet = 2621,  ///< a Parquet file or column is of a kind that is not read
@@ -109,6 +111,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::small_bucket:
         case Errc::checkpoint_mismatch:
         case Errc::bad_argument:
+        case Errc::cannot_launch:
         case Errc::bad_model_options:
         case Errc::output_not_writable:
         case Errc::swap_in_use:

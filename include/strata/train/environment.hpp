@@ -6,7 +6,8 @@
 
 namespace strata::train {
 
-/// Recorded in every checkpoint. A resume under another one says what differs, and that bits will. The same on every rank.
+/// Recorded in every checkpoint. A resume under another one says what differs, and that bits will. Rank 0's
+/// counts.
 [[nodiscard]] checkpoint::Facts environment();
 
 }  // namespace strata::train

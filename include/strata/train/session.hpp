@@ -15,6 +15,7 @@
 #include <strata/core/file_lock.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/train/command_line.hpp>
+#include <strata/train/cpu_kernels.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/run_folders.hpp>
 #include <strata/train/stop_signal.hpp>
@@ -107,11 +108,18 @@ namespace train {
 ///
 ///   comm  nullptr when the ranks could not be started
 [[nodiscard]] int report_failure(comm::DefaultComm* comm, std::exception_ptr failure);
+
+/// Leaves before anything is begun, if any rank was asked to stop by now.
+///
+/// Collective. Throws Error on all ranks: interrupted.
+void heed_early_stop(Session& session);
 }  // namespace train
 
 /// The body of a trainer's main: starts the ranks, makes the session, calls `body`, and turns an exception
 /// into one line on standard error and an exit status. A rank that throws takes the whole job down. --help and
 /// --version are answered before all that.
+///
+/// It comes first in main: it may start the program anew (train::choose_cpu_kernels), and stop signals are heeded from here on.
 ///
 ///   Settings  what the program is told by its command line, and by a file where they are FileSettings:
 ///             strata::run<config::TrainerConfig>(argc, argv, [](Session&, const config::TrainerConfig&) { ... })
@@ -121,11 +129,14 @@ template <config::Settings... Settings, std::invocable<Session&, const Settings&
 int run(int argc, char** argv, Body&& body) {
     const std::array<train::SettingsKeys, sizeof...(Settings)> keys{train::SettingsKeys::of<Settings>()...};
     if (const auto status = train::answer_question(argc, argv, keys)) return *status;
+    train::choose_cpu_kernels();
+    const train::StopSignal stop;  // before the ranks start, which takes longest
     std::optional<comm::DefaultComm> comm;
     try {
         comm.emplace();
         Session session{*comm, train::CommandLine::parse(argc, argv, keys)};
         try {
+            train::heed_early_stop(session);
             std::forward<Body>(body)(session, session.settings<Settings>()...);
         } catch (const Error& error) {
             if (is_bad_input(error.code())) session.leave_no_trace();

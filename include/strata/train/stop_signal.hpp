@@ -4,15 +4,20 @@
 #include <array>
 #include <csignal>
 
+#include <signal.h>
+
 #include <strata/core/inline.hpp>
 
 namespace strata::train {
 
 /// While one lives, the first of these signals only sets a flag; a second one ends the process at once with
-/// status 128 + signal. The former handlers come back when it dies.
+/// status 128 + signal. The former handlers come back when it dies. They may nest; the flag is one for the process, and
+/// the outermost one clears it.
 ///
 /// SIGUSR1 is among them because mpirun passes it on to every rank and stays alive itself, whereas it
-/// answers SIGINT and SIGTERM by killing the job. They may nest; the flag is one for the process.
+/// answers SIGINT and SIGTERM by killing the job. `strata launch` starts a program with SIGUSR1 blocked, so that a wish
+/// that comes early waits until this lets it in; it repeats the wish until it is noted, so there a further SIGUSR1 is
+/// the same wish.
 class StopSignal {
 public:
     StopSignal();
@@ -26,6 +31,7 @@ public:
 private:
     static constexpr std::array<int, 4> signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     std::array<struct sigaction, signals.size()> former_{};
+    sigset_t former_mask_{};
 };
 
 }  // namespace strata::train

@@ -3,6 +3,7 @@
 
 #include <torch/version.h>
 
+#include <strata/train/cpu_kernels.hpp>
 #include <strata/train/environment.hpp>
 
 namespace strata::train {
@@ -15,6 +16,7 @@ STRATA_INLINE checkpoint::Facts environment() {
 #else
     facts.emplace_back("device", "CPU");
 #endif
+    facts.emplace_back("CPU kernels", cpu_kernels());
     return facts;
 }
 

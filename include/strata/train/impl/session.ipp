@@ -28,9 +28,10 @@
 namespace strata {
 namespace train::detail {
 
-/// What a run makes in its output directory before training begins: its lock, the index of pictures, and beside state on
-/// disk the lock of SwapFolder.
-inline constexpr std::string_view lock_name = ".lock", index_name = "index", swap_lock_name = ".strata-swap.lock";
+/// What a run makes in its output directory before training begins: its lock, the index of pictures, the list of those
+/// that are left out, and beside state on disk the lock of SwapFolder.
+inline constexpr std::string_view lock_name = ".lock", index_name = "index", skipped_name = "skipped.txt",
+                                  swap_lock_name = ".strata-swap.lock";
 
 /// Which file it is; zeros if it cannot be asked.
 inline std::array<std::uint64_t, 2> identity_of(const std::filesystem::path& file) {
@@ -118,15 +119,17 @@ STRATA_INLINE void Session::leave_no_trace() noexcept {
 /// other end keeps, because the next start goes on with it.
 STRATA_INLINE void Session::remove_traces(bool refused) noexcept {
     namespace fs = std::filesystem;
-    using train::detail::holds_only, train::detail::lock_name, train::detail::index_name, train::detail::swap_lock_name;
+    using train::detail::holds_only, train::detail::lock_name, train::detail::index_name, train::detail::skipped_name,
+        train::detail::swap_lock_name;
     try {
-        if (refused && !claim_.had_index && holds_only(output_, {lock_name, index_name, swap_lock_name})) {
+        if (refused && !claim_.had_index && holds_only(output_, {lock_name, index_name, skipped_name, swap_lock_name})) {
             std::error_code failed;
             for (fs::directory_iterator at{output_ / index_name, failed}, end; !failed && at != end; at.increment(failed)) {
                 const std::string name = at->path().filename().string();
                 if (name.ends_with(".sqlite") || name.ends_with(".sqlite-journal")) ::unlink(at->path().c_str());
             }
             ::rmdir((output_ / index_name).c_str());
+            ::unlink((output_ / skipped_name).c_str());
         }
         const bool is_new = claim_.made_folders > 0;
         if ((is_new || (refused && !claim_.had_lock)) && holds_only(output_, {lock_name, swap_lock_name})) {
@@ -174,6 +177,13 @@ STRATA_INLINE int report_failure(comm::DefaultComm* comm, std::exception_ptr fai
     std::fprintf(stderr, "rank %d/%d: %s\n", comm->rank(), comm->world(), text.c_str());
     std::fflush(stderr);
     comm->abort(status);
+}
+
+STRATA_INLINE void heed_early_stop(Session& session) {
+    comm::agree(session.comm(), [&] {
+        if (session.stop_requested())
+            throw Error{Errc::interrupted, "stopped before training began; nothing was written", "run the same command again"};
+    });
 }
 
 }  // namespace train

@@ -1,0 +1,98 @@
+#pragma once
+// tools/launch_job.hpp - LaunchJob: the ranks of one program, from the first process to the last word.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "launch_socket.hpp"
+#include "launch_wire.hpp"
+#include "mpirun_process.hpp"
+#include "out_of_memory.hpp"
+
+namespace strata::tools {
+
+/// What is started.
+struct LaunchPlan {
+    int ranks = 1;
+    bool verbose = false;
+    std::vector<std::string> program;  ///< its name as it was typed, and its arguments
+    std::string program_file;
+    std::vector<std::string> start;  ///< the command that starts one watcher a rank; the socket's path comes behind it
+};
+
+/// mpirun starts a watcher (launch_rank.hpp) for every rank. When all of them have come, each is told the program, and
+/// from then on it is the watchers that are asked to stop it and that say how it ended: mpirun is only the way there.
+///
+/// The stop signals must be blocked (held_signals.hpp).
+class LaunchJob {
+public:
+    explicit LaunchJob(LaunchPlan plan);
+
+    /// Returns the exit status. Throws Error: cannot_launch.
+    int run();
+
+private:
+    using Clock = MpirunProcess::Clock;
+
+    struct Ended {
+        int status = 0;              // of waitpid
+        std::int64_t when = 0;       // nanoseconds of the host's clock
+        bool told_to = false;        // by this launcher, and so no failure of the rank
+        OutOfMemory::Verdict memory = OutOfMemory::Verdict::unknown;
+    };
+    struct Rank {
+        Wire wire;
+        bool connected = true;
+        int number = -1;  // until it has said it
+        std::string host;
+        bool told_program = false;  // and what is said to it from then on reaches a program that runs
+        pid_t process = -1;         // until it has said that it does
+        std::optional<Ended> ended;
+        [[nodiscard]] bool failed() const { return ended && ended->status != 0 && !ended->told_to; }
+        [[nodiscard]] bool runs() const { return connected && told_program && !ended; }
+    };
+
+    void wait();
+    void take_signals();
+    void take_messages(Rank& rank);
+    void take(Rank& rank, const Message& message);
+    void look_at_time();
+
+    void start_program();
+    void ask_to_stop();
+    void end_all();
+    void let_go();
+    [[nodiscard]] bool some_run() const;
+    [[nodiscard]] bool is_over() const;
+
+    [[nodiscard]] int verdict();
+    [[nodiscard]] int verdict_on(const Rank& rank) const;
+    void say(const std::string& line) const;
+    [[nodiscard]] std::string name_of(const Rank& rank) const;
+
+    LaunchPlan plan_;
+    std::optional<LaunchSocket> socket_;  // until all ranks have come
+    File signals_;
+    std::optional<MpirunProcess> mpirun_;
+    std::vector<Rank> ranks_;  // as they came
+
+    bool started_ = false;     // the program is, everywhere
+    bool ending_ = false;      // all ranks are being ended
+    int asked_ = 0;            // stop signals so far
+    int ended_by_ = 0;         // the second one
+    int start_failure_ = 0;    // errno of a program that could not be started
+    bool foreign_ = false;     // mpirun does not number its processes
+    bool mpirun_left_ranks_ = false;
+    bool confirmed_ = false;   // a rank has taken the wish to stop
+    bool hinted_ = false;
+    Clock::time_point asked_at_{};
+    std::optional<Clock::time_point> last_wait_;  // when patience with processes that should be ending is over
+    int pressure_ = 0;
+};
+
+}  // namespace strata::tools
