@@ -13,7 +13,6 @@ void Engine<Setup, Comm, Compute>::begin_backward() {
                     "call step() after every gradient_accumulation_steps = " +
                         std::to_string(options_.gradient_accumulation_steps) + " backward passes"};
     }
-    detail::check_loss(loss);
     begin_call("backward()");
     check_parameters_stayed();
     for (TrainedParameter& parameter : parameters_) parameter.arrived = false;
@@ -29,6 +28,7 @@ template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
     begin_backward();
     try {
+        detail::check_loss(loss);
         backpropagate(loss);
     } catch (...) {
         if (gathering_) gathering_->abandon_pass();
