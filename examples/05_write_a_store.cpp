@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
         const auto folder = session.output() / "data";
         if (session.rank() == 0) {
             put_pictures(OneFile{folder / "squares"});
-            const auto broken = testing::object_store_failures(OneFile{folder / "tried"});
+            const auto broken = testing::object_store_failures(OneFile{folder / "tried"}, {.large_bytes = 1U << 20});
             for (const std::string& promise : broken) std::printf("broken: %s\n", promise.c_str());
             if (broken.empty()) std::printf("every promise kept\n");
         }

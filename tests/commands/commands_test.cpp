@@ -67,7 +67,10 @@ public:
             if (word == "cmake" && is_program) build({words.begin() + static_cast<std::ptrdiff_t>(i), std::find(words.begin() + static_cast<std::ptrdiff_t>(i), words.end(), "&&")});
             if (is_program && word == "strata" && !has_strata) wrong += "the command strata, before the page says how to install it; ";
             const std::string first = word.substr(0, word.find('/'));
-            if (first == word) continue;
+            if (first == word) {
+                if (is_program && word != words[i]) wrong += words[i] + ", which is nowhere; ";
+                continue;
+            }
             if (first == "build") {
                 if (!is_built(word)) wrong += word + ", which no build named before has made; ";
             } else if (first == "quickstart") {
@@ -78,8 +81,6 @@ public:
                     wrong += word + ", which is no program; ";
                 if (word == "examples/quickstart.sh") built_["quickstart"] = targets_of("quickstart");
                 if (word == "tests/run.sh") built_["dev"] = targets_of("dev");
-            } else if (is_program && word != words[i]) {
-                wrong += words[i] + ", which is nowhere; ";
             }
         }
         return wrong;
@@ -159,6 +160,7 @@ TEST(Commands, EveryFileNamedInTextIsThere) {
             if (words.empty()) continue;
             const std::string word = words[0].starts_with("./") ? words[0].substr(2) : words[0];
             if (!std::regex_match(word, std::regex{"(bench|build|cmake|docs|examples|tests|tools|include)/[A-Za-z0-9_./-]+"})) continue;
+            if (std::regex_search(word, std::regex{"thing|job\\.cpp|nnnn"})) continue;  // stands for what a reader adds
             ++named;
             if (word.starts_with("build/"))
                 EXPECT_TRUE(std::any_of(programs().begin(), programs().end(), [&](const auto& p) { return word.ends_with("/" + p.first); })) << page << ": " << word;
