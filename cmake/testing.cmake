@@ -259,7 +259,7 @@ endfunction()
 # Every header of these rooms with clang, where there is one: rooms without libtorch, whose own headers need not compile with it.
 function(strata_clang_test)
     find_program(STRATA_CLANG clang++)
-    if(NOT STRATA_CLANG OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    if(NOT STRATA_CLANG OR STRATA_WITH_CUDA OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
         return()
     endif()
     set(text "")
@@ -276,7 +276,7 @@ function(strata_clang_test)
     file(CONFIGURE OUTPUT rooms_with_clang.cpp CONTENT "${text}" @ONLY)
     add_test(NAME compile_time/clang
         COMMAND ${STRATA_CLANG} -std=c++20 -fsyntax-only "-I${PROJECT_SOURCE_DIR}/include" "-I$<JOIN:${directories},$<SEMICOLON>-I>"
-            -DSTRATA_WITH_MPI=$<BOOL:${STRATA_WITH_MPI}> "${CMAKE_CURRENT_BINARY_DIR}/rooms_with_clang.cpp"
+            "$<$<BOOL:${STRATA_WITH_MPI}>:-DSTRATA_WITH_MPI=1>" "${CMAKE_CURRENT_BINARY_DIR}/rooms_with_clang.cpp"
         COMMAND_EXPAND_LISTS)
     set_tests_properties(compile_time/clang PROPERTIES TIMEOUT 120 LABELS compile_time)
 endfunction()
