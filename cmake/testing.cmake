@@ -6,7 +6,7 @@
 #   strata_mpi_job_test(<name> JOB <program>)    tests/mpi/<name>_test.cpp starts tests/mpi/<program>.cpp under mpirun itself
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
 #   strata_cuda_compile_test(<name>)             tests/compile_time/cuda/<name>.cpp, as a build with CUDA compiles it
-#   strata_clang_test(<name>)                    tests/compile_time/clang/<name>.cpp, where clang is installed
+#   strata_clang_test(<room>...)                 the rooms' headers, with clang where there is one
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
@@ -282,6 +282,31 @@ function(strata_compile_time_test path)
     target_sources(strata_compile_time PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/${path}.cpp")
 endfunction()
 
+# Every header of these rooms with clang, where there is one: rooms without libtorch, whose own headers need not compile with it.
+function(strata_clang_test)
+    find_program(STRATA_CLANG clang++)
+    if(NOT STRATA_CLANG OR STRATA_WITH_CUDA OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
+        return()
+    endif()
+    set(text "")
+    set(directories "")
+    foreach(room IN LISTS ARGN)
+        get_target_property(headers strata_${room} HEADER_SET)
+        list(TRANSFORM headers PREPEND "#include <")
+        list(TRANSFORM headers APPEND ">\n")
+        list(APPEND text ${headers})
+        list(APPEND directories "$<TARGET_PROPERTY:strata_${room},INTERFACE_INCLUDE_DIRECTORIES>")
+    endforeach()
+    list(JOIN text "" text)
+    string(REPLACE "${PROJECT_SOURCE_DIR}/include/" "" text "${text}")
+    file(CONFIGURE OUTPUT rooms_with_clang.cpp CONTENT "${text}" @ONLY)
+    add_test(NAME compile_time/clang
+        COMMAND ${STRATA_CLANG} -std=c++20 -fsyntax-only "-I${PROJECT_SOURCE_DIR}/include" "-I$<JOIN:${directories},$<SEMICOLON>-I>"
+            "$<$<BOOL:${STRATA_WITH_MPI}>:-DSTRATA_WITH_MPI=1>" "${CMAKE_CURRENT_BINARY_DIR}/rooms_with_clang.cpp"
+        COMMAND_EXPAND_LISTS)
+    set_tests_properties(compile_time/clang PROPERTIES TIMEOUT 120 LABELS compile_time)
+endfunction()
+
 # tests/compile_time/cuda/<name>.cpp, compiled as in a build with STRATA_WITH_CUDA as far as a compiler goes: headers of CUDA and
 # NCCL, and those of libtorch for CUDA, which a libtorch for the CPU has but for one.
 function(strata_cuda_compile_test name)
@@ -296,14 +321,6 @@ function(strata_cuda_compile_test name)
             "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/cuda/${name}.cpp"
         COMMAND_EXPAND_LISTS)
     set_tests_properties(compile_time/cuda/${name} PROPERTIES TIMEOUT 300 LABELS "compile_time" ENVIRONMENT "LC_ALL=C")
-endfunction()
-
-# tests/compile_time/clang/<name>.cpp, compiled by clang as far as a compiler goes.
-function(strata_clang_test name)
-    add_test(NAME compile_time/clang/${name}
-        COMMAND ${STRATA_CLANG} -std=c++20 -fsyntax-only -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/include"
-            "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/clang/${name}.cpp")
-    set_tests_properties(compile_time/clang/${name} PROPERTIES TIMEOUT 180 LABELS "compile_time" ENVIRONMENT "LC_ALL=C")
 endfunction()
 
 # The file is compiled twice: as it is it must compile; with STRATA_BAD it must print an error with the number
