@@ -27,10 +27,13 @@ strata_room(policy
         ema.hpp
         offload_target.hpp
         optimizer.hpp
+        place.hpp
         precision.hpp
         recompute.hpp
         rules.hpp
         setup.hpp
+        split.hpp
+        tier.hpp
         zero_stage.hpp)
 
 strata_room(config
@@ -151,11 +154,13 @@ strata_room(zero
         detail/buffer_pool.hpp
         detail/exchange.hpp
         detail/gradient_hooks.hpp
-        detail/kept_state.hpp
-        detail/parameter_shards.hpp
+        detail/layer_norms.hpp
+        detail/local_failure.hpp
         detail/preparation.hpp
         detail/recompute.hpp
+        detail/run_order.hpp
         detail/staging.hpp
+        detail/tier_folder.hpp
         detail/unit_gathering.hpp
         detail/update_run.hpp
         engine.hpp
@@ -165,6 +170,12 @@ strata_room(zero
         parameters.hpp
         state.hpp
         tensors_in.hpp
+        tier.hpp
+        tiers/cpu.hpp
+        tiers/device.hpp
+        tiers/in_memory.hpp
+        tiers/nvme.hpp
+        tiers/split.hpp
         unit.hpp
         ${zero_headers})
 

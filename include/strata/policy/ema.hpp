@@ -4,7 +4,7 @@
 #include <concepts>
 
 #include <strata/core/policy.hpp>
-#include <strata/policy/offload_target.hpp>
+#include <strata/policy/tier.hpp>
 
 namespace strata {
 
@@ -20,7 +20,7 @@ struct Ema {
         "[ST0105] Ema<Tier> keeps the moving average in host memory or on the compute device. Fix: use Ema<Cpu> "
         "or Ema<Device>.");
     using slot = slot::Averaging;
-    using tier = Tier;
+    using tier = typename detail::TierOrDevice<Tier>::type;
     static constexpr bool enabled = true;
 };
 

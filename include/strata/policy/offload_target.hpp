@@ -4,12 +4,11 @@
 #include <concepts>
 
 #include <strata/core/policy.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/policy/split.hpp>
+#include <strata/policy/tier.hpp>
 
 namespace strata {
-
-struct Cpu {};     ///< host memory, pinned when there is a GPU
-struct Nvme {};    ///< files on a local disk
-struct Device {};  ///< where it computes: no offload
 
 struct OptimizerState {};  ///< the update rule's states and the fp32 master weights
 struct Parameters {};      ///< parameter shards between the uses of a unit; from ZeroStage<3> on
@@ -20,20 +19,24 @@ struct Parameters {};      ///< parameter shards between the uses of a unit; fro
 /// et al. 2021, arXiv:2104.07857): state and parameters on disk. When the compute device is the CPU itself, Cpu and
 /// Device are the same memory.
 ///
-///   Tier   Cpu, Nvme, or Device
+///   Tier   Device, Cpu, Nvme, Split<...> of two, or a tier of your own (policy/tier.hpp, docs/write-a-tier.md)
 ///   What   OptimizerState, Parameters, or both; without any: OptimizerState
 ///
 /// A composition may have one for each kind of state: OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>.
 template <class Tier, class... What>
 struct OffloadTarget {
-    static_assert(std::same_as<Tier, Device> || std::same_as<Tier, Cpu> || std::same_as<Tier, Nvme>,
-                  "[ST0103] OffloadTarget<Tier> knows the tiers Device, Cpu and Nvme. Fix: type one of these three.");
-    static_assert(((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>) && ...),
+    static constexpr bool knows_what = ((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>) && ...);
+    static_assert(knows_what,
                   "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState and Parameters. Fix: type one "
                   "tier first and then these, as in OffloadTarget<Nvme, OptimizerState, Parameters>.");
+    static_assert(!knows_what || OffloadTier<Tier>,
+                  "[ST0103] OffloadTarget<Tier> is given a type that is no tier. Fix: type Device, Cpu, Nvme, or a split as in "
+                  "Split<Cpu, Nvme, 30>; a tier of your own says `static constexpr strata::Place place` and brings "
+                  "`template <class Kept, std::size_t states, bool has_master> class state;` and "
+                  "`template <class Element> class shards;` (docs/write-a-tier.md).");
     using slot = slot::Offload;
-    using tier = Tier;
-    static constexpr bool enabled = !std::same_as<Tier, Device>;
+    using tier = typename detail::TierOrDevice<Tier>::type;
+    static constexpr bool enabled = tier::place != Place::device;
 
     /// True when this policy says where `State` lives.
     template <class State>
