@@ -286,9 +286,10 @@ strata_room(train
         unit_rules.hpp)
 
 strata_room(testing
-    NEEDS core storage
+    NEEDS core policy storage offload zero
     HEADERS
-        object_store_conformance.hpp)
+        object_store_conformance.hpp
+        tier_conformance.hpp)
 
 # The umbrella header belongs to strata::strata.
 strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
