@@ -148,7 +148,7 @@ static_assert(breaks<rule::OnlyPolicies<Blocks>, Blocks>, "what a policy is abou
 // What is wrong with a policy by itself comes before what it does to others, however many rules it would break there.
 static_assert(breaks<rule::StageExists<4>, ZeroStage<4>, OffloadTarget<Cpu>>);
 static_assert(breaks<rule::StageExists<-1>, OffloadTarget<Cpu, Parameters>, ZeroStage<-1>>);
-static_assert(breaks<rule::TierExists<Parameters>, ZeroStage<3>, OffloadTarget<Parameters, Nvme>>);
+static_assert(breaks<rule::FirstIsATier<Parameters>, ZeroStage<3>, OffloadTarget<Parameters, Nvme>>);
 static_assert(breaks<rule::OffloadsKnownState<Nvme>, ZeroStage<3>, OffloadTarget<Cpu, Nvme>>);
 static_assert(breaks<rule::AverageIsInMemory<Nvme>, Ema<Nvme>, Ema<Nvme>>);
 static_assert(breaks<rule::RecomputesBlocksOrNothing<int>, Recompute<int>>);
