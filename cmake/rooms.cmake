@@ -35,10 +35,13 @@ strata_room(policy
         ema.hpp
         offload_target.hpp
         optimizer.hpp
+        place.hpp
         precision.hpp
         recompute.hpp
         rules.hpp
         setup.hpp
+        split.hpp
+        tier.hpp
         zero_stage.hpp)
 
 strata_room(config
@@ -162,12 +165,14 @@ strata_room(zero
         detail/buffer_pool.hpp
         detail/exchange.hpp
         detail/gradient_hooks.hpp
-        detail/kept_state.hpp
+        detail/layer_norms.hpp
+        detail/local_failure.hpp
         detail/loss.hpp
-        detail/parameter_shards.hpp
         detail/preparation.hpp
         detail/recompute.hpp
+        detail/run_order.hpp
         detail/staging.hpp
+        detail/tier_folder.hpp
         detail/unit_gathering.hpp
         detail/update_run.hpp
         engine.hpp
@@ -178,6 +183,12 @@ strata_room(zero
         parameters.hpp
         state.hpp
         tensors_in.hpp
+        tier.hpp
+        tiers/cpu.hpp
+        tiers/device.hpp
+        tiers/in_memory.hpp
+        tiers/nvme.hpp
+        tiers/split.hpp
         unit.hpp
         ${zero_headers})
 
@@ -305,9 +316,10 @@ strata_room(train
         validate.hpp)
 
 strata_room(testing
-    NEEDS core storage
+    NEEDS core policy storage offload zero
     HEADERS
-        object_store_conformance.hpp)
+        object_store_conformance.hpp
+        tier_conformance.hpp)
 
 # The umbrella header belongs to strata::strata.
 strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")

@@ -5,7 +5,7 @@
 
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
-#include <strata/policy/offload_target.hpp>
+#include <strata/policy/tier.hpp>
 
 namespace strata {
 

@@ -5,12 +5,11 @@
 
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/policy/split.hpp>
+#include <strata/policy/tier.hpp>
 
 namespace strata {
-
-struct Cpu {};     ///< host memory, pinned when there is a GPU
-struct Nvme {};    ///< files on a local disk
-struct Device {};  ///< where it computes: no offload
 
 struct OptimizerState {};  ///< the update rule's states and the fp32 master weights
 struct Parameters {};      ///< parameter shards between the uses of a unit; from ZeroStage<3> on
@@ -18,12 +17,15 @@ struct Parameters {};      ///< parameter shards between the uses of a unit; fro
 namespace rule {
 
 template <class Tier>
-struct TierExists {
-    static constexpr bool holds = std::same_as<Tier, Device> || std::same_as<Tier, Cpu> || std::same_as<Tier, Nvme>;
+struct FirstIsATier {
+    static constexpr bool holds = OffloadTier<Tier>;
     struct Report {
         static_assert(holds,
-                      "[ST0103] OffloadTarget<Tier, What...> knows the tiers Device, Cpu and Nvme, and the tier stands "
-                      "first. Fix: type one of these three first, as in OffloadTarget<Nvme, Parameters>.");
+                      "[ST0103] OffloadTarget<Tier, What...> is given something first that is no tier. Fix: type Device, "
+                      "Cpu, Nvme or a split such as Split<Cpu, Nvme, 30> first, as in OffloadTarget<Nvme, Parameters>; a "
+                      "tier of your own says `static constexpr strata::Place place` and brings `template <class Kept, "
+                      "std::size_t states, bool has_master> class state;` and `template <class Element> class shards;` "
+                      "(docs/write-a-tier.md).");
     };
 };
 
@@ -45,16 +47,16 @@ struct OffloadsKnownState {
 /// et al. 2021, arXiv:2104.07857): state and parameters on disk. When the compute device is the CPU itself, Cpu and
 /// Device are the same memory.
 ///
-///   Tier   Cpu, Nvme, or Device
+///   Tier   Device, Cpu, Nvme, Split<...> of two, or a tier of your own (policy/tier.hpp, docs/write-a-tier.md)
 ///   What   OptimizerState, Parameters, or both; without any: OptimizerState
 ///
 /// A composition may have one for each kind of state: OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>.
 template <class Tier, class... What>
 struct OffloadTarget {
     using slot = slot::Offload;
-    using broken = rule::first_broken_t<rule::TierExists<Tier>, rule::OffloadsKnownState<What...>>;
-    using tier = Tier;
-    static constexpr bool enabled = !std::same_as<Tier, Device>;
+    using broken = rule::first_broken_t<rule::FirstIsATier<Tier>, rule::OffloadsKnownState<What...>>;
+    using tier = typename detail::TierOrDevice<Tier>::type;
+    static constexpr bool enabled = tier::place != Place::device;
 
     /// True when this policy says where `State` lives.
     template <class State>

@@ -1,9 +1,13 @@
 #pragma once
 // strata/policy/rules.hpp - what cannot be composed, and the sentence a user gets instead.
 
+#include <concepts>
+
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
 #include <strata/policy/offload_target.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/policy/tier.hpp>
 #include <strata/policy/zero_stage.hpp>
 
 namespace strata::rule {
@@ -43,9 +47,21 @@ struct OneOfEachKind {
     };
 };
 
+/// Of an offload policy of a user's own; OffloadTarget checks its tier itself.
+template <class Offload>
+struct OffloadNamesATier {
+    static constexpr bool holds = requires { requires OffloadTier<typename Offload::tier>; };
+    struct Report {
+        static_assert(holds,
+                      "[ST0121] An offload policy of your own names no tier. Fix: let it say `using tier = strata::Cpu;`, with "
+                      "Cpu, Nvme or a tier of your own (docs/write-a-tier.md).");
+    };
+};
+
+/// What every rank has in whole stays where it is: on Device, or a tier that derives from it.
 template <class Sharding, class Offload>
 struct OffloadNeedsShardedState {
-    static constexpr bool holds = !Offload::enabled || Sharding::stage >= 1;
+    static constexpr bool holds = std::derived_from<typename Offload::tier, Device> || Sharding::stage >= 1;
     struct Report {
         static_assert(holds,
                       "[ST0003] OffloadTarget<...> moves sharded optimizer state, but ZeroStage<0> replicates it. "
@@ -55,7 +71,7 @@ struct OffloadNeedsShardedState {
 
 template <class Sharding, class ParameterOffload>
 struct ParameterOffloadNeedsShardedParameters {
-    static constexpr bool holds = !ParameterOffload::enabled || Sharding::stage >= 3;
+    static constexpr bool holds = ParameterOffload::tier::place == Place::device || Sharding::stage >= 3;
     struct Report {
         static_assert(holds,
                       "[ST0008] OffloadTarget<..., Parameters> moves parameter shards, but only ZeroStage<3> shards "

@@ -29,21 +29,31 @@ struct SetupMembers {
     using averaging = select_t<slot::Averaging, NoEma, Ps...>;
 };
 
-/// Pairwise rules read members of the policies, so they are formed only when every argument is a
-/// policy of its own kind.
+/// Rules about one policy are formed only when every argument is a policy of its own kind, and pairwise rules, which read
+/// members of the policies, only when those hold.
+template <class M>
+using broken_policy_t = rule::first_broken_t<rule::OffloadNamesATier<typename M::offload>,
+                                             rule::OffloadNamesATier<typename M::parameter_offload>>;
 template <class M>
 using broken_pair_t = rule::first_broken_t<
     rule::OffloadNeedsShardedState<typename M::sharding, typename M::offload>,
     rule::ParameterOffloadNeedsShardedParameters<typename M::sharding, typename M::parameter_offload>>;
+
+template <class BrokenOne, class M>
+struct BrokenPair {
+    using type = BrokenOne;
+};
+template <class M>
+struct BrokenPair<rule::None, M> {
+    using type = broken_pair_t<M>;
+};
 
 template <class BrokenArgument, class... Ps>
 struct BrokenRule {
     using type = BrokenArgument;
 };
 template <class... Ps>
-struct BrokenRule<rule::None, Ps...> {
-    using type = broken_pair_t<SetupMembers<Ps...>>;
-};
+struct BrokenRule<rule::None, Ps...> : BrokenPair<broken_policy_t<SetupMembers<Ps...>>, SetupMembers<Ps...>> {};
 
 }  // namespace detail
 

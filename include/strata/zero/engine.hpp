@@ -30,21 +30,23 @@
 #include <strata/core/bf16.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/fp16.hpp>
-#include <strata/offload/swap_folder.hpp>
+#include <strata/offload/window_pipeline.hpp>
 #include <strata/optim/clip.hpp>
 #include <strata/optim/ema.hpp>
 #include <strata/optim/loss_scale.hpp>
 #include <strata/optim/update_rule.hpp>
-#include <strata/policy/offload_target.hpp>
+#include <strata/policy/place.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/exchange.hpp>
 #include <strata/zero/detail/gradient_hooks.hpp>
-#include <strata/zero/detail/kept_state.hpp>
+#include <strata/zero/detail/layer_norms.hpp>
+#include <strata/zero/detail/local_failure.hpp>
 #include <strata/zero/detail/loss.hpp>
-#include <strata/zero/detail/parameter_shards.hpp>
 #include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/detail/run_order.hpp>
 #include <strata/zero/detail/staging.hpp>
+#include <strata/zero/detail/tier_folder.hpp>
 #include <strata/zero/detail/unit_gathering.hpp>
 #include <strata/zero/detail/update_run.hpp>
 #include <strata/zero/engine_options.hpp>
@@ -52,6 +54,11 @@
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/state.hpp>
+#include <strata/zero/tier.hpp>
+#include <strata/zero/tiers/cpu.hpp>
+#include <strata/zero/tiers/device.hpp>
+#include <strata/zero/tiers/nvme.hpp>
+#include <strata/zero/tiers/split.hpp>
 
 namespace strata::zero {
 
@@ -81,21 +88,20 @@ namespace strata::zero {
 /// the communicator is the caller's, but for forward passes at stage 3, which are collective: every rank calls the same
 /// units in the same order, with or without gradients. Parameters outside of units are whole on every rank at stage 3
 /// too; frozen ones inside of units are sharded like the others. In a world of one nothing needs to be gathered, and
-/// stage 3 leaves units whole, unless OffloadTarget<Nvme, Parameters> keeps them on disk.
+/// stage 3 leaves units whole, unless the tier of their shards gathers them alone too, as Nvme does.
 ///
-/// OffloadTarget<Nvme> keeps master and state in a file of windows below EngineOptions::nvme_path, and
-/// OffloadTarget<Nvme, Parameters> the shards of units (docs/offload.md). Neither changes a bit, except under rules with
-/// norms of whole parameters (Lamb), whose sums are formed window by window.
-/// A disk that fails is reported on all ranks by the pass that meets it; weights then differ between ranks, and the
-/// run is over.
+/// Masters and states are kept by the class `state` of the tier of OffloadTarget<Tier>, and shards of units by the class
+/// `shards` of the tier of OffloadTarget<Tier, Parameters>: docs/offload.md, and zero/tier.hpp for a tier of one's own. No
+/// tier changes a bit, except under rules with norms of whole parameters (Lamb), whose sums are formed run by run. What fails
+/// on one rank only, a disk, is reported on all ranks by the pass that meets it; weights then differ between ranks, and
+/// the run is over.
 ///
 /// Recompute<Blocks> keeps no activations inside of units (zero/unit.hpp). Ema<...> keeps an average of the weights in
 /// fp32, sharded like the state at every stage: 4 bytes a parameter over all ranks together.
 ///
-/// On a device that is not the CPU, weights, gradients and gathered units are in its memory. The update runs where the
-/// state is: on the device, or on the host for OffloadTarget<Cpu> and <Nvme>, with gradients and weights copied there and
-/// back. A model that is on the CPU is moved, bucket by bucket. A communicator that knows host memory only exchanges
-/// copies. The bits are those of the CPU as far as the forward and backward passes are.
+/// On another device than the CPU weights, gradients and gathered units are in its memory. The update runs where the state
+/// is, on the device or the host. A model on the CPU is moved bucket by bucket. A communicator that knows host memory only
+/// exchanges copies. The bits are those of the CPU as far as the forward and backward passes are.
 ///
 ///   Setup    strata::Setup<...>; all policies but the backend are read. On the CPU OffloadTarget<Cpu> and
 ///            OffloadTarget<Device> are the same memory.
@@ -113,7 +119,7 @@ public:
     /// Frozen ones get both too, and are otherwise left alone outside of units. Collective.
     ///
     /// Throws no_parameters, bad_parameter, bad_value, not_enough_memory, and rank_mismatch when ranks have different
-    /// models or options; with OffloadTarget<Nvme> also bad_reference, no_space, swap_in_use, swap_lock_timeout and io_failed.
+    /// models or options; where a tier keeps files also bad_reference, no_space, swap_in_use, swap_lock_timeout and io_failed.
     Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {}, Compute compute = {});
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -142,7 +148,7 @@ public:
     ///
     /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. With fp16 such a
     /// step is skipped instead, on all ranks, and the loss scale falls; loss_scale_exhausted when it cannot. Also
-    /// wrong_call_order, and what the disk of OffloadTarget<Nvme> meets.
+    /// wrong_call_order, and what a tier's disk meets.
     StepResult step(double lr);
 
     /// Gathers the unit that a parameter, frozen or not, belongs to, and drops the one of the call before; nothing for
@@ -215,33 +221,27 @@ private:
     static constexpr bool averages = Setup::averaging::enabled;
     static constexpr bool recomputes = Setup::recompute::blocks;
     static constexpr std::size_t states = optim::state_count_v<Rule>;
-    static constexpr bool on_disk = std::same_as<typename Setup::offload::tier, Nvme> && (has_master || states > 0);
-    static constexpr bool units_on_disk = stage == 3 && std::same_as<typename Setup::parameter_offload::tier, Nvme>;
-    static constexpr bool any_disk = on_disk || units_on_disk;
     static constexpr bool has_keeper = stage == 3 || recomputes;
     static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
-    static constexpr Place state_place = detail::place_v<typename Setup::offload::tier>;
-    static constexpr Place unit_place = detail::place_v<typename Setup::parameter_offload::tier>;
+    using State = detail::state_on_t<typename Setup::offload::tier, Kept, states, has_master>;
+    using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
     static constexpr Place average_place = [] {
-        if constexpr (averages) return detail::place_v<typename Setup::averaging::tier>;
+        if constexpr (averages) return Setup::averaging::tier::place;
         return Place::host;
     }();
     /// Of weights without a master while the average is in their place.
-    static constexpr Place aside_place = Compute::is_host && state_place == Place::device ? Place::device : Place::host;
+    static constexpr Place aside_place = Compute::is_host && State::memory == Place::device ? Place::device : Place::host;
     static constexpr Side side_of(Place place) {
         return Compute::is_host || place != Place::device ? Side::host : Side::device;
     }
     static constexpr Side device_side = side_of(Place::device);
-    static constexpr Side unit_side = side_of(unit_place);
-    static constexpr Side state_side = side_of(state_place);  // where updates run
     static constexpr Side average_side = side_of(average_place);
-    using Store = std::conditional_t<on_disk, detail::StateOnDisk<Kept, states, has_master>,
-                                     detail::StateInMemory<Kept, states, has_master>>;
-    using Shards = std::conditional_t<units_on_disk, detail::ShardsOnDisk<Element>, detail::ShardsInMemory<Element>>;
     using Gathering = detail::UnitGathering<Shards, Exchange, Channel>;
-    using Run = detail::StateRun<Kept, states>;
+    using Run = StateRun<Kept, states>;
     /// A run and the parameters it is about, on the side where a pass works.
+    template <Side works>
     struct Part : Run {
+        static constexpr Side side = works;
         std::span<Element> parameters;
     };
     using Scalars = typename Rule::Scalars;
@@ -276,6 +276,8 @@ private:
     };
     /// The parameters that a pass over the state reads or writes with it.
     enum class Touch : std::uint8_t { none, read, write, update };
+    /// Where a pass works.
+    enum class Where : std::uint8_t { on_host, beside_state };
 
     /// Frozen parameters of a unit, which are sharded with it.
     struct FrozenUnit {
@@ -310,23 +312,51 @@ private:
     void update_all(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
     template <class Gradient>
     void update_layerwise(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
-    template <Side side, class Call, class Done>
+    template <Where where, class Call, class Done>
     void for_runs(offload::Access access, Touch touch, Call&& call, Done&& done);
-    template <Side side, class Call>
+    template <Where where, class Call>
     void for_runs(offload::Access access, Touch touch, Call&& call) {
-        for_runs<side>(access, touch, std::forward<Call>(call), [](const Run&) {});
+        for_runs<where>(access, touch, std::forward<Call>(call), [](const Run&) {});
     }
-    template <class Call>
-    void for_groups(const Part& part, Call&& call);
+    template <Side side, class Call>
+    void work_on(const Run& run, Side run_is, offload::Access access, std::span<Element> parameters, Side parameters_are,
+                 offload::Access parameter_access, Call&& call);
+    template <Side side, class Call>
+    void for_groups(const Part<side>& part, Call&& call);
+    template <class Gradient, Side side>
+    void update_part(const Part<side>& part, const Scalars& scalars, const optim::GradientTransform& transform,
+                     std::span<const Gradient> gradient);
+    template <class Gradient, Side side>
+    void advance_part(const Part<side>& part, const Scalars& scalars, const optim::GradientTransform& transform,
+                      std::span<const Gradient> gradient, const std::vector<optim::Segment>& segments,
+                      std::span<optim::NormSquares> sums);
+    template <Side side>
+    void apply_part(const Part<side>& part, const Scalars& scalars, const std::vector<optim::Segment>& segments,
+                    std::span<const float> ratios);
+    /// The elements of a run's values that are a part's.
+    template <class Value>
+    [[nodiscard]] static std::span<Value> part_of(std::span<Value> values, const Run& run, const Run& part) {
+        return values.subspan(static_cast<std::size_t>(part.begin - run.begin), static_cast<std::size_t>(part.numel));
+    }
     template <class Gradient>
-    std::span<const Gradient> gradient_of(const Run& run, detail::Staging& staging);
+    std::span<const Gradient> gradient_of(const Run& run, Side side, detail::Staging& staging);
     void gather_gradient(std::size_t index);
     void gather_weights(BucketState& bucket);
     void post_weights(BucketState& bucket);
     void end_pass();
-    void update_average(const Part& run);
+    template <Side side>
+    void update_average(const Part<side>& run);
     [[nodiscard]] std::span<float> average_of(const Run& run, std::size_t numel) const;
     [[nodiscard]] ElementRun own_elements(const Run& run) const;
+    [[nodiscard]] std::vector<std::int64_t> state_numels() const;
+    [[nodiscard]] std::vector<std::int64_t> shard_numels(const std::vector<Parameter>& frozen) const;
+    [[nodiscard]] bool shards_frozen(const Parameter& parameter) const {
+        return sharded_ && parameter.unit >= 0 && parameter.tensor.is_floating_point();
+    }
+    [[nodiscard]] Side side_of_shard(std::size_t shard) const { return side_of(shards_.memory_of(shard)); }
+    [[nodiscard]] at::Device device_of(Side side) const {
+        return pool_->device_of(side == Side::host ? Place::host : Place::device);
+    }
     [[nodiscard]] static std::string_view kind_name(std::size_t kind) {
         return kind == 0 ? weight_kind : Rule::state_names[kind - 1];
     }
@@ -346,6 +376,8 @@ private:
         return share_numel(buckets_[bucket].bucket.numel, comm_.world());
     }
     [[nodiscard]] std::int64_t padded_of(std::size_t bucket) const { return share_of(bucket) * comm_.world(); }
+    /// Elements of a bucket whose state is on this rank.
+    [[nodiscard]] std::int64_t part_numel(std::size_t bucket) const { return replicated ? padded_of(bucket) : share_of(bucket); }
     [[nodiscard]] optim::StochasticRounding rounding_of(const Run& run) const {
         return {.seed = options_.rounding_seed,
                 .step = step_count_ + 1,
@@ -375,7 +407,8 @@ private:
     }
 
     /// The rounded weights that an update writes beside the masters; none where there are no masters.
-    [[nodiscard]] static auto rounded_copy(const Part& part) {
+    template <Side side>
+    [[nodiscard]] static auto rounded_copy(const Part<side>& part) {
         if constexpr (has_master) {
             return part.parameters;
         } else {
@@ -404,11 +437,11 @@ private:
     bool average_in_ = false;
     bool state_is_whole_ = true;
     optim::LossScale loss_scale_;
-    std::unique_ptr<offload::SwapFolder> folder_;
-    Store store_{*pool_, state_place};
-    Shards shards_{*pool_, unit_place};
+    detail::TierFolder<State::wants_folder || Shards::wants_folder> folder_;
+    State state_;
+    Shards shards_;
     std::span<Element> open_shard_;
-    std::exception_ptr disk_failure_;
+    detail::LocalFailure<State::fails_alone || Shards::fails_alone> failure_;
     std::unique_ptr<Gathering> gathering_;
     Channel channel_;  // after what its operations read and write
     std::unique_ptr<detail::GradientHooks> hooks_;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include <strata/policy/place.hpp>
+
 namespace strata::zero {
 
 /// What bytes hold.
@@ -25,9 +27,8 @@ constexpr std::string_view name_of(Held held) noexcept {
     return names[static_cast<std::size_t>(held)];
 }
 
-/// Where bytes are. On the CPU device and host are the same memory; what a policy moves to Cpu counts as host.
-enum class Place : std::uint8_t { device, host, disk };
-inline constexpr std::size_t place_count = 3;
+using strata::Place;
+using strata::place_count;
 constexpr std::string_view name_of(Place place) noexcept {
     constexpr std::string_view names[] = {"device", "host", "disk"};
     return names[static_cast<std::size_t>(place)];

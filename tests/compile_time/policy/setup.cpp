@@ -3,6 +3,7 @@
 #include <strata/policy/setup.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <type_traits>
 
 namespace strata {
@@ -36,8 +37,8 @@ static_assert(OffloadTarget<Nvme>::moves<OptimizerState> && !OffloadTarget<Nvme>
 static_assert(!OffloadTarget<Nvme, Parameters>::moves<OptimizerState> && OffloadTarget<Nvme, Parameters>::moves<Parameters>);
 using Both = Setup<OffloadTarget<Nvme, OptimizerState, Parameters>, ZeroStage<3>>;
 static_assert(std::same_as<Both::offload::tier, Nvme> && std::same_as<Both::parameter_offload, Both::offload>);
-using Split = Setup<OffloadTarget<Nvme, Parameters>, ZeroStage<3>, OffloadTarget<Cpu>>;
-static_assert(std::same_as<Split::offload::tier, Cpu> && std::same_as<Split::parameter_offload::tier, Nvme>);
+using Apart = Setup<OffloadTarget<Nvme, Parameters>, ZeroStage<3>, OffloadTarget<Cpu>>;
+static_assert(std::same_as<Apart::offload::tier, Cpu> && std::same_as<Apart::parameter_offload::tier, Nvme>);
 using OneOnly = Setup<OffloadTarget<Cpu, Parameters>, ZeroStage<3>>;
 static_assert(!OneOnly::offload::enabled && OneOnly::parameter_offload::enabled);
 static_assert(rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>::holds);
@@ -45,13 +46,33 @@ static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme>>::hol
 static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters, OptimizerState>>::holds);
 static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu, Parameters>, OffloadTarget<Nvme, Parameters>>::holds);
 
-// An offload policy of a user's own that says nothing of kinds is about the optimizer's state.
-struct Tapes {
+// An offload policy of a user's own that says nothing of kinds is about the optimizer's state. mpi/engine_tiers trains one.
+struct BesideTheHost {
     using slot = slot::Offload;
     using tier = Cpu;
-    static constexpr bool enabled = true;
 };
-static_assert(std::same_as<Setup<ZeroStage<1>, Tapes>::offload, Tapes> && !Setup<ZeroStage<1>, Tapes>::parameter_offload::enabled);
+static_assert(std::same_as<Setup<ZeroStage<1>, BesideTheHost>::offload, BesideTheHost> &&
+              !Setup<ZeroStage<1>, BesideTheHost>::parameter_offload::enabled);
+
+// A tier of a user's own brings classes; one that is near the device is no offload. mpi/engine_tiers trains others.
+struct Shelf {
+    static constexpr Place place = Place::host;
+    template <class Kept, std::size_t states, bool has_master>
+    class state;
+    template <class Element>
+    class shards;
+};
+struct Drawer : Device {};
+struct Nowhere {
+    static constexpr Place place = Place::host;
+};
+static_assert(OffloadTier<Shelf> && OffloadTier<Drawer> && !OffloadTier<Nowhere> && !OffloadTier<Place> && !OffloadTier<Parameters>);
+static_assert(OffloadTarget<Shelf>::enabled && !OffloadTarget<Drawer>::enabled);
+
+// A split of two tiers is a tier, as far away as the farther one.
+static_assert(std::same_as<Setup<ZeroStage<1>, OffloadTarget<Split<Cpu, Nvme, 30>>>::offload::tier, Split<Cpu, Nvme, 30>>);
+static_assert(Split<Device, Cpu, 20>::place == Place::host && Split<Shelf, Nvme, 0>::place == Place::disk);
+static_assert(Split<Device, Split<Cpu, Nvme, 50>, 20>::place == Place::disk && !OffloadTarget<Split<Device, Drawer, 1>>::enabled);
 
 // The average is kept in host memory unless something else is said; to recompute nothing may be said, too.
 static_assert(std::same_as<Setup<Ema<>>::averaging::tier, Cpu> && std::same_as<Setup<Ema<Device>>::averaging::tier, Device>);
@@ -101,6 +122,19 @@ static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<
 static_assert(breaks<rule::ParameterOffloadNeedsShardedParameters<ZeroStage<2>, OffloadTarget<Cpu, Parameters>>,
                      OffloadTarget<Cpu, Parameters>, ZeroStage<2>>);
 static_assert(rule::ParameterOffloadNeedsShardedParameters<ZeroStage<3>, OffloadTarget<Cpu, Parameters>>::holds);
+struct NoTier {
+    using slot = slot::Offload;
+};
+struct NotATier {
+    using slot = slot::Offload;
+    using tier = int;
+};
+static_assert(breaks<rule::OffloadNamesATier<NoTier>, NoTier, ZeroStage<1>> && breaks<rule::OffloadNamesATier<NotATier>, NotATier>);
+static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<Shelf>>, OffloadTarget<Shelf>>);
+static_assert(breaks<rule::None, OffloadTarget<Drawer>>);
+using InTwoDrawers = OffloadTarget<Split<Device, Drawer, 50>>;
+static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, InTwoDrawers>, InTwoDrawers>, "a bucket is not cut at stage 0");
+static_assert(breaks<rule::None, InTwoDrawers, ZeroStage<1>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme>>);
@@ -114,7 +148,7 @@ static_assert(breaks<rule::OnlyPolicies<Blocks>, Blocks>, "what a policy is abou
 // What is wrong with a policy by itself comes before what it does to others, however many rules it would break there.
 static_assert(breaks<rule::StageExists<4>, ZeroStage<4>, OffloadTarget<Cpu>>);
 static_assert(breaks<rule::StageExists<-1>, OffloadTarget<Cpu, Parameters>, ZeroStage<-1>>);
-static_assert(breaks<rule::TierExists<Parameters>, ZeroStage<3>, OffloadTarget<Parameters, Nvme>>);
+static_assert(breaks<rule::FirstIsATier<Parameters>, ZeroStage<3>, OffloadTarget<Parameters, Nvme>>);
 static_assert(breaks<rule::OffloadsKnownState<Nvme>, ZeroStage<3>, OffloadTarget<Cpu, Nvme>>);
 static_assert(breaks<rule::AverageIsInMemory<Nvme>, Ema<Nvme>, Ema<Nvme>>);
 static_assert(breaks<rule::RecomputesBlocksOrNothing<int>, Recompute<int>>);

@@ -21,7 +21,6 @@
 #include <strata/core/inline.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/offload/swap_folder.hpp>
-#include <strata/policy/offload_target.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
 
@@ -33,12 +32,6 @@ inline constexpr at::ScalarType dtype_v = std::same_as<Element, bf16>     ? at::
                                           : std::same_as<Element, fp16>   ? at::kHalf
                                           : std::same_as<Element, double> ? at::kDouble
                                                                           : at::kFloat;
-
-/// Where a tier's memory is counted.
-template <class Tier>
-inline constexpr Place place_v = std::same_as<Tier, Nvme>  ? Place::disk
-                                 : std::same_as<Tier, Cpu> ? Place::host
-                                                           : Place::device;
 
 /// The memory of a contiguous tensor. T is its element type, in torch's or in strata's name.
 template <class T>

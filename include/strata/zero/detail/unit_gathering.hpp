@@ -29,7 +29,6 @@ struct GatheringOptions {
     bool recomputes = false;   ///< Recompute<Blocks>
     std::int64_t prefetch_bytes = -1;   ///< gathered ahead of their use at most; -1: the largest unit
     std::int64_t max_live_numel = 0;    ///< elements of units that are whole at once, as far as prefetch goes; 0: any
-    at::Device shard_device = at::kCPU; ///< where the shards' memory is
 };
 
 /// The keeper of a model's units under ZeroStage<3> and under Recompute<Blocks>.
@@ -44,7 +43,7 @@ struct GatheringOptions {
 /// are ready and whether reading their shards failed, and reduces those that are ready everywhere. So all ranks do the
 /// same operations in one order, and a disk that fails on one rank fails the pass on all.
 ///
-///   Shards    ShardsInMemory or ShardsOnDisk
+///   Shards    satisfies TierShards
 ///   Exchange  detail::Exchange of the engine; Channel its detail::DeviceChannel
 template <class Shards, class Exchange, class Channel>
 class UnitGathering final : public UnitKeeper {
@@ -256,7 +255,7 @@ private:
             } else if (reads >= unit.flats.size()) {
                 reads -= unit.flats.size();
                 channel_.post("read ahead", [this, &unit] {
-                    for (const Flat& flat : unit.flats) shards_.read_ahead(flat.shard);
+                    for (const Flat& flat : unit.flats) shards_.read_ahead(flat.shard, offload::Access::read);
                 });
             } else {
                 return;
@@ -284,8 +283,8 @@ private:
         std::exception_ptr failure;
         at::Tensor mine;
         try {
-            mine = tensor_over(shards_.open(flat.shard, offload::Access::read), options_.shard_device);
-        } catch (const Error&) {
+            mine = tensor_over(shards_.open(flat.shard, offload::Access::read), pool_.device_of(shards_.memory_of(flat.shard)));
+        } catch (const std::exception&) {
             failure = std::current_exception();
         }
         if (exchange_.world() > 1) exchange_readiness(failure);

@@ -13,8 +13,8 @@
 #include <strata/core/fp16.hpp>
 #include <strata/optim/layerwise_kernel.hpp>
 #include <strata/optim/update_kernel.hpp>
-#include <strata/zero/detail/kept_state.hpp>
 #include <strata/zero/layout.hpp>
+#include <strata/zero/tier.hpp>
 
 namespace strata::zero::detail {
 

@@ -7,13 +7,14 @@ namespace strata::zero {
 
 /// Moves the average of a run's elements towards their new weights, in the steps that are due.
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
-void Engine<Setup, Comm, Compute>::update_average([[maybe_unused]] const Part& run) {
+template <detail::Side side>
+void Engine<Setup, Comm, Compute>::update_average([[maybe_unused]] const Part<side>& run) {
     if constexpr (averages) {
         const std::int64_t step = step_count_ + 1;
         if (step % options_.ema_interval != 0) return;
         detail::Staging staging{*pool_};
         const std::span<const Kept> weight =
-            staging.take(std::span<const Kept>{own_part(run, run.weight)}, state_side, average_side, true);
+            staging.take(std::span<const Kept>{own_part(run, run.weight)}, side, average_side, true);
         const std::span<float> average = average_of(run, weight.size());
         if constexpr (average_side == Side::host) {
             optim::update_average<Kept>(options_.ema.at(step), weight, average);
@@ -37,7 +38,7 @@ void Engine<Setup, Comm, Compute>::swap_average()
     const at::NoGradGuard no_grad;
     channel_.wait();
     const bool in = !average_in_;
-    const auto exchange = [&](const Part& run) {
+    const auto exchange = [&](const Part<Side::host>& run) {
         BucketState& b = buckets_[run.bucket];
         detail::Staging staging{*pool_};
         const std::span<Element> parameters = own_part(run, run.parameters);
@@ -67,7 +68,7 @@ void Engine<Setup, Comm, Compute>::swap_average()
         }
     };
     // The pass is over the parameters as a whole; at stage 0 the other ranks' part comes from them below.
-    for_runs<Side::host>(offload::Access::read, replicated || !has_master ? Touch::update : Touch::write, exchange,
+    for_runs<Where::on_host>(offload::Access::read, replicated || !has_master ? Touch::update : Touch::write, exchange,
                          [&](const Run& run) {
                              if (!run.last) return;
                              BucketState& b = buckets_[run.bucket];
@@ -89,7 +90,7 @@ void Engine<Setup, Comm, Compute>::restart_average()
 {
     const at::NoGradGuard no_grad;
     channel_.wait();
-    for_runs<Side::host>(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Part& run) {
+    for_runs<Where::on_host>(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Part<Side::host>& run) {
         const std::span<const Kept> weight = own_part(run, run.weight);
         detail::Staging staging{*pool_};
         const std::span<float> average =
@@ -97,7 +98,7 @@ void Engine<Setup, Comm, Compute>::restart_average()
         std::transform(weight.begin(), weight.end(), average.begin(), [](Kept value) { return detail::as_float(value); });
         staging.put_back();
     });
-    if constexpr (any_disk) end_pass();
+    failure_.tell(comm_);
 }
 
 }  // namespace strata::zero

@@ -88,7 +88,7 @@ void Engine<Setup, Comm, Compute>::reduce_what_is_left() {
 /// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::prefetch_state() {
-    if (micro_batch_ + 1 == options_.gradient_accumulation_steps) store_.prefetch();
+    if (micro_batch_ + 1 == options_.gradient_accumulation_steps) state_.prefetch();
 }
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>

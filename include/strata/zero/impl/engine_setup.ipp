@@ -69,7 +69,7 @@ void Engine<Setup, Comm, Compute>::plan_buckets(const std::vector<Parameter>& tr
         throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
                     "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
     }
-    sharded_ = stage == 3 && (units_on_disk || comm_.world() > 1);
+    sharded_ = stage == 3 && (Shards::gathers_alone || comm_.world() > 1);
     for (const Bucket& bucket : make_buckets(extents, options_.bucket_numel)) {
         BucketState& b = buckets_.emplace_back();
         b.bucket = bucket;
@@ -83,26 +83,52 @@ void Engine<Setup, Comm, Compute>::plan_buckets(const std::vector<Parameter>& tr
     }
 }
 
+/// Elements of this rank's part of every bucket.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+std::vector<std::int64_t> Engine<Setup, Comm, Compute>::state_numels() const {
+    std::vector<std::int64_t> numels;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) numels.push_back(part_numel(i));
+    return numels;
+}
+
+/// Elements of this rank's shards: of buckets that are sharded, then of the frozen parameters of units.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+std::vector<std::int64_t> Engine<Setup, Comm, Compute>::shard_numels(const std::vector<Parameter>& frozen) const {
+    std::vector<std::int64_t> numels;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+        if (buckets_[i].sharded) numels.push_back(share_of(i));
+    }
+    std::map<std::int32_t, std::int64_t> units;
+    for (const Parameter& parameter : frozen) {
+        if (shards_frozen(parameter)) units[parameter.unit] += parameter.tensor.numel();
+    }
+    for (const auto& [unit, numel] : units) numels.push_back(share_numel(numel, comm_.world()));
+    return numels;
+}
+
 /// Compares what is going to be allocated with what this node and the device have free, before any of it is.
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::require_memory(const std::vector<Parameter>& frozen) const {
-    const auto kept = static_cast<std::int64_t>((states + (has_master ? 1 : 0)) * sizeof(Kept));
     const auto summed = static_cast<std::int64_t>(accumulates() ? sizeof(float) : sizeof(Collected));
     std::array<std::int64_t, 2> bytes{};  // by side
     const auto on = [&](Side side) -> std::int64_t& { return bytes[static_cast<std::size_t>(side)]; };
+    const auto of_side = [](const PlaceBytes& kept, Side side) {
+        std::int64_t sum = 0;
+        for (const Place place : {Place::device, Place::host}) sum += side_of(place) == side ? kept[place] : 0;
+        return sum;
+    };
     std::int64_t largest = 0;
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         const std::int64_t all = padded_of(i);
         const std::int64_t share = share_of(i);
-        const auto element = static_cast<std::int64_t>(sizeof(Element));
-        if (!buckets_[i].sharded) on(device_side) += all * element;
-        if (buckets_[i].sharded && !units_on_disk) on(unit_side) += share * element;
+        if (!buckets_[i].sharded) on(device_side) += all * static_cast<std::int64_t>(sizeof(Element));
         on(device_side) += stage < 2 ? all * static_cast<std::int64_t>(sizeof(Collected)) + (accumulates() ? share * summed : 0)
                                      : share * summed;
-        if (!on_disk) on(state_side) += (replicated ? all : share) * kept;
         if (averages) on(average_side) += share * static_cast<std::int64_t>(sizeof(float));
         largest = std::max(largest, all);
     }
+    const PlaceBytes state = State::bytes(state_numels());
+    const PlaceBytes trained_shards = Shards::bytes(shard_numels({}));
     // Beside them: a bucket's values in fp32 while it is taken over; later gradients on their way, and whole units.
     const std::size_t waiting = comm_.world() == 1 ? 1 : sharded_ ? 2 : static_cast<std::size_t>(options_.buckets_in_flight) + 1;
     const std::size_t in_use = (stage >= 2 ? waiting * sizeof(Collected) : 0) + (sharded_ ? 2 * sizeof(Element) : 0);
@@ -115,16 +141,22 @@ void Engine<Setup, Comm, Compute>::require_memory(const std::vector<Parameter>& 
         on(device_side) -= given_back(p.tensor, device_side);
         if (device_side != Side::host) on(Side::host) -= given_back(p.tensor, Side::host);
     }
-    for (const Parameter& p : frozen) {  // those of units are given back only when all of the above is there
-        const bool floats = p.tensor.is_floating_point();
-        const bool shards = sharded_ && p.unit >= 0 && floats;
-        const std::int64_t numel = shards ? share_numel(p.tensor.numel(), comm_.world()) : p.tensor.numel();
-        const auto size = static_cast<std::int64_t>(floats ? sizeof(Element) : p.tensor.element_size());
-        if (shards && units_on_disk) continue;
-        const Side side = shards ? unit_side : device_side;
-        on(side) += std::max<std::int64_t>(0, numel * size - given_back(p.tensor, side));
+    const PlaceBytes frozen_shards = Shards::bytes(shard_numels(frozen)) - trained_shards;
+    for (const Side side : {Side::host, Side::device}) {
+        on(side) += of_side(state, side) + of_side(trained_shards, side);
+        std::int64_t shards_need = of_side(frozen_shards, side);
+        for (const Parameter& p : frozen) {
+            const auto size = static_cast<std::int64_t>(p.tensor.is_floating_point() ? sizeof(Element) : p.tensor.element_size());
+            // Given back only when all of the above is there: it makes room for its shard, or itself, and for nothing else.
+            if (shards_frozen(p)) {
+                shards_need -= std::min(share_numel(p.tensor.numel(), comm_.world()) * size, given_back(p.tensor, side));
+            } else if (side == device_side) {
+                on(side) += std::max<std::int64_t>(0, p.tensor.numel() * size - given_back(p.tensor, side));
+            }
+        }
+        on(side) += std::max<std::int64_t>(0, shards_need);
     }
-    const std::string fix = on_disk ? "use more ranks, or a smaller model"
+    const std::string fix = state[Place::disk] > 0 && state.in_memory() == 0 ? "use more ranks, or a smaller model"
                             : stage < 3
                                 ? "shard more with a higher ZeroStage, keep state on disk with OffloadTarget<Nvme>, or use more nodes"
                                 : "keep state on disk with OffloadTarget<Nvme, OptimizerState, Parameters>, or use more nodes";
@@ -141,48 +173,31 @@ void Engine<Setup, Comm, Compute>::require_memory(const std::vector<Parameter>& 
 /// Elements of a model that are taken over between two returns of its memory to the system.
 inline constexpr std::int64_t trimmed_numel = std::int64_t{8} << 20;
 
-/// Files first, then bucket by bucket: values, shards, master, states. A disk that fails does so on all ranks.
+/// Files first, then bucket by bucket: values, shards, master, states. What fails on one rank does so on all.
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::start(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen) {
     const std::vector<FrozenUnit> frozen_units = take_frozen(frozen);
-    std::vector<std::int64_t> state_numels;
-    std::vector<std::int64_t> shard_numels;
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        state_numels.push_back(replicated ? padded_of(i) : share_of(i));
-        if (!buckets_[i].sharded) continue;
-        buckets_[i].shard = shard_numels.size();
-        shard_numels.push_back(share_of(i));
+    std::size_t frozen_shards = 0;
+    for (BucketState& b : buckets_) {
+        if (b.sharded) b.shard = frozen_shards++;
     }
-    const std::size_t frozen_shards = shard_numels.size();
-    for (const FrozenUnit& unit : frozen_units) shard_numels.push_back(share_numel(unit.numel, comm_.world()));
-
-    const std::string run_id = any_disk ? comm_.all_gather_varied(offload::new_run_id()).front() : "";
+    folder_.agree_on_name(comm_);
     comm::agree(comm_, [&] {
-        if constexpr (any_disk) {
-            folder_ = detail::open_swap_folder(options_.nvme_path, run_id, comm_.rank(), options_.nvme_lock_timeout);
-        }
-        const auto pinned = [&](offload::PipelineOptions windows) {
+        folder_.open(options_.nvme_path, comm_.rank(), options_.nvme_lock_timeout);
+        const auto context = [&](const char* name, offload::PipelineOptions windows) {
             if (!windows.pinning.pin) windows.pinning = compute_.pinning();
-            return windows;
+            return TierContext{*pool_, folder_.get(), name, std::move(windows)};
         };
-        store_.make(std::move(state_numels), folder_.get(), pinned(options_.nvme));
-        shards_.make(shard_numels, folder_.get(), pinned(options_.nvme_units));
+        state_.make(context("optimizer", options_.nvme), state_numels());
+        shards_.make(context("parameters", options_.nvme_units), shard_numels(frozen));
     });
 
     std::array<float, states> initial{};
     for (std::size_t k = 0; k < states; ++k) initial[k] = optim::initial_state<Rule>(options_.update, k);
     std::size_t taken = 0;
     std::int64_t untrimmed = 0;  // elements that the model has given back
-    const auto noted = [&](auto&& work) {
-        if constexpr (!any_disk) return work();
-        try {
-            work();
-        } catch (const Error&) {
-            if (!disk_failure_) disk_failure_ = std::current_exception();
-        }
-    };
-    noted([&] {
-        store_.fill(initial, [&](std::size_t bucket) {
+    failure_.keep([&] {
+        state_.fill(initial, [&](std::size_t bucket) {
             taken = bucket + 1;
             const at::Tensor values = take_bucket(bucket, trained);
             untrimmed += padded_of(bucket);
@@ -194,16 +209,12 @@ void Engine<Setup, Comm, Compute>::start(const std::vector<Parameter>& trained, 
         });
     });
     // After a failure the values of the other buckets are still exchanged: the other ranks wait for that.
-    while (taken < buckets_.size()) noted([&] { take_bucket(taken++, trained); });
+    while (taken < buckets_.size()) failure_.keep([&] { take_bucket(taken++, trained); });
     std::vector<typename Gathering::Flat> frozen_flats;
     for (std::size_t i = 0; i < frozen_units.size(); ++i) {
-        noted([&] { frozen_flats.push_back({take_frozen_unit(frozen_units[i], frozen_shards + i), frozen_shards + i}); });
+        failure_.keep([&] { frozen_flats.push_back({take_frozen_unit(frozen_units[i], frozen_shards + i), frozen_shards + i}); });
     }
-    if constexpr (any_disk) {
-        comm::agree(comm_, [&] {
-            if (disk_failure_) std::rethrow_exception(disk_failure_);
-        });
-    }
+    failure_.tell(comm_);
     if constexpr (has_keeper) keep_units(trained, frozen, frozen_units, frozen_flats);
     pool_->trim();
     if constexpr (!Compute::is_host) compute_.release_cached();
@@ -243,7 +254,7 @@ at::Tensor Engine<Setup, Comm, Compute>::take_bucket(std::size_t index, const st
         fill_shard(b.shard, own_share(b.weight_B));
         detail::drop_memory(b.weight_B);
     }
-    const bool moves = state_side != device_side;
+    const bool moves = side_of(State::memory) != device_side;
     if (!moves && (replicated || comm_.world() == 1)) return values_B;
     const at::Tensor& kept = replicated ? values_B : share_S;
     const at::Tensor copy = pool_->empty(kept.numel(), at::kFloat, Held::buffers, moves ? Place::host : Place::device);
@@ -255,7 +266,7 @@ template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 auto Engine<Setup, Comm, Compute>::take_frozen(const std::vector<Parameter>& frozen) -> std::vector<FrozenUnit> {
     std::map<std::int32_t, FrozenUnit> units;
     for (const Parameter& parameter : frozen) {
-        if (sharded_ && parameter.unit >= 0 && parameter.tensor.is_floating_point()) {
+        if (shards_frozen(parameter)) {
             FrozenUnit& unit = units[parameter.unit];
             unit.unit = parameter.unit;
             unit.tensors.push_back(parameter.tensor);
@@ -294,8 +305,7 @@ at::Tensor Engine<Setup, Comm, Compute>::take_frozen_unit(const FrozenUnit& unit
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::fill_shard(std::size_t shard, const at::Tensor& values_S) {
     const std::span<Element> kept = shards_.open(shard, offload::Access::write);
-    const Place place = unit_side == Side::host ? Place::host : Place::device;
-    detail::tensor_over(kept, pool_->device_of(place)).copy_(values_S);
+    detail::tensor_over(kept, device_of(side_of_shard(shard))).copy_(values_S);
     shards_.close(shard, offload::Access::write);
 }
 
@@ -343,8 +353,7 @@ void Engine<Setup, Comm, Compute>::keep_units(const std::vector<Parameter>& trai
         detail::GatheringOptions{.gathers = sharded_,
                                  .recomputes = recomputes,
                                  .prefetch_bytes = options_.prefetch_bucket_bytes,
-                                 .max_live_numel = options_.max_live_parameters,
-                                 .shard_device = pool_->device_of(unit_side == Side::host ? Place::host : Place::device)},
+                                 .max_live_numel = options_.max_live_parameters},
         [this](std::size_t bucket) { reduce(buckets_[bucket], accumulates() && micro_batch_ > 0); });
     gathering_->set_buckets(sharded_ ? buckets_.size() : 0);
     std::int32_t number = 0;

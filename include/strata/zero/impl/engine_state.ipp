@@ -31,7 +31,7 @@ template <class Sink>
 void Engine<Setup, Comm, Compute>::read_state(Sink&& sink) {
     begin_call("read_state()");
     std::vector<float> copy;
-    for_runs<Side::host>(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Part& run) {
+    for_runs<Where::on_host>(offload::Access::read, has_master ? Touch::none : Touch::read, [&](const Part<Side::host>& run) {
         const ElementRun own = own_elements(run);
         if (own.numel == 0) return;
         for (std::size_t kind = 0; kind <= states; ++kind) {
@@ -46,9 +46,7 @@ void Engine<Setup, Comm, Compute>::read_state(Sink&& sink) {
             }
         }
     });
-    if constexpr (any_disk) {
-        if (disk_failure_) std::rethrow_exception(disk_failure_);
-    }
+    failure_.rethrow();
     if constexpr (averages) {
         for (const BucketState& b : buckets_) {
             const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
@@ -72,7 +70,7 @@ void Engine<Setup, Comm, Compute>::write_state(Source&& source, bool average) {
     };
     std::vector<float> copy;
     comm::agree(comm_, [&] {
-        for_runs<Side::host>(offload::Access::write, Touch::write, [&](const Part& run) {
+        for_runs<Where::on_host>(offload::Access::write, Touch::write, [&](const Part<Side::host>& run) {
             const ElementRun own = own_elements(run);
             for (std::size_t kind = 0; kind <= states; ++kind) {
                 const std::span<Kept> values = own_part(run, kind == 0 ? run.weight : run.state[kind - 1]);
@@ -82,9 +80,7 @@ void Engine<Setup, Comm, Compute>::write_state(Source&& source, bool average) {
             }
             if constexpr (has_master) round(own_part(run, run.weight), own_part(run, run.parameters));
         });
-        if constexpr (any_disk) {
-            if (disk_failure_) std::rethrow_exception(disk_failure_);
-        }
+        failure_.rethrow();
         if constexpr (averages) {
             for (const BucketState& b : buckets_) {
                 const ElementRun own = b.bucket.share_of(comm_.rank(), comm_.world());
@@ -97,7 +93,7 @@ void Engine<Setup, Comm, Compute>::write_state(Source&& source, bool average) {
         }
     });
     if constexpr (replicated) {
-        for_runs<Side::host>(offload::Access::update, has_master ? Touch::write : Touch::update, [&](const Part& run) {
+        for_runs<Where::on_host>(offload::Access::update, has_master ? Touch::write : Touch::update, [&](const Part<Side::host>& run) {
             for (std::size_t kind = 0; kind <= states; ++kind) {
                 const std::span<Kept> values = kind == 0 ? run.weight : run.state[kind - 1];
                 exchange_.host().all_gather(std::as_bytes(own_part(run, values)), std::as_writable_bytes(values));

@@ -83,29 +83,66 @@ template <class Gradient>
 void Engine<Setup, Comm, Compute>::update_all(std::span<const Scalars> scalars, const optim::GradientTransform& transform) {
     if constexpr (replicated) gather_gradient(0);
     if constexpr (optim::ElementwiseRule<Rule>) {
-        const auto update = [&](const Part& run) {
+        const auto update = [&]<Side side>(const Part<side>& run) {
             detail::Staging staging{*pool_};
-            const std::span<const Gradient> gradient = gradient_of<Gradient>(run, staging);
-            for_groups(run, [&](std::size_t group, const Part& part) {
-                const std::span<const Gradient> of_part = gradient.subspan(static_cast<std::size_t>(part.begin - run.begin),
-                                                                           static_cast<std::size_t>(part.numel));
-                if constexpr (state_side == Side::host) {
-                    detail::update_run<Rule, Gradient, Element>(scalars[group], transform, of_part, part, part.parameters,
-                                                                rounding_of(part));
-                } else {
-                    compute_.template update<Rule>(scalars[group], transform, of_part, part.weight, part.state,
-                                                   rounded_copy(part), rounding_of(part));
-                }
+            const std::span<const Gradient> gradient = gradient_of<Gradient>(run, side, staging);
+            for_groups(run, [&](std::size_t group, const Part<side>& part) {
+                update_part<Gradient>(part, scalars[group], transform, part_of(gradient, run, part));
             });
             update_average(run);
         };
-        for_runs<state_side>(offload::Access::update, has_master ? Touch::write : Touch::update, update, [&](const Run& run) {
-            if (run.last) gather_weights(buckets_[run.bucket]);
-        });
+        for_runs<Where::beside_state>(offload::Access::update, has_master ? Touch::write : Touch::update, update,
+                                      [&](const Run& run) {
+                                          if (run.last) gather_weights(buckets_[run.bucket]);
+                                      });
     } else {
         update_layerwise<Gradient>(scalars, transform);
     }
     end_pass();
+}
+
+// The kernels, of the host or of the device, for the part of a run that is of one group.
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+template <class Gradient, detail::Side side>
+void Engine<Setup, Comm, Compute>::update_part(const Part<side>& part, const Scalars& scalars,
+                                               const optim::GradientTransform& transform,
+                                               std::span<const Gradient> gradient) {
+    if constexpr (side == Side::host) {
+        detail::update_run<Rule, Gradient, Element>(scalars, transform, gradient, part, part.parameters, rounding_of(part));
+    } else {
+        compute_.template update<Rule>(scalars, transform, gradient, part.weight, part.state, rounded_copy(part),
+                                       rounding_of(part));
+    }
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+template <class Gradient, detail::Side side>
+void Engine<Setup, Comm, Compute>::advance_part(const Part<side>& part, const Scalars& scalars,
+                                                const optim::GradientTransform& transform,
+                                                std::span<const Gradient> gradient,
+                                                const std::vector<optim::Segment>& segments,
+                                                std::span<optim::NormSquares> sums) {
+    if constexpr (side == Side::host) {
+        optim::advance<Rule, Gradient, Kept>(scalars, transform, gradient, part.weight, part.state, segments, sums,
+                                             rounding_of(part));
+    } else {
+        compute_.template advance<Rule, Gradient, Kept>(scalars, transform, gradient, part.weight, part.state, segments,
+                                                        sums, rounding_of(part));
+    }
+}
+
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+template <detail::Side side>
+void Engine<Setup, Comm, Compute>::apply_part(const Part<side>& part, const Scalars& scalars,
+                                              const std::vector<optim::Segment>& segments,
+                                              std::span<const float> ratios) {
+    if constexpr (side == Side::host) {
+        detail::apply_direction_run<Rule, Element>(scalars, part, segments, ratios, part.parameters, rounding_of(part));
+    } else {
+        compute_.template apply_direction<Rule, Kept>(scalars, part.weight, part.state, segments, ratios,
+                                                      rounded_copy(part), rounding_of(part));
+    }
 }
 
 /// Two passes, because the length of a parameter's step depends on norms over all of it.
@@ -117,28 +154,17 @@ void Engine<Setup, Comm, Compute>::update_layerwise(std::span<const Scalars> sca
         return detail::segments_of(b.offsets, b.bucket.first_parameter, share_of(part.bucket), place_in_bucket(part),
                                    part.numel);
     };
-    std::vector<optim::NormSquares> norms(parameters_.size());
-    static_assert(sizeof(optim::NormSquares) == 2 * sizeof(double));
-    detail::Staging beside_state{*pool_};
-    const std::span<double> doubles = beside_state.take(std::span{reinterpret_cast<double*>(norms.data()), 2 * norms.size()},
-                                                        Side::host, state_side, true, true);
-    const std::span<optim::NormSquares> sums{reinterpret_cast<optim::NormSquares*>(doubles.data()), norms.size()};
-    for_runs<state_side>(offload::Access::update, has_master ? Touch::none : Touch::update, [&](const Part& run) {
+    detail::LayerNorms layer_norms{*pool_, parameters_.size()};
+    const auto advance = [&]<Side side>(const Part<side>& run) {
         detail::Staging staging{*pool_};
-        const std::span<const Gradient> gradient = gradient_of<Gradient>(run, staging);
-        for_groups(run, [&](std::size_t group, const Part& part) {
-            const std::span<const Gradient> of_part = gradient.subspan(static_cast<std::size_t>(part.begin - run.begin),
-                                                                       static_cast<std::size_t>(part.numel));
-            if constexpr (state_side == Side::host) {
-                optim::advance<Rule, Gradient, Kept>(scalars[group], transform, of_part, part.weight, part.state,
-                                                     segments(part), sums, rounding_of(part));
-            } else {
-                compute_.template advance<Rule, Gradient, Kept>(scalars[group], transform, of_part, part.weight, part.state,
-                                                                segments(part), sums, rounding_of(part));
-            }
+        const std::span<const Gradient> gradient = gradient_of<Gradient>(run, side, staging);
+        const std::span<optim::NormSquares> sums = layer_norms.on(side);
+        for_groups(run, [&](std::size_t group, const Part<side>& part) {
+            advance_part<Gradient>(part, scalars[group], transform, part_of(gradient, run, part), segments(part), sums);
         });
-    });
-    beside_state.put_back();
+    };
+    for_runs<Where::beside_state>(offload::Access::update, has_master ? Touch::none : Touch::update, advance);
+    std::vector<optim::NormSquares> norms = layer_norms.together();
     if constexpr (!replicated) {
         std::vector<optim::NormSquares> all(norms.size() * static_cast<std::size_t>(comm_.world()));
         exchange_.host().all_gather(std::as_bytes(std::span{norms}), std::as_writable_bytes(std::span{all}));
@@ -147,75 +173,72 @@ void Engine<Setup, Comm, Compute>::update_layerwise(std::span<const Scalars> sca
     }
     std::vector<std::vector<float>> ratios;
     for (const Group& group : groups_) ratios.push_back(optim::trust_ratios<Rule>(group.update, norms));
-    const auto apply = [&](const Part& run) {
-        for_groups(run, [&](std::size_t group, const Part& part) {
-            if constexpr (state_side == Side::host) {
-                detail::apply_direction_run<Rule, Element>(scalars[group], part, segments(part), ratios[group],
-                                                           part.parameters, rounding_of(part));
-            } else {
-                compute_.template apply_direction<Rule, Kept>(scalars[group], part.weight, part.state, segments(part),
-                                                              ratios[group], rounded_copy(part), rounding_of(part));
-            }
+    const auto apply = [&]<Side side>(const Part<side>& run) {
+        for_groups(run, [&](std::size_t group, const Part<side>& part) {
+            apply_part(part, scalars[group], segments(part), ratios[group]);
         });
         update_average(run);
     };
-    for_runs<state_side>(offload::Access::update, has_master ? Touch::write : Touch::update, apply, [&](const Run& run) {
-        if (run.last) gather_weights(buckets_[run.bucket]);
-    });
+    for_runs<Where::beside_state>(offload::Access::update, has_master ? Touch::write : Touch::update, apply,
+                                  [&](const Run& run) {
+                                      if (run.last) gather_weights(buckets_[run.bucket]);
+                                  });
 }
 
 /// A pass over master and state, with the parameters beside them; all of a run is on one side of the bus during its call.
-/// A disk that fails ends the pass on this rank only; end_pass() tells the others.
+/// What fails on this rank only ends the pass on it; end_pass() tells the others.
 ///
 ///   done  called with a run whose values are back where they live
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
-template <detail::Side side, class Call, class Done>
+template <typename Engine<Setup, Comm, Compute>::Where where, class Call, class Done>
 void Engine<Setup, Comm, Compute>::for_runs(offload::Access access, Touch touch, Call&& call, Done&& done) {
     const auto parameter_access = touch == Touch::read    ? offload::Access::read
                                   : touch == Touch::write ? offload::Access::write
                                                           : offload::Access::update;
-    const auto work_on = [&](const Run& run, std::span<Element> parameters, Side parameter_side) {
-        detail::Staging staging{*pool_};
-        const auto here = [&](auto values, Side is, offload::Access how) {
-            return staging.take(values, is, side, how != offload::Access::write, how != offload::Access::read);
-        };
-        Part part{run, here(parameters, parameter_side, parameter_access)};
-        part.weight = here(run.weight, state_side, access);
-        if constexpr (!has_master) part.weight = part.parameters;
-        for (std::size_t k = 0; k < states; ++k) part.state[k] = here(run.state[k], state_side, access);
-        call(std::as_const(part));
-        staging.put_back();
-    };
-    const auto visit = [&](const Run& run) {
+    detail::RunOrder order{replicated};
+    const auto visit = [&]<class Kind>(const Kind& run) {
+        constexpr Side run_side = side_of(Kind::memory);
+        constexpr Side side = where == Where::on_host ? Side::host : run_side;
+        order.next(run, run.bucket < buckets_.size() ? part_numel(run.bucket) : 0);
         const BucketState& b = buckets_[run.bucket];
         const bool opens = b.sharded && touch != Touch::none;
         if (opens && run.begin == 0) {
             open_shard_ = shards_.open(b.shard, parameter_access);
             if (b.shard + 1 < shards_.count()) shards_.read_ahead(b.shard + 1, parameter_access);
         }
-        if (touch == Touch::none) {
-            work_on(run, {}, side);
-        } else {
-            work_on(run, parameters_of_run(run), b.sharded ? unit_side : device_side);
-        }
+        const std::span<Element> parameters = touch == Touch::none ? std::span<Element>{} : parameters_of_run(run);
+        work_on<side>(run, run_side, access, parameters, b.sharded ? side_of_shard(b.shard) : device_side, parameter_access,
+                      call);
         if (opens && run.last) shards_.close(b.shard, parameter_access);
         done(run);
     };
-    if constexpr (any_disk) {
-        try {
-            store_.run(access, visit);
-        } catch (const Error&) {
-            disk_failure_ = std::current_exception();
-        }
-    } else {
-        store_.run(access, visit);
-    }
+    failure_.keep([&] {
+        state_.run(access, visit);
+        order.end(buckets_.size());
+    });
+}
+
+/// Calls `call` with a run and its parameters where it works, and puts back what it has changed.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+template <detail::Side side, class Call>
+void Engine<Setup, Comm, Compute>::work_on(const Run& run, Side run_is, offload::Access access, std::span<Element> parameters,
+                                           Side parameters_are, offload::Access parameter_access, Call&& call) {
+    detail::Staging staging{*pool_};
+    const auto here = [&](auto values, Side is, offload::Access how) {
+        return staging.take(values, is, side, how != offload::Access::write, how != offload::Access::read);
+    };
+    Part<side> part{run, here(parameters, parameters_are, parameter_access)};
+    part.weight = here(run.weight, run_is, access);
+    if constexpr (!has_master) part.weight = part.parameters;
+    for (std::size_t k = 0; k < states; ++k) part.state[k] = here(run.state[k], run_is, access);
+    call(std::as_const(part));
+    staging.put_back();
 }
 
 /// Calls `call` with the parts of a run that are of one group each, in order. Padding goes with what is before it.
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
-template <class Call>
-void Engine<Setup, Comm, Compute>::for_groups(const Part& run, Call&& call) {
+template <detail::Side side, class Call>
+void Engine<Setup, Comm, Compute>::for_groups(const Part<side>& run, Call&& call) {
     if (groups_.size() == 1) return call(0, run);
     const BucketState& b = buckets_[run.bucket];
     const std::int64_t place = place_in_bucket(run);
@@ -234,7 +257,7 @@ void Engine<Setup, Comm, Compute>::for_groups(const Part& run, Call&& call) {
         const std::int64_t stop = std::min(end, stop_of(i));
         const auto from = static_cast<std::size_t>(at - place);
         const auto numel = static_cast<std::size_t>(stop - at);
-        Part part = run;
+        Part<side> part = run;
         part.begin = run.begin + (at - place);
         part.numel = stop - at;
         if (!run.weight.empty()) part.weight = run.weight.subspan(from, numel);
@@ -247,7 +270,7 @@ void Engine<Setup, Comm, Compute>::for_groups(const Part& run, Call&& call) {
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 template <class Gradient>
-std::span<const Gradient> Engine<Setup, Comm, Compute>::gradient_of(const Run& run, detail::Staging& staging) {
+std::span<const Gradient> Engine<Setup, Comm, Compute>::gradient_of(const Run& run, Side side, detail::Staging& staging) {
     BucketState& b = buckets_[run.bucket];
     if constexpr (replicated) {
         if (run.bucket > 0) buckets_[run.bucket - 1].gathered_B.reset();
@@ -256,7 +279,7 @@ std::span<const Gradient> Engine<Setup, Comm, Compute>::gradient_of(const Run& r
     }
     const auto all = detail::elements<const Gradient>(replicated ? b.gathered_B : b.gradient_S);
     return staging.take(all.subspan(static_cast<std::size_t>(run.begin), static_cast<std::size_t>(run.numel)), device_side,
-                        state_side, true);
+                        side, true);
 }
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
@@ -282,7 +305,7 @@ void Engine<Setup, Comm, Compute>::post_weights(BucketState& b) {
     channel_.post("weights", [this, all = b.weight_B] { exchange_.all_gather(own_share(all), all); });
 }
 
-/// Posts what a pass that failed has not, waits for all of it, and makes a failure of one rank's disk one of all ranks.
+/// Posts what a pass that failed has not, waits for all of it, and makes a failure of one rank one of all ranks.
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::end_pass() {
     if constexpr (replicated) {
@@ -292,11 +315,7 @@ void Engine<Setup, Comm, Compute>::end_pass() {
         gathered_ = 0;
     }
     channel_.wait();
-    if constexpr (any_disk) {
-        comm::agree(comm_, [&] {
-            if (disk_failure_) std::rethrow_exception(disk_failure_);
-        });
-    }
+    failure_.tell(comm_);
 }
 
 /// Drops units that were gathered before, ahead of a forward pass or by hold_unit_of(), and tells autograd that saved

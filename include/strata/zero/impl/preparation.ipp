@@ -112,7 +112,7 @@ STRATA_INLINE std::unique_ptr<offload::SwapFolder> open_swap_folder(const std::f
                                                                     std::string_view run_id, int rank,
                                                                     std::chrono::milliseconds lock_timeout) {
     if (nvme_path.empty()) {
-        throw Error{Errc::bad_value, "OffloadTarget<Nvme> keeps state on disk, and nvme_path is empty",
+        throw Error{Errc::bad_value, "OffloadTarget<...> keeps state on disk, and nvme_path is empty",
                     "set nvme_path to a folder on a local disk"};
     }
     try {

@@ -1,4 +1,4 @@
-// tests/compile_fail/tiers_are_device_cpu_and_nvme.cpp - OffloadTarget<int> gets ST0103.
+// tests/compile_fail/offload_targets_are_tiers.cpp - OffloadTarget<int> gets ST0103.
 
 #include <strata/policy/setup.hpp>
 

@@ -1,0 +1,181 @@
+#pragma once
+// strata/zero/tiers/nvme.hpp - what the tier Nvme brings: state in a file of windows, and shards in another.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/core/error.hpp>
+#include <strata/offload/host_memory.hpp>
+#include <strata/offload/swap_file.hpp>
+#include <strata/offload/window_pipeline.hpp>
+#include <strata/offload/windows.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/policy/tier.hpp>
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/memory_meter.hpp>
+#include <strata/zero/tier.hpp>
+#include <strata/zero/tiers/in_memory.hpp>
+
+namespace strata {
+
+namespace zero::detail {
+
+/// A file of windows, a few of them in memory, counted while it lives. Local.
+class CountedWindows {
+public:
+    ///   bytes  of them on the disk, as they are counted
+    CountedWindows(const TierContext& context, Held held, std::int64_t bytes,
+                   std::vector<offload::WindowArrays> windows, offload::PipelineOptions options)
+        : meter_{context.meter()},
+          held_{held},
+          bytes_{bytes},
+          pipeline_{context.folder(), context.name(), std::move(windows), std::move(options)} {
+        count(1);
+    }
+    CountedWindows(const CountedWindows&) = delete;
+    CountedWindows& operator=(const CountedWindows&) = delete;
+    ~CountedWindows() { count(-1); }
+
+    [[nodiscard]] offload::WindowPipeline& operator*() noexcept { return pipeline_; }
+    [[nodiscard]] const offload::WindowPipeline& operator*() const noexcept { return pipeline_; }
+
+private:
+    void count(std::int64_t sign) noexcept {
+        meter_.add(held_, Place::disk, sign * bytes_);
+        meter_.add(Held::buffers, Place::host, sign * static_cast<std::int64_t>(pipeline_.buffer_bytes()));
+    }
+    MemoryMeter& meter_;
+    Held held_;
+    std::int64_t bytes_;
+    offload::WindowPipeline pipeline_;
+};
+
+}  // namespace zero::detail
+
+/// A run is a window. From a disk's first failure on every call throws it.
+template <class Kept, std::size_t states, bool has_master>
+class Nvme::state {
+public:
+    static constexpr Place memory = Place::host;
+    static constexpr bool fails_alone = true;
+    static constexpr bool wants_folder = true;
+    static PlaceBytes bytes(std::span<const std::int64_t> numels) {
+        return PlaceBytes::at(Place::disk,
+                              zero::detail::sum_of(numels) * static_cast<std::int64_t>(arrays * sizeof(Kept)));
+    }
+
+    /// Throws what WindowPipeline throws.
+    void make(const zero::TierContext& context, std::vector<std::int64_t> numels) {
+        const std::size_t window =
+            offload::window_bytes(context.windows().budget_bytes, offload::free_host_memory(), 0);
+        runs_ = offload::cut_windows(numels, static_cast<std::int64_t>(window / (arrays * sizeof(Kept))));
+        std::vector<offload::WindowArrays> windows;
+        std::int64_t on_disk = 0;
+        for (const offload::WindowRun& run : runs_) {
+            windows.emplace_back(arrays, static_cast<std::size_t>(run.numel) * sizeof(Kept));
+            on_disk += static_cast<std::int64_t>(offload::payload_of(windows.back()));
+        }
+        windows_.emplace(context, zero::Held::state, on_disk, std::move(windows), context.windows());
+    }
+    template <class WeightOf>
+    void fill(const std::array<float, states>& initial, WeightOf&& weight_of) {
+        at::Tensor weight;
+        (**windows_).run(offload::Access::write, [&](const offload::Window& window) {
+            const offload::WindowRun& place = runs_[window.index()];
+            if (place.begin == 0) {
+                weight.reset();  // before the next one is made
+                weight = weight_of(place.bucket);
+            }
+            zero::start_run(view(window), initial, weight);
+        });
+    }
+    template <class Call>
+    void run(offload::Access access, Call&& call) {
+        (**windows_).run(access, [&](const offload::Window& window) { call(view(window)); });
+    }
+    void prefetch() noexcept {
+        try {
+            (**windows_).prefetch();
+        } catch (const Error&) {  // run() throws it again
+        }
+    }
+
+private:
+    using Run = zero::StateRun<Kept, states>;
+    static constexpr std::size_t arrays = states + (has_master ? 1 : 0);
+
+    [[nodiscard]] Run view(const offload::Window& window) const {
+        const std::size_t i = window.index();
+        Run run{.bucket = runs_[i].bucket, .begin = runs_[i].begin, .numel = runs_[i].numel, .weight = {}, .state = {}};
+        run.last = i + 1 == runs_.size() || runs_[i + 1].bucket != run.bucket;
+        for (std::size_t k = 0; k < states; ++k) run.state[k] = window.array<Kept>(k);
+        if constexpr (has_master) run.weight = window.array<Kept>(states);
+        return run;
+    }
+
+    std::vector<offload::WindowRun> runs_;
+    std::optional<zero::detail::CountedWindows> windows_;
+};
+
+/// A window is a shard.
+template <class Element>
+class Nvme::shards {
+public:
+    static constexpr bool fails_alone = true;
+    static constexpr bool wants_folder = true;
+    static constexpr bool gathers_alone = true;
+    static PlaceBytes bytes(std::span<const std::int64_t> numels) {
+        return PlaceBytes::at(Place::disk, zero::detail::sum_of(numels) * static_cast<std::int64_t>(sizeof(Element)));
+    }
+
+    /// Throws what WindowPipeline throws.
+    void make(const zero::TierContext& context, std::span<const std::int64_t> numels) {
+        std::vector<offload::WindowArrays> windows;
+        std::size_t largest = 0;
+        for (const std::int64_t numel : numels) {
+            windows.push_back({static_cast<std::size_t>(numel) * sizeof(Element)});
+            largest = std::max(largest, offload::SwapFile::bytes_of(offload::payload_of(windows.back())));
+        }
+        if (windows.empty()) return;
+        offload::PipelineOptions chosen = context.windows();
+        if (chosen.budget_bytes == 0) {  // one in use, one on its way out, two on their way in; less on a small node
+            const std::uint64_t spare = offload::free_host_memory() / 8;
+            chosen.budget_bytes = largest * std::clamp<std::uint64_t>(spare / largest, offload::fewest_buffers, 4);
+        }
+        open_.resize(windows.size());
+        windows_.emplace(context, zero::Held::parameters, bytes(numels)[Place::disk], std::move(windows),
+                         std::move(chosen));
+    }
+    [[nodiscard]] std::span<Element> open(std::size_t shard, offload::Access access) {
+        open_[shard].emplace((**windows_).acquire(shard, access));
+        return open_[shard]->template array<Element>(0);
+    }
+    void close(std::size_t shard, offload::Access access) {
+        (**windows_).release(*open_[shard], access);
+        open_[shard].reset();
+    }
+    void read_ahead(std::size_t shard, offload::Access access) noexcept {
+        if (access == offload::Access::write) return;
+        try {
+            (**windows_).prefetch(shard);
+        } catch (const Error&) {  // open() throws it again
+        }
+    }
+    [[nodiscard]] std::size_t count() const noexcept { return open_.size(); }
+    [[nodiscard]] std::size_t reads_ahead() const noexcept { return windows_ ? (**windows_).buffer_count() - 1 : 0; }
+    [[nodiscard]] Place memory_of(std::size_t) const noexcept { return Place::host; }
+
+private:
+    std::optional<zero::detail::CountedWindows> windows_;
+    std::vector<std::optional<offload::Window>> open_;
+};
+
+}  // namespace strata

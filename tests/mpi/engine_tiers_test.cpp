@@ -1,0 +1,232 @@
+// Tiers of a program's own, and tiers made of two: no bit changes, each part is where it says, and what fails on one
+// rank is one error on all.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <strata/comm/mpi_comm.hpp>
+#include <strata/optim/adamw.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/zero/engine.hpp>
+#include <strata/zero/layout.hpp>
+#include <strata/zero/parameters.hpp>
+#include <strata/zero/unit.hpp>
+
+#include "../../examples/compressed_tier.hpp"
+#include "../support/far_device.hpp"
+#include "toy_engines.hpp"
+#include "toy_model.hpp"
+
+namespace {
+
+using strata::Cpu;
+using strata::Device;
+using strata::Errc;
+using strata::Nvme;
+using strata::OffloadTarget;
+using strata::OptimizerState;
+using strata::Parameters;
+using strata::Split;
+using strata::Unit;
+using strata::comm::MpiComm;
+using strata::offload::Access;
+using strata::zero::Held;
+using strata::zero::parameters_of;
+using strata::zero::Place;
+using namespace strata_test;
+
+/// Units of which 30 % of the state is more than one and less than two, on up to three ranks: one bucket is cut.
+constexpr int width = 160;
+struct WideModel : ToyModel {
+    WideModel() {
+        in = register_module("in", torch::nn::Linear(5, width));
+        for (int i = 0; i < 4; ++i)
+            row.push_back(register_module("unit" + std::to_string(i), std::make_shared<Unit<Block>>(width)));
+    }
+    torch::Tensor loss(const torch::Tensor& x) override {
+        torch::Tensor h = in(x.to(in->weight.dtype()));
+        for (const auto& unit : row) h = unit->forward(h);
+        return loss_of(h, x);
+    }
+    torch::nn::Linear in{nullptr};
+    std::vector<std::shared_ptr<Unit<Block>>> row;
+};
+
+/// Trains with every engine, with one micro-batch and with two.
+template <class Memory, class... Others>
+void expect_the_bits_of(MpiComm& comm) {
+    const SharedFolder disk{comm};
+    for (const int accumulation : {1, 2}) {
+        const Case settings{.model = make<WideModel>(),
+                            .accumulation = accumulation,
+                            .max_grad_norm = 0.1,
+                            .bucket_numel = 1'000'000,
+                            .groups = accumulation == 2,
+                            .nvme_path = disk.path,
+                            .nvme = {.budget_bytes = std::size_t{256} << 10}};
+        const Trace memory = train<Memory>(comm, settings);
+        int number = 0;
+        const auto expect_memory = [&](const Trace& other) {
+            EXPECT_TRUE(memory == other) << "accumulation " << accumulation << ", engine " << ++number;
+        };
+        (expect_memory(train<Others>(comm, settings)), ...);
+    }
+}
+
+using OnBoth = OffloadTarget<Split<Cpu, Nvme, 30>>;
+
+/// An offload policy of a user's own.
+struct BesideTheHost {
+    using slot = strata::slot::Offload;
+    using tier = Cpu;
+};
+
+TEST(EngineTiers, ATierOfAUsersOwnChangesNoBit) {
+    MpiComm comm;
+    expect_the_bits_of<EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<1>, OffloadTarget<Compressed>>,
+                       EngineOf<ZeroStage<3>, OffloadTarget<Compressed, OptimizerState, Parameters>>,
+                       EngineOf<ZeroStage<1>, BesideTheHost>>(comm);
+}
+
+TEST(EngineTiers, ASplitTierChangesNoBit) {
+    MpiComm comm;
+    expect_the_bits_of<EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<2>, OnBoth>,
+                       EngineOf<ZeroStage<1>, OffloadTarget<Split<Device, Cpu, 40>>>>(comm);
+    using Half = Precision<Bf16>;
+    using Mixed = OffloadTarget<Split<Compressed, Nvme, 30>, OptimizerState, Parameters>;
+    expect_the_bits_of<EngineOf<ZeroStage<3>, Half>, EngineOf<ZeroStage<3>, Half, Mixed>>(comm);
+}
+
+template <class... Policies>
+using Far = strata::zero::Engine<strata::Setup<Policies...>, MpiComm, far::Device>;
+
+TEST(EngineTiers, ASplitBetweenADeviceAndItsHostGivesTheBitsOfTheCpu) {
+    MpiComm comm;
+    using Both = OffloadTarget<Split<Device, Cpu, 40>, OptimizerState, Parameters>;
+    expect_the_bits_of<EngineOf<ZeroStage<2>>, Far<ZeroStage<2>, OffloadTarget<Split<Device, Cpu, 40>>>,
+                       Far<ZeroStage<3>, Both>>(comm);
+}
+
+TEST(EngineTiers, WhatIsSplitIsCountedWhereItIs) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    WideModel model;
+    using Mixed = OffloadTarget<Split<Compressed, Nvme, 30>, OptimizerState, Parameters>;
+    using Engine = EngineOf<ZeroStage<3>, Precision<Bf16>, Mixed>;
+    Engine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000, .nvme_path = disk.path}};
+    const auto bytes = [&](Held held, Place place) { return engine.memory().of(held, place).now; };
+    const std::int64_t unit = strata::zero::share_numel(width * (width + 1), comm.world());
+    EXPECT_EQ(bytes(Held::parameters, Place::host), 2 * unit) << "one unit of four: 30 % hold no second one";
+    EXPECT_EQ(bytes(Held::parameters, Place::disk), 3 * 2 * unit);
+    const std::int64_t all = 12 * (4 * unit + strata::zero::share_numel(6 * width, comm.world()));
+    EXPECT_GE(bytes(Held::state, Place::disk), all / 100 * 70);
+    EXPECT_LE(bytes(Held::state, Place::disk), all / 100 * 75) << "a bucket is cut at whole lines";
+    EXPECT_GT(bytes(Held::state, Place::host), 0);
+    EXPECT_LT(bytes(Held::state, Place::host), all / 100 * 30 / 2) << "moments that are zero take little room";
+    EXPECT_EQ(bytes(Held::state, Place::device), 0);
+}
+
+TEST(EngineTiers, StateMovesInAndOutOfASplit) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    const Case settings{.model = make<WideModel>(), .bucket_numel = 1'000'000, .nvme_path = disk.path};
+    const Trace whole = train<EngineOf<ZeroStage<2>>>(comm, settings);
+    const auto in_two_halves = [&]<class First, class Second>(std::type_identity<First>, std::type_identity<Second>) {
+        torch::manual_seed(static_cast<std::uint64_t>(1 + comm.rank()));
+        Trace trace;
+        const auto model = settings.model();
+        First first{comm, parameters_of(*model), options_of<First>(settings)};
+        for (int step = 0; step < 2; ++step) train_step(first, *model, comm, settings, step, trace);
+        const auto other = settings.model();
+        Second second{comm, parameters_of(*other), options_of<Second>(settings)};
+        move_state(comm, first, second);
+        for (int step = 2; step < settings.steps; ++step) train_step(second, *other, comm, settings, step, trace);
+        trace.weights = weights_of(second, *other);
+        return trace;
+    };
+    using Memory = std::type_identity<EngineOf<ZeroStage<2>>>;
+    using Parts = std::type_identity<EngineOf<ZeroStage<2>, OnBoth>>;
+    EXPECT_TRUE(whole == in_two_halves(Memory{}, Parts{}));
+    EXPECT_TRUE(whole == in_two_halves(Parts{}, Memory{}));
+}
+
+// ---- tiers that go wrong
+// ------------------------------------------------------------------------------------------------
+
+bool goes_wrong = false;
+
+/// Its passes fail when they are told to.
+struct Flaky : Cpu {
+    template <class Kept, std::size_t states, bool has_master>
+    class state;
+};
+template <class Kept, std::size_t states, bool has_master>
+class Flaky::state : public Cpu::state<Kept, states, has_master> {
+public:
+    static constexpr bool fails_alone = true;
+    template <class Call>
+    void run(Access access, Call&& call) {
+        Cpu::state<Kept, states, has_master>::run(access, [&](const auto& run) {
+            if (goes_wrong && run.bucket == 2) throw std::runtime_error{"the far shelf is empty"};
+            call(run);
+        });
+    }
+};
+
+TEST(EngineTiers, WhatFailsOnOneRankIsReportedByAll) {
+    MpiComm comm;
+    WideModel model;
+    using Engine = EngineOf<ZeroStage<2>, OffloadTarget<Flaky>>;
+    Engine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000}};
+    const auto step = [&] {
+        engine.backward(model.loss(rows_of(comm, 0)));
+        engine.step(1e-3);
+    };
+    step();
+    goes_wrong = comm.rank() == comm.world() - 1;
+    const auto error = error_of(step);
+    goes_wrong = false;
+    EXPECT_EQ(error.code(), Errc::rank_failed);
+    EXPECT_EQ(error.problem(), "rank " + std::to_string(comm.world() - 1) + " failed: the far shelf is empty");
+    EXPECT_EQ(error_of(step).code(), Errc::rank_failed) << "the run is over";
+}
+
+/// Loses a bucket.
+struct Forgetful : Cpu {
+    template <class Kept, std::size_t states, bool has_master>
+    class state;
+};
+template <class Kept, std::size_t states, bool has_master>
+class Forgetful::state : public Cpu::state<Kept, states, has_master> {
+public:
+    template <class Call>
+    void run(Access access, Call&& call) {
+        Cpu::state<Kept, states, has_master>::run(access, [&](const auto& run) {
+            if (run.bucket != 1) call(run);
+        });
+    }
+};
+
+TEST(EngineTiers, APassThatLeavesElementsOutIsRefused) {
+    MpiComm comm;
+    WideModel model;
+    using Engine = EngineOf<ZeroStage<1>, OffloadTarget<Forgetful>>;
+    Engine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000}};
+    const auto error =
+        error_of([&] { engine.read_state([](std::string_view, std::int64_t, std::span<const float>) {}); });
+    EXPECT_EQ(error.code(), Errc::wrong_call_order);
+    EXPECT_EQ(error.problem(),
+              "a pass of the tier that keeps the state gave element 0 of bucket 2 where element 0 of bucket 1 was due");
+}
+
+}  // namespace
