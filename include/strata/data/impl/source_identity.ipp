@@ -11,6 +11,9 @@
 
 namespace strata::data::detail {
 
+// Of detail/image_text_source.hpp, which a program may include first: it then comes after this file.
+[[nodiscard]] std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list);
+
 inline std::string hexadecimal(std::uint64_t number) {
     std::array<char, 16> digits{};
     return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr};
