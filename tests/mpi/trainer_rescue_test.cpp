@@ -231,6 +231,7 @@ TEST_F(TrainerRescue, ALogThatFindsNoRoomCostsNothing) {
     EXPECT_NE(error.problem().find("metrics.jsonl"), std::string::npos) << error.what();
     EXPECT_NE(error.problem().find("; step 5 is saved in " + checkpoint("run", 5).string()), std::string::npos) << error.what();
     EXPECT_EQ(losses("run").size(), 5U) << "the line is written when there is room";
+    EXPECT_FALSE(fs::exists(root / "run/metrics.jsonl.kept-1")) << "half a line of our own is nothing to keep";
     run<ZeroStage<2>>("run", options(8));
     EXPECT_EQ(losses("run"), losses("whole"));
 }
@@ -300,6 +301,7 @@ TEST_F(TrainerRescue, ADiskThatFillsUpWhileTrainingCostsNothing) {
     EXPECT_EQ(error.code(), Errc::no_space) << error.what();
     EXPECT_NE(error.problem().find(" is saved in " + (root / "small/checkpoints/step_").string()), std::string::npos) << error.what();
     EXPECT_GE(losses("small").size(), 3U);
+    EXPECT_FALSE(fs::exists(root / "small/metrics.jsonl.kept-1")) << "half a line of our own is nothing to keep";
     on_disk([&] { fs::remove(filler); });
     run<ZeroStage<2>>("small", options(120));
     EXPECT_EQ(losses("small"), losses("whole"));
