@@ -44,7 +44,7 @@ TEST_F(TrainerFailures, ARankThatIsKilledLeavesTheLastCheckpointWhole) {
     const auto again = run("none");
     EXPECT_EQ(again.status, 0) << again.text;
     expect_words(again, "resuming from " + (folder / "checkpoints/step_00000002").string());
-    EXPECT_FALSE(fs::exists(folder / "checkpoints/.reserve")) << "what the killed run left is taken over";
+    EXPECT_FALSE(fs::exists(folder / "checkpoints/.reserve")) << "what the killed run left is removed";
 }
 
 }  // namespace

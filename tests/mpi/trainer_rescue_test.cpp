@@ -207,6 +207,26 @@ TEST_F(TrainerRescue, RoomForACheckpointIsReservedWhileARunGoes) {
     EXPECT_FALSE(fs::exists(root / "run/checkpoints/.reserve"));
 }
 
+TEST_F(TrainerRescue, WhatAKilledRunLeftTakesNoRoom) {
+    const fs::path folder = root / "run/checkpoints";
+    Options one = options(1);
+    run<ZeroStage<2>>("run", one);
+    const auto leave = [&](const std::string& partial) {
+        on_disk([&] {
+            fs::create_directories(folder / partial);
+            std::ofstream{folder / partial / "state"} << "half";
+            std::ofstream{folder / ".reserve"} << "room";
+        });
+    };
+    leave(".step_00000001.partial");
+    run<ZeroStage<2>>("run", one);  // has nothing to do, and needs no room
+    EXPECT_FALSE(fs::exists(folder / ".reserve"));
+    leave(".step_00000007.partial");
+    bool there = true;
+    run<ZeroStage<2>>("run", options(2), plain, [&](const train::StepMetrics&) { there = fs::exists(folder / ".step_00000007.partial"); });
+    EXPECT_FALSE(there) << "it is gone before room is reserved";
+}
+
 /// The log's descriptor becomes one of a disk that is always full.
 void fill_disk_under(const fs::path& file) {
     for (const auto& entry : fs::directory_iterator{"/proc/self/fd"}) {
