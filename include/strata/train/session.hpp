@@ -81,6 +81,7 @@ private:
     void claim_output(const std::filesystem::path& output);
     void remove_traces(bool refused) noexcept;
     void remove_folders(std::filesystem::path folder);
+    void remove_empty_start(const std::filesystem::path& folder);
 
     /// What the output directory was when this run came. Equal on all ranks.
     struct Claim {

@@ -22,6 +22,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/storage/leftovers.hpp>
+#include <strata/train/run_log.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 
@@ -115,6 +116,15 @@ STRATA_INLINE void Session::leave_no_trace() noexcept {
     if (!output_.empty() && claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(true);
 }
 
+/// Of a trainer that has done no step: fit() opens its log, and makes the folder of its checkpoints with room in it.
+STRATA_INLINE void Session::remove_empty_start(const std::filesystem::path& folder) {
+    std::error_code failed;
+    const auto log = folder / train::RunLog::log_name;
+    if (std::filesystem::file_size(log, failed) == 0 && !failed) ::unlink(log.c_str());
+    ::rmdir((folder / "checkpoints").c_str());
+    if (folder != output_) ::rmdir(folder.c_str());
+}
+
 /// Of what was made here everything goes that holds nothing; after bad input the index of pictures as well, which any
 /// other end keeps, because the next start goes on with it.
 STRATA_INLINE void Session::remove_traces(bool refused) noexcept {
@@ -122,6 +132,7 @@ STRATA_INLINE void Session::remove_traces(bool refused) noexcept {
     using train::detail::holds_only, train::detail::lock_name, train::detail::index_name, train::detail::skipped_name,
         train::detail::swap_lock_name;
     try {
+        for (const fs::path& folder : folders_.taken()) remove_empty_start(folder);
         if (refused && !claim_.had_index && holds_only(output_, {lock_name, index_name, skipped_name, swap_lock_name})) {
             std::error_code failed;
             for (fs::directory_iterator at{output_ / index_name, failed}, end; !failed && at != end; at.increment(failed)) {
