@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <strata/storage/atomic_file.hpp>
+
 #include "trainer_runs.hpp"
 
 namespace {
@@ -82,7 +84,7 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
         named.name = "second";
         Trained other{session, Net{}, named};
         EXPECT_EQ(other.fit(FunctionSource{plain, 10, 8}).step, 3);
-        for (const char* name : {"checkpoints", "samples", "..", ".hidden", "a/b", "new\nline"}) {
+        for (const char* name : {"checkpoints", "samples", "..", ".hidden", "a/b", "new\nline", "report.html"}) {
             named.name = name;
             Trained refused{session, Net{}, named};
             EXPECT_EQ(error_of([&] { refused.fit(FunctionSource{plain, 10, 8}); }).code(), Errc::bad_value) << name;
@@ -93,6 +95,21 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
     for (const char* file : {"metrics.jsonl", "report.html", "checkpoints/step_00000003/manifest.json"})
         EXPECT_TRUE(fs::exists(root / "run/second" / file)) << file;
     EXPECT_FALSE(fs::exists(checkpoint("run", 3)));
+}
+
+TEST_F(TrainerResume, TemporaryFilesOfKilledRunsAreSweptInTheFolderOfATrainerWithAName) {
+    const fs::path left = root / "run/second/samples" / (".step_00000001.png." + storage::kernel_digits() + "-1.tmp");
+    on_disk([&] {
+        fs::create_directories(left.parent_path());
+        std::ofstream{left} << "half a picture";
+    });
+    in_session("run", [&](Session& session) {
+        Options named = options(1);
+        named.name = "second";
+        Trained{session, Net{}, named}.fit(FunctionSource{plain, 10, 8});
+    });
+    EXPECT_FALSE(fs::exists(left));
+    expect_said("removed 1 temporary file that killed runs left in " + (root / "run/second").string());
 }
 
 TEST_F(TrainerResume, ZeroCheckpointsKeptStillKeepsTheNewest) {

@@ -163,7 +163,7 @@ public:
     /// makes it, takes the folder. Throws Error: bad_value, output_in_use. Collective the first time.
     [[nodiscard]] const std::filesystem::path& folder() {
         if (folder_.empty()) {
-            folder_ = session_.folders().take(session_.output(), options_.name);
+            folder_ = session_.take_folder(options_.name);
             checkpoints_.work_in(folder_, options_.reserve_checkpoint_room);
         }
         return folder_;

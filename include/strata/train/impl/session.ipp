@@ -104,10 +104,20 @@ STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
                     "wait for it to end, or choose another directory with --output DIR"};
     if (failed) refuse(failed.message());
     claim_.lock = train::detail::identity_of(lock);
-    // Reports and pictures that a killed run was writing; under the lock nobody else writes here.
-    if (const std::int64_t removed = storage::remove_leftovers(output, 1, std::chrono::seconds{0}); removed > 0)
+    remove_leftovers(output);
+}
+
+STRATA_INLINE std::filesystem::path Session::take_folder(const std::string& name) {
+    std::filesystem::path folder = folders_.take(output(), name);
+    if (!name.empty() && comm_.rank() == 0) remove_leftovers(folder);
+    return folder;
+}
+
+/// Reports and pictures that a killed run was writing; under the lock nobody else writes here.
+STRATA_INLINE void Session::remove_leftovers(const std::filesystem::path& folder) {
+    if (const std::int64_t removed = storage::remove_leftovers(folder, 1, std::chrono::seconds{0}); removed > 0)
         progress_.note("removed " + std::to_string(removed) + " temporary file" + (removed == 1 ? "" : "s") +
-                       " that killed runs left in " + output.string());
+                       " that killed runs left in " + folder.string());
 }
 
 STRATA_INLINE void Session::leave_no_trace() noexcept {
