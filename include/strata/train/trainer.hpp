@@ -102,7 +102,8 @@ public:
     ///
     ///   source  this rank's batches
     /// Collective. Throws Error: bad_value, bad_loss, non_finite, corrupt_checkpoint, checkpoint_mismatch, io_failed, no_space,
-    /// output_in_use, step_failed for what is no Error, and what source and model throw.
+    /// output_in_use, wrong_call_order after an update that broke off half way, step_failed for what is no Error, and what source
+    /// and model throw.
     template <BatchSource<Batch> Source>
     FitResult fit(Source&& source) {
         comm::agree(session_.comm(), [&] { train::check_source(source); });
@@ -263,6 +264,13 @@ private:
             for (const std::string& line : train::changes_since(*found, manifest(), plan_)) session_.progress().note(line);
         }
         comm::agree(comm, [&] {
+            if (!engine_.state_is_whole())
+                throw Error{Errc::wrong_call_order,
+                            "fit() was called after an update that broke off half way, and there is no checkpoint to go back to",
+                            "make a new trainer"};
+        });
+        together_ = true;
+        comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
             for (const std::string& note : log_.open(output, engine_.step_count())) session_.progress().note(note);
             last_ = log_.last();
@@ -284,14 +292,15 @@ private:
     /// One optimizer step, or one that fp16 skips; returns whether a stop signal came.
     template <class Source>
     bool step(Source& source, Clock::time_point began) {
+        train::StepMetrics metrics;
+        metrics.learning_rate = options_.schedule.at(engine_.step_count());
+        together_ = false;  // a rank may lack memory for copies
         buffers_.take();
         scalars_before_ = engine_.scalars();
         in_step_ = true;
-        train::StepMetrics metrics;
-        metrics.learning_rate = options_.schedule.at(engine_.step_count());
         const Shared shared = forward_backward(source, began);
         metrics.loss = shared.loss;
-        const zero::StepResult result = engine_.step(metrics.learning_rate);
+        const zero::StepResult result = update(metrics.learning_rate);
         samples_ += plan_.samples_per_step();
         in_step_ = false;
         if (result.skipped) {
@@ -365,6 +374,19 @@ private:
             throw Error{Errc::non_finite, "the loss of step " + std::to_string(engine_.step_count() + 1) + " is not finite",
                         "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"};
         return {mean, shared[1] > 0, shared[2]};
+    }
+
+    /// The engine's step. Its errors are of all ranks, but for those of a GPU; what else it throws one rank may meet alone.
+    zero::StepResult update(double learning_rate) {
+        together_ = false;
+        try {
+            const zero::StepResult result = engine_.step(learning_rate);
+            together_ = true;
+            return result;
+        } catch (const Error& error) {
+            together_ = error.code() != Errc::device_failed && error.code() != Errc::not_enough_memory;
+            throw;
+        }
     }
 
     [[nodiscard]] std::string this_step() {
