@@ -294,7 +294,10 @@ strata_room(train
         cpu_kernels.hpp
         debiased_mean.hpp
         detail/rejected_trainer.hpp
+        detail/trainer_body.hpp
+        engine_options.hpp
         environment.hpp
+        fit_result.hpp
         gallery.hpp
         loss_curve.hpp
         metrics.hpp

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <strata/comm/launched_rank.hpp>
 #include <strata/core/error.hpp>
 
 #include "launch_socket.hpp"
@@ -36,13 +37,6 @@ constexpr int repeat_ms = 200;
 /// How often it is said to the process that was started alone. A trainer notes it at once, and what it may have started in
 /// its turn, to upload something for example, is left in peace; behind a shell the trainer is another process of the group.
 constexpr int times_to_it_alone = 5;
-
-/// Which rank mpirun meant: Open MPI, any PMIx, any PMI. "" where none started this process.
-std::string rank_text() {
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-        if (const char* const rank = std::getenv(name)) return rank;
-    return "";
-}
 
 std::string host_name() {
     std::array<char, 256> name{};
@@ -64,7 +58,8 @@ public:
     }
 
     int run() {
-        wire_.send({Kind::here, {rank_text(), host_name()}});
+        const char* const rank = comm::launched_rank_text();
+        wire_.send({Kind::here, {rank == nullptr ? "" : rank, host_name()}});
         while (true) {
             std::array<pollfd, 3> watched{pollfd{wire_.socket(), POLLIN, 0}, pollfd{deaths_.number(), POLLIN, 0},
                                           pollfd{noted_.number(), POLLIN, 0}};  // a negative number is passed over

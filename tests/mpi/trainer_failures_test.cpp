@@ -37,6 +37,13 @@ TEST_F(TrainerFailures, ASourceThatThrowsOnOneRankIsSaidByAll) {
     expect_words(outcome, "rank 0/2: [ST2503] step 3 on rank 1 failed: no more rows; step 2 is saved in ");
 }
 
+TEST_F(TrainerFailures, ARefusalInTheFirstStepLeavesNothing) {
+    const auto outcome = run("refused");
+    EXPECT_EQ(outcome.status, 2) << outcome.text;
+    expect_words(outcome, "[ST2007] no right to read rows; no step was done before, so nothing is lost");
+    EXPECT_FALSE(fs::exists(folder)) << "a log without a line and a folder without a checkpoint are no results";
+}
+
 TEST_F(TrainerFailures, ARankThatIsKilledLeavesTheLastCheckpointWhole) {
     const auto outcome = run("killed");
     EXPECT_NE(outcome.status, 0) << outcome.text;
@@ -44,7 +51,7 @@ TEST_F(TrainerFailures, ARankThatIsKilledLeavesTheLastCheckpointWhole) {
     const auto again = run("none");
     EXPECT_EQ(again.status, 0) << again.text;
     expect_words(again, "resuming from " + (folder / "checkpoints/step_00000002").string());
-    EXPECT_FALSE(fs::exists(folder / "checkpoints/.reserve")) << "what the killed run left is taken over";
+    EXPECT_FALSE(fs::exists(folder / "checkpoints/.reserve")) << "what the killed run left is removed";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 //   forward  the last rank's model throws in step 3, while the others gather units of ZeroStage<3>
 //   next     the last rank's source throws there
 //   killed   the last rank is gone in step 3
+//   refused  the last rank's source is refused in step 1
 
 #include <chrono>
 #include <csignal>
@@ -52,6 +53,8 @@ int main(int argc, char** argv) {
         trainer.fit(strata::FunctionSource{[&](std::int64_t i) {
                                                const bool now = last && i == 2;
                                                if (now && what == "killed") std::raise(SIGKILL);
+                                               if (last && i == 0 && what == "refused")
+                                                   throw strata::Error{strata::Errc::store_refused, "no right to read rows", "ask for it"};
                                                if (now && what == "next") throw std::runtime_error{"no more rows"};
                                                return torch::rand({now && what == "forward" ? 1 : 2, 4});
                                            },

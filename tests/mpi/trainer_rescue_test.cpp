@@ -207,6 +207,26 @@ TEST_F(TrainerRescue, RoomForACheckpointIsReservedWhileARunGoes) {
     EXPECT_FALSE(fs::exists(root / "run/checkpoints/.reserve"));
 }
 
+TEST_F(TrainerRescue, WhatAKilledRunLeftTakesNoRoom) {
+    const fs::path folder = root / "run/checkpoints";
+    Options one = options(1);
+    run<ZeroStage<2>>("run", one);
+    const auto leave = [&](const std::string& partial) {
+        on_disk([&] {
+            fs::create_directories(folder / partial);
+            std::ofstream{folder / partial / "state"} << "half";
+            std::ofstream{folder / ".reserve"} << "room";
+        });
+    };
+    leave(".step_00000001.partial");
+    run<ZeroStage<2>>("run", one);  // has nothing to do, and needs no room
+    EXPECT_FALSE(fs::exists(folder / ".reserve"));
+    leave(".step_00000007.partial");
+    bool there = true;
+    run<ZeroStage<2>>("run", options(2), plain, [&](const train::StepMetrics&) { there = fs::exists(folder / ".step_00000007.partial"); });
+    EXPECT_FALSE(there) << "it is gone before room is reserved";
+}
+
 /// The log's descriptor becomes one of a disk that is always full.
 void fill_disk_under(const fs::path& file) {
     for (const auto& entry : fs::directory_iterator{"/proc/self/fd"}) {
@@ -231,6 +251,7 @@ TEST_F(TrainerRescue, ALogThatFindsNoRoomCostsNothing) {
     EXPECT_NE(error.problem().find("metrics.jsonl"), std::string::npos) << error.what();
     EXPECT_NE(error.problem().find("; step 5 is saved in " + checkpoint("run", 5).string()), std::string::npos) << error.what();
     EXPECT_EQ(losses("run").size(), 5U) << "the line is written when there is room";
+    EXPECT_FALSE(fs::exists(root / "run/metrics.jsonl.kept-1")) << "half a line of our own is nothing to keep";
     run<ZeroStage<2>>("run", options(8));
     EXPECT_EQ(losses("run"), losses("whole"));
 }
@@ -300,6 +321,7 @@ TEST_F(TrainerRescue, ADiskThatFillsUpWhileTrainingCostsNothing) {
     EXPECT_EQ(error.code(), Errc::no_space) << error.what();
     EXPECT_NE(error.problem().find(" is saved in " + (root / "small/checkpoints/step_").string()), std::string::npos) << error.what();
     EXPECT_GE(losses("small").size(), 3U);
+    EXPECT_FALSE(fs::exists(root / "small/metrics.jsonl.kept-1")) << "half a line of our own is nothing to keep";
     on_disk([&] { fs::remove(filler); });
     run<ZeroStage<2>>("small", options(120));
     EXPECT_EQ(losses("small"), losses("whole"));

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <strata/storage/atomic_file.hpp>
+
 #include "trainer_runs.hpp"
 
 namespace {
@@ -82,7 +84,7 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
         named.name = "second";
         Trained other{session, Net{}, named};
         EXPECT_EQ(other.fit(FunctionSource{plain, 10, 8}).step, 3);
-        for (const char* name : {"checkpoints", "samples", "..", ".hidden", "a/b", "new\nline"}) {
+        for (const char* name : {"checkpoints", "samples", "..", ".hidden", "a/b", "new\nline", "report.html"}) {
             named.name = name;
             Trained refused{session, Net{}, named};
             EXPECT_EQ(error_of([&] { refused.fit(FunctionSource{plain, 10, 8}); }).code(), Errc::bad_value) << name;
@@ -95,19 +97,27 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
     EXPECT_FALSE(fs::exists(checkpoint("run", 3)));
 }
 
-TEST_F(TrainerResume, ZeroCheckpointsKeptStillKeepsTheNewest) {
+TEST_F(TrainerResume, TemporaryFilesOfKilledRunsAreSweptInTheFolderOfATrainerWithAName) {
+    const fs::path left = root / "run/second/samples" / (".step_00000001.png." + storage::kernel_digits() + "-1.tmp");
+    on_disk([&] {
+        fs::create_directories(left.parent_path());
+        std::ofstream{left} << "half a picture";
+    });
+    in_session("run", [&](Session& session) {
+        Options named = options(1);
+        named.name = "second";
+        Trained{session, Net{}, named}.fit(FunctionSource{plain, 10, 8});
+    });
+    EXPECT_FALSE(fs::exists(left));
+    expect_said("removed 1 temporary file that killed runs left in " + (root / "run/second").string());
+}
+
+TEST_F(TrainerResume, ZeroCheckpointsKeptAreRefusedAndDeleteNothing) {
+    run<ZeroStage<2>>("run", options(2));
     Options none = options(4);
     none.checkpoints_kept = 0;
-    none.checkpoint_every = 2;
-    // Options may be refused before; what deletes checkpoints must not rely on it.
-    try {
-        run<ZeroStage<2>>("run", none);
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Errc::bad_value);
-        return;
-    }
-    EXPECT_TRUE(fs::exists(checkpoint("run", 4) / "manifest.json"));
-    EXPECT_FALSE(fs::exists(checkpoint("run", 2)));
+    EXPECT_EQ(error_of([&] { run<ZeroStage<2>>("run", none); }).code(), Errc::bad_value);
+    EXPECT_TRUE(fs::exists(checkpoint("run", 2) / "manifest.json"));
 }
 
 // ---- what is another than in the checkpoint --------------------------------------------------------------------------

@@ -42,6 +42,9 @@ struct NamedTensor {
 /// The newest checkpoint in `folder`, by step. Local.
 [[nodiscard]] std::optional<std::filesystem::path> newest(const std::filesystem::path& folder);
 
+/// Removes what a killed run left unfinished. Local: for rank 0.
+void remove_unfinished(const std::filesystem::path& folder);
+
 /// Removes all but the `count` newest checkpoints, and what a killed run left unfinished. The newest one stays whatever
 /// `count` says. Local: for rank 0.
 void keep_newest(const std::filesystem::path& folder, std::int64_t count);

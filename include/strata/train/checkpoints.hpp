@@ -42,12 +42,9 @@ public:
         folder_ = folder / "checkpoints";
         if (session_.rank() != 0) return;
         const auto file = folder_ / ".reserve";
-        if (reserves) {
-            room_.emplace(file, "one checkpoint");
-        } else {
-            std::error_code none;
-            std::filesystem::remove(file, none);  // of a run that was killed
-        }
+        std::error_code none;
+        std::filesystem::remove(file, none);  // of a run that was killed; this one may have nothing left to do
+        if (reserves) room_.emplace(file, "one checkpoint");
     }
 
     /// Loads the newest checkpoint that is whole into engine and model, and says which were passed over. Nothing where there
@@ -76,13 +73,16 @@ public:
         return found->manifest;
     }
 
-    /// Keeps room for the next checkpoint, of all ranks together: they write to one disk. Throws no_space.
+    /// Keeps room for the next checkpoint, of all ranks together: they write to one disk. What a killed run left
+    /// unfinished goes first. Throws no_space.
     void reserve() {
         auto& comm = session_.comm();
         bool reserved = true;
         const std::uint64_t bytes = bytes_needed();
         comm::agree(comm, [&] {
-            if (room_) reserved = room_->make(bytes);
+            if (!room_) return;
+            checkpoint::remove_unfinished(folder_);
+            reserved = room_->make(bytes);
         });
         if (!reserved) session_.progress().note("the file system of " + folder_.string() +
                                                 " cannot reserve room: a disk that fills up may cost the steps since the last checkpoint");

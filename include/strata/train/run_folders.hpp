@@ -17,6 +17,8 @@ public:
     /// is no folder's, or that of a file beside the checkpoints; output_in_use when it is taken. Local; the same on every rank.
     [[nodiscard]] std::filesystem::path take(const std::filesystem::path& output, const std::string& name);
 
+    [[nodiscard]] const std::set<std::filesystem::path>& taken() const noexcept { return taken_; }
+
 private:
     std::set<std::filesystem::path> taken_;
 };

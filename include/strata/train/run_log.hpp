@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <strata/core/inline.hpp>
@@ -16,6 +17,8 @@ namespace strata::train {
 /// The files that a person reads. For rank 0; on other ranks nobody opens it, and all calls do nothing.
 class RunLog {
 public:
+    static constexpr std::string_view log_name = "metrics.jsonl";
+
     /// Continues the files in `folder` after `step`, and returns what is to be said of the log (MetricsLog::notes()).
     /// Throws what MetricsLog's constructor throws.
     const std::vector<std::string>& open(const std::filesystem::path& folder, std::int64_t step);
@@ -29,13 +32,14 @@ public:
     /// Writes report.html: `content` with the history and the sample grids that are there. Throws as write_report() does.
     void report(ReportContent& content) const;
 
-    /// Writes the line that append() could not write. Throws as it does.
+    /// Writes the line that append() could not write, in the place of what there is of it. Throws as it does.
     void complete();
 
 private:
     std::filesystem::path folder_;
     std::optional<MetricsLog> log_;
     std::optional<StepMetrics> missing_;
+    std::uintmax_t whole_bytes_ = 0;  // of the file without the line that is missing
 };
 
 }  // namespace strata::train

@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <strata/comm/default_comm.hpp>
@@ -74,13 +75,16 @@ public:
     /// that it made for it. strata::run() calls it. Local; any rank may, rank 0 need not be able to any more.
     void leave_no_trace() noexcept;
 
-    /// Which trainer works where below the output directory.
-    [[nodiscard]] train::RunFolders& folders() noexcept { return folders_; }
+    /// The folder of a trainer: the output directory, or NAME below it (RunFolders::take()). The first call does what output()
+    /// does. Throws what both throw.
+    [[nodiscard]] std::filesystem::path take_folder(const std::string& name);
 
 private:
     void claim_output(const std::filesystem::path& output);
+    void remove_leftovers(const std::filesystem::path& folder);
     void remove_traces(bool refused) noexcept;
     void remove_folders(std::filesystem::path folder);
+    void remove_empty_start(const std::filesystem::path& folder);
 
     /// What the output directory was when this run came. Equal on all ranks.
     struct Claim {

@@ -102,6 +102,7 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
         {"bucket_numel is -1", [](auto& o) { o.bucket_numel = -1; }},
         {"prefetch_bucket_bytes is -2", [](auto& o) { o.prefetch_bucket_bytes = -2; }},
         {"max_live_parameters is -1", [](auto& o) { o.max_live_parameters = -1; }},
+        {"nvme_lock_timeout is -1", [](auto& o) { o.nvme_lock_timeout = std::chrono::seconds{-1}; }},
         {"collective_timeout is 0", [](auto& o) { o.collective_timeout = std::chrono::seconds{0}; }},
         {"checkpoint_every is -1", [](auto& o) { o.checkpoint_every = -1; }},
         {"checkpoints_kept is 0", [](auto& o) { o.checkpoints_kept = 0; }},

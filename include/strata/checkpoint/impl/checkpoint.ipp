@@ -288,13 +288,17 @@ STRATA_INLINE void StateReader::read(std::string_view kind, std::int64_t begin, 
         throw detail::corrupt(checkpoint_ / "manifest.json", "has no " + std::string{kind} + " for element " + std::to_string(at));
 }
 
-STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t count) {
+STRATA_INLINE void remove_unfinished(const std::filesystem::path& folder) {
     std::error_code none;
     std::vector<std::filesystem::path> unfinished;
     for (const auto& entry : std::filesystem::directory_iterator{folder, none})
         if (const std::string name = entry.path().filename().string(); name.starts_with(".step_") && name.ends_with(".partial"))
             unfinished.push_back(entry.path());
     for (const auto& path : unfinished) std::filesystem::remove_all(path);
+}
+
+STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t count) {
+    remove_unfinished(folder);
     auto found = detail::checkpoints_by_step(folder);
     const auto surplus = static_cast<std::int64_t>(found.size()) - std::max<std::int64_t>(count, 1);
     for (std::int64_t i = 0; i < surplus; ++i) {

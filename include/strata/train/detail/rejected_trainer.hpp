@@ -6,11 +6,11 @@
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/setup.hpp>
+#include <strata/train/fit_result.hpp>
 
 namespace strata {
 
 class Session;
-struct FitResult;
 
 namespace detail {
 

@@ -1,6 +1,8 @@
 #pragma once
 // strata/train/impl/run_log.ipp - the log and the report, continued.
 
+#include <system_error>
+
 #include <strata/train/run_log.hpp>
 
 namespace strata::train {
@@ -9,7 +11,7 @@ STRATA_INLINE const std::vector<std::string>& RunLog::open(const std::filesystem
     folder_ = folder;
     missing_.reset();
     log_.reset();  // a log that is open must not be written to while another takes its place
-    return log_.emplace(folder / "metrics.jsonl", step).notes();
+    return log_.emplace(folder / log_name, step).notes();
 }
 
 STRATA_INLINE StepMetrics RunLog::last() const {
@@ -19,6 +21,8 @@ STRATA_INLINE StepMetrics RunLog::last() const {
 STRATA_INLINE void RunLog::append(const StepMetrics& metrics) {
     if (!log_) return;
     missing_ = metrics;
+    std::error_code unknown;
+    whole_bytes_ = std::filesystem::file_size(folder_ / log_name, unknown);
     log_->append(metrics);
     missing_.reset();
 }
@@ -33,7 +37,10 @@ STRATA_INLINE void RunLog::report(ReportContent& content) const {
 STRATA_INLINE void RunLog::complete() {
     if (!missing_) return;
     const StepMetrics metrics = *missing_;
-    open(folder_, metrics.step - 1);  // which drops what there is of the line
+    log_.reset();  // first: it tries to write once more
+    std::error_code none;
+    std::filesystem::resize_file(folder_ / log_name, whole_bytes_, none);  // what there is of the line is no damage to set aside
+    open(folder_, metrics.step - 1);
     append(metrics);
 }
 

@@ -22,6 +22,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/storage/leftovers.hpp>
+#include <strata/train/run_log.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 
@@ -103,16 +104,35 @@ STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
                     "wait for it to end, or choose another directory with --output DIR"};
     if (failed) refuse(failed.message());
     claim_.lock = train::detail::identity_of(lock);
-    // Reports and pictures that a killed run was writing; under the lock nobody else writes here.
-    if (const std::int64_t removed = storage::remove_leftovers(output, 1, std::chrono::seconds{0}); removed > 0)
+    remove_leftovers(output);
+}
+
+STRATA_INLINE std::filesystem::path Session::take_folder(const std::string& name) {
+    std::filesystem::path folder = folders_.take(output(), name);
+    if (!name.empty() && comm_.rank() == 0) remove_leftovers(folder);
+    return folder;
+}
+
+/// Reports and pictures that a killed run was writing; under the lock nobody else writes here.
+STRATA_INLINE void Session::remove_leftovers(const std::filesystem::path& folder) {
+    if (const std::int64_t removed = storage::remove_leftovers(folder, 1, std::chrono::seconds{0}); removed > 0)
         progress_.note("removed " + std::to_string(removed) + " temporary file" + (removed == 1 ? "" : "s") +
-                       " that killed runs left in " + output.string());
+                       " that killed runs left in " + folder.string());
 }
 
 STRATA_INLINE void Session::leave_no_trace() noexcept {
     // Also by a rank that fails alone: it ends the job, and rank 0 with it before that could do this. On another host
     // the same path may be another folder, so the lock has to be the one that rank 0 has taken.
     if (!output_.empty() && claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(true);
+}
+
+/// Of a trainer that has done no step: fit() opens its log, and makes the folder of its checkpoints with room in it.
+STRATA_INLINE void Session::remove_empty_start(const std::filesystem::path& folder) {
+    std::error_code failed;
+    const auto log = folder / train::RunLog::log_name;
+    if (std::filesystem::file_size(log, failed) == 0 && !failed) ::unlink(log.c_str());
+    ::rmdir((folder / "checkpoints").c_str());
+    if (folder != output_) ::rmdir(folder.c_str());
 }
 
 /// Of what was made here everything goes that holds nothing; after bad input the index of pictures as well, which any
@@ -122,6 +142,7 @@ STRATA_INLINE void Session::remove_traces(bool refused) noexcept {
     using train::detail::holds_only, train::detail::lock_name, train::detail::index_name, train::detail::skipped_name,
         train::detail::swap_lock_name;
     try {
+        for (const fs::path& folder : folders_.taken()) remove_empty_start(folder);
         if (refused && !claim_.had_index && holds_only(output_, {lock_name, index_name, skipped_name, swap_lock_name})) {
             std::error_code failed;
             for (fs::directory_iterator at{output_ / index_name, failed}, end; !failed && at != end; at.increment(failed)) {
