@@ -101,7 +101,7 @@ public:
     void run(offload::Access access, Call&& call) {
         (**windows_).run(access, [&](const offload::Window& window) { call(view(window)); });
     }
-    void prefetch() noexcept {
+    void prefetch() {
         try {
             (**windows_).prefetch();
         } catch (const Error&) {  // run() throws it again
