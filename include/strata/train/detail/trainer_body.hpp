@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/step_failure.hpp>
+#include <strata/train/trainable.hpp>
 #include <strata/train/validate.hpp>
 #include <strata/zero/engine.hpp>
 
