@@ -189,7 +189,7 @@ private:
         ::setpgid(0, 0);
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != watcher) ::_exit(1);
-        ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+        ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
         ::dup2(outputs[0].number(), STDOUT_FILENO);
         ::dup2(outputs[1].number(), STDERR_FILENO);
         ::fcntl(noted, F_SETFD, 0);
@@ -232,6 +232,7 @@ int launch_rank_command(std::span<const std::string> words) {
     sigset_t all;
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    ::signal(SIGCHLD, SIG_DFL);
     if (words.size() != 1)
         throw Error{Errc::bad_argument, "strata launch-rank is a part of strata launch, and not for typing",
                     "type strata launch -n RANKS -- PROGRAM"};
