@@ -137,7 +137,8 @@ private:
         int status = 0;
         if (process_ <= 0 || ::waitpid(process_, &status, WNOHANG) != process_) return;
         const std::int64_t when = now_ns();
-        if (told_to_end_) end_program();  // what the program had started
+        // What the program had started. Where a signal ended a shell, the trainer behind it would live on and keep its locks.
+        if (told_to_end_ || WIFSIGNALED(status)) end_program();
         const bool by_sigkill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         const char memory = static_cast<char>(by_sigkill && !told_to_end_ ? memory_->verdict(process_) : OutOfMemory::Verdict::unknown);
         failed_ = status != 0;

@@ -335,6 +335,19 @@ TEST_F(LaunchCommand, ARankThatIsKilledIsNamedInOneLine) {
     EXPECT_TRUE(is_free()) << "the other rank is left";
 }
 
+TEST_F(LaunchCommand, ATrainerDoesNotSurviveAShellThatIsKilled) {
+    const std::string script = std::string{"'"} + STRATA_LAUNCHED_PROGRAM + "' trains '" + folder.string() + "' & wait";
+    start({"-n", "2", "--", "/bin/sh", "-c", script});
+    ASSERT_TRUE(both_appear("trains"));
+    std::string skipped;
+    pid_t shell = -1;  // the fourth word
+    std::ifstream{"/proc/" + std::to_string(process_of(1)) + "/stat"} >> skipped >> skipped >> skipped >> shell;
+    ASSERT_GT(shell, 1);
+    ::kill(shell, SIGKILL);
+    EXPECT_EQ(finish().status, 128 + SIGKILL);
+    EXPECT_TRUE(all_gone()) << "the shell's trainer is left";
+}
+
 TEST_F(LaunchCommand, RanksDoNotSurviveAnMpirunThatIsKilled) {
     start_case("never_hears");
     ASSERT_TRUE(both_appear("pid"));
