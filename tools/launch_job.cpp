@@ -49,6 +49,7 @@ void open_closed_outputs() {
 LaunchJob::LaunchJob(LaunchPlan plan) : plan_{std::move(plan)} {
     open_closed_outputs();
     ::signal(SIGPIPE, SIG_IGN);  // `strata launch ... | tee log` and Ctrl-C: tee is gone first
+    ::signal(SIGCHLD, SIG_DFL);  // who started this command may have ignored it, and then mpirun's end is never told
     sigset_t awaited = heeded_stop_signals();
     sigaddset(&awaited, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &awaited, nullptr);
@@ -84,7 +85,7 @@ void LaunchJob::wait() {
     // What ranks report comes before what mpirun has to say about it.
     for (std::size_t i = before_ranks; i < watched.size(); ++i)
         if (watched[i].revents != 0) take_messages(ranks_[i - before_ranks]);
-    if (watched[2].revents != 0)
+    if (watched[2].revents != 0 && socket_)  // the last rank's word may just have closed it
         while (auto wire = socket_->accept()) ranks_.push_back({.wire = std::move(*wire), .host = {}, .ended = {}});
     if (watched[0].revents != 0) take_signals();
     if (watched[1].revents != 0) mpirun_->read_output();

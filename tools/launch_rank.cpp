@@ -132,7 +132,8 @@ private:
         int status = 0;
         if (process_ <= 0 || ::waitpid(process_, &status, WNOHANG) != process_) return;
         const std::int64_t when = now_ns();
-        if (told_to_end_) end_program();  // what the program had started
+        // What the program had started. Where a signal ended a shell, the trainer behind it would live on and keep its locks.
+        if (told_to_end_ || WIFSIGNALED(status)) end_program();
         const bool by_sigkill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         const char memory = static_cast<char>(by_sigkill && !told_to_end_ ? memory_->verdict(process_) : OutOfMemory::Verdict::unknown);
         failed_ = status != 0;
@@ -184,7 +185,7 @@ private:
         ::setpgid(0, 0);
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != watcher) ::_exit(1);
-        ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+        ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
         ::dup2(outputs[0].number(), STDOUT_FILENO);
         ::dup2(outputs[1].number(), STDERR_FILENO);
         ::fcntl(noted, F_SETFD, 0);
@@ -227,6 +228,7 @@ int launch_rank_command(std::span<const std::string> words) {
     sigset_t all;
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    ::signal(SIGCHLD, SIG_DFL);
     if (words.size() != 1)
         throw Error{Errc::bad_argument, "strata launch-rank is a part of strata launch, and not for typing",
                     "type strata launch -n RANKS -- PROGRAM"};

@@ -58,8 +58,12 @@ LaunchSocket::~LaunchSocket() { remove(path_); }
 
 std::optional<Wire> LaunchSocket::accept() {
     const int connection = ::accept4(number(), nullptr, nullptr, SOCK_CLOEXEC);
-    if (connection < 0) return std::nullopt;
-    return Wire{connection};
+    if (connection >= 0) return Wire{connection};
+    // Who waits to be let in stays there, so this would come back at once, for ever.
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        throw Error{Errc::cannot_launch, std::string{"a rank cannot be let in: "} + std::strerror(errno),
+                    "raise the limit of open files (ulimit -n) above the number of ranks, or start fewer"};
+    return std::nullopt;
 }
 
 std::optional<Wire> LaunchSocket::connect(const std::string& path) {

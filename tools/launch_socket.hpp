@@ -19,7 +19,7 @@ public:
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] int number() const noexcept { return socket_.number(); }
-    /// The next one who came, if there is one.
+    /// The next one who came, if there is one. Throws Error: cannot_launch, when no more files can be opened.
     [[nodiscard]] std::optional<Wire> accept();
 
     /// A connection to the socket of this path; none when nobody listens there.

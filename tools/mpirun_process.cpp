@@ -35,7 +35,7 @@ MpirunProcess::MpirunProcess(const std::vector<std::string>& words) {
     ::setsid();
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // so that it can clear up; the watchers of ranks see the launcher's end themselves
     if (::getppid() != launcher) ::_exit(1);
-    ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+    ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     ::dup2(writer.number(), STDOUT_FILENO);
     ::dup2(writer.number(), STDERR_FILENO);
     for (const int signal : stop_signals) ::signal(signal, SIG_DFL);

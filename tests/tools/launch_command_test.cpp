@@ -42,6 +42,7 @@ struct LaunchCommand : testing::Test {
     pid_t launcher = -1;
     std::map<std::string, std::string> environment;
     bool hangup_ignored = false;
+    bool children_ignored = false;
     int output = -1;  // a file instead of out.txt
 
     void SetUp() override {
@@ -64,6 +65,7 @@ struct LaunchCommand : testing::Test {
         if (launcher > 0) return;
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);  // a test in the background ignores some
         if (hangup_ignored) ::signal(SIGHUP, SIG_IGN);
+        if (children_ignored) ::signal(SIGCHLD, SIG_IGN);
         for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
         for (const char* name : {"OMP_NUM_THREADS", "STRATA_PROGRESS"})
             if (!environment.contains(name)) ::unsetenv(name);
@@ -149,7 +151,7 @@ TEST_F(LaunchCommand, EveryRankGetsTheArgumentsAsTheyAreAndNoInput) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     for (const char* rank : {"rank 0", "rank 1"}) {
         EXPECT_NE(outcome.out.find(std::string{rank} + " [:][][--][a b][-n] input is empty OMP_NUM_THREADS="), std::string::npos) << outcome.out;
-        EXPECT_NE(outcome.err.find(std::string{rank} + " errors"), std::string::npos) << outcome.err;
+        EXPECT_NE(outcome.err.find(std::string{rank} + " errors, 0 spare files"), std::string::npos) << outcome.err;
     }
     EXPECT_NE(outcome.out.find("STRATA_PROGRESS=plain"), std::string::npos) << outcome.out;
     EXPECT_EQ(left_over(), "");
@@ -263,6 +265,23 @@ TEST_F(LaunchCommand, AnIgnoredHangupStaysIgnored) {
     EXPECT_EQ(outcome.status, 0) << "the hangup counted as the first of two signals: " << outcome.err;
 }
 
+/// Some daemons ignore SIGCHLD, and what they start inherits it: then the kernel tells nobody that mpirun has ended.
+TEST_F(LaunchCommand, TheEndIsSeenWhereSigchldWasIgnored) {
+    children_ignored = true;
+    const Outcome outcome = run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(LaunchCommand, ATemporaryFolderThatIsMissingIsNamedAndALongOneWorks) {
+    environment["TMPDIR"] = (folder / "none").string();
+    expect_refusal(run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()}), "ST2605", {"none", "TMPDIR"});
+    const fs::path deep = folder / std::string(120, 'd');  // beyond what an address of a socket holds
+    fs::create_directories(deep);
+    environment["TMPDIR"] = deep.string();
+    const Outcome outcome = run({"-n", "1", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 /// `strata launch ... | tee log` and Ctrl-C: tee is gone at once.
 TEST_F(LaunchCommand, RanksSaveThoughNobodyReadsTheirOutputAnyMore) {
     int pipe[2];
@@ -314,6 +333,19 @@ TEST_F(LaunchCommand, ARankThatIsKilledIsNamedInOneLine) {
     EXPECT_NE(outcome.err.find("Fix: "), std::string::npos) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_TRUE(is_free()) << "the other rank is left";
+}
+
+TEST_F(LaunchCommand, ATrainerDoesNotSurviveAShellThatIsKilled) {
+    const std::string script = std::string{"'"} + STRATA_LAUNCHED_PROGRAM + "' trains '" + folder.string() + "' & wait";
+    start({"-n", "2", "--", "/bin/sh", "-c", script});
+    ASSERT_TRUE(both_appear("trains"));
+    std::string skipped;
+    pid_t shell = -1;  // the fourth word
+    std::ifstream{"/proc/" + std::to_string(process_of(1)) + "/stat"} >> skipped >> skipped >> skipped >> shell;
+    ASSERT_GT(shell, 1);
+    ::kill(shell, SIGKILL);
+    EXPECT_EQ(finish().status, 128 + SIGKILL);
+    EXPECT_TRUE(all_gone()) << "the shell's trainer is left";
 }
 
 TEST_F(LaunchCommand, RanksDoNotSurviveAnMpirunThatIsKilled) {

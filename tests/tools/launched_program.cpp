@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <fcntl.h>
@@ -83,7 +84,11 @@ int main(int argc, char** argv) {
             text += std::string{" "} + name + "=" + (value == nullptr ? "" : value);
         }
         std::printf("rank %s %s\n", rank.c_str(), text.c_str());
-        std::fprintf(stderr, "rank %s errors\n", rank.c_str());
+        int spare = 0;  // /dev/null beside the input: the launcher's own
+        std::error_code gone;
+        for (int file = 3; file < 256; ++file)
+            if (fs::read_symlink("/proc/self/fd/" + std::to_string(file), gone) == "/dev/null") ++spare;
+        std::fprintf(stderr, "rank %s errors, %d spare files\n", rank.c_str(), spare);
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include <strata/core/inline.hpp>
+#include <strata/core/printable.hpp>
 #include <strata/data/report.hpp>
 #include <strata/storage/atomic_file.hpp>
 
@@ -40,23 +41,6 @@ inline std::string with_detail(const Skipped& one) {
     return one.place + (one.detail.empty() ? "" : " (" + one.detail + ")");
 }
 
-/// One line and one column of a list, whatever a file is called.
-inline std::string in_one_column(std::string_view text) {
-    constexpr std::string_view hex = "0123456789abcdef";
-    std::string plain;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte >= 0x20 && byte != 0x7F) {
-            plain += c;
-        } else {
-            plain += "\\x";
-            plain += hex[byte >> 4U];
-            plain += hex[byte & 15U];
-        }
-    }
-    return plain;
-}
-
 }  // namespace detail
 
 STRATA_INLINE std::vector<std::string> remade_lines(std::string_view what, const CacheReport& report) {
@@ -87,9 +71,9 @@ STRATA_INLINE std::filesystem::path Report::write_skipped(const std::filesystem:
         for (const Skipped& one : skipped)
             if (one.reason == static_cast<SkipReason>(i))
                 text.append(name_of(one.reason))
-                    .append("\t" + detail::in_one_column(one.dataset))
-                    .append("\t" + detail::in_one_column(one.place))
-                    .append("\t" + detail::in_one_column(one.detail) + "\n");
+                    .append("\t" + core::printable(one.dataset))
+                    .append("\t" + core::printable(one.place))
+                    .append("\t" + core::printable(one.detail) + "\n");
     storage::write_file(file, text);
     return file;
 }
