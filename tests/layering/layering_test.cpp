@@ -143,7 +143,8 @@ TEST(Layering, OnlyDataSeesTbb) {
 /// What only newer versions of libtorch have is used behind one header, which says what that is. Nothing is, as yet.
 TEST(Layering, OnlyOneHeaderAsksForTheVersionOfLibtorch) {
     for (const auto& file : all_files()) {
-        if (file.path == "zero/torch_version.hpp") continue;
+        const bool records_it = file.path == "train/impl/environment.ipp";  // in checkpoints; nothing is chosen by it
+        if (file.path == "zero/torch_version.hpp" || records_it) continue;
         for (const auto& line : file.lines) EXPECT_EQ(line.find("TORCH_VERSION"), std::string::npos) << file.path << ": " << line;
     }
 }
