@@ -124,6 +124,8 @@ Environment prepare_environment(int ranks) {
     const bool terminal = ::isatty(STDOUT_FILENO) != 0;
     environment.set("STRATA_PROGRESS", terminal ? "live" : "plain", terminal ? "output is a terminal" : "output is no terminal");
     if (ranks > cores) environment.set("OMPI_MCA_mpi_yield_when_idle", "1", "more ranks than cores: who waits lets others work");
+    // Open MPI 5 looks for network interfaces all the same, and complains of each rank where there are none.
+    environment.set("OMPI_MCA_btl", "^tcp", "all ranks are on this host, which need no network");
     if (::geteuid() == 0)
         for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"})
             environment.set(name, "1", "this is root");
