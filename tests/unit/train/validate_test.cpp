@@ -112,8 +112,7 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
         bad.spoil(options);
         const std::string message = refusal(options);
         EXPECT_EQ(message.find("[ST2103] " + bad.says), 0U) << message << "\nfor " << bad.says;
-        const std::string problems = message.substr(0, message.find(" Fix: "));
-        EXPECT_EQ(problems.find("; "), std::string::npos) << "one mistake, one problem: " << message;
+        EXPECT_EQ(message.find("; "), std::string::npos) << "one mistake, one problem: " << message;
     }
 }
 
