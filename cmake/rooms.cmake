@@ -161,19 +161,14 @@ strata_room(zero
     PACKAGES Torch
     LINKS torch
     HEADERS
+        average.hpp
+        averages/ema.hpp
         compute_device.hpp
         detail/buffer_pool.hpp
-        detail/exchange.hpp
         detail/gradient_hooks.hpp
-        detail/layer_norms.hpp
-        detail/local_failure.hpp
         detail/loss.hpp
         detail/preparation.hpp
         detail/recompute.hpp
-        detail/run_order.hpp
-        detail/staging.hpp
-        detail/tier_folder.hpp
-        detail/unit_gathering.hpp
         detail/update_run.hpp
         engine.hpp
         engine_options.hpp
@@ -181,6 +176,28 @@ strata_room(zero
         memory_meter.hpp
         option_checks.hpp
         parameters.hpp
+        parts/assembly.hpp
+        parts/average_keeper.hpp
+        parts/average_swap.hpp
+        parts/buckets.hpp
+        parts/exchange.hpp
+        parts/gradient_norm.hpp
+        parts/gradient_reduction.hpp
+        parts/layer_norms.hpp
+        parts/local_failure.hpp
+        parts/memory_plan.hpp
+        parts/run_order.hpp
+        parts/scaler.hpp
+        parts/shard_store.hpp
+        parts/staging.hpp
+        parts/state_pass.hpp
+        parts/state_transfer.hpp
+        parts/state_update.hpp
+        parts/take_over.hpp
+        parts/tier_folder.hpp
+        parts/trained_model.hpp
+        parts/unit_gathering.hpp
+        parts/weight_gathering.hpp
         state.hpp
         tensors_in.hpp
         tier.hpp

@@ -6,19 +6,19 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
 
 namespace strata::comm {
 
-/// Calls `work` on every rank; if it threw anywhere, throws the Error of the lowest such rank on all ranks.
-/// A rank that fails alone would otherwise leave the others waiting in their next collective.
-///
-///   work  a local function; it must not itself be collective, or a rank that throws early hangs the rest
-/// Collective. An exception that is no Error becomes one: io_failed from the file system, else rank_failed.
-template <Communicator Comm, std::invocable Work>
-void agree(Comm& comm, Work&& work) {
+namespace detail {
+
+/// What `work` throws on this rank, as text for the others; empty when it throws nothing.
+template <std::invocable Work>
+std::string failure_of(int rank, Work&& work) {
     std::optional<Error> mine;
     try {
         work();
@@ -29,20 +29,36 @@ void agree(Comm& comm, Work&& work) {
     } catch (const std::exception& error) {
         const std::string why = error.what();
         mine = Error{Errc::rank_failed,
-                     "rank " + std::to_string(comm.rank()) + " failed: " + why.substr(0, why.find('\n')),  // libtorch appends a trace
+                     "rank " + std::to_string(rank) + " failed: " + why.substr(0, why.find('\n')),  // libtorch appends a trace
                      "mend that cause; the other ranks stopped because of it"};
     }
     constexpr char separator = '\0';
-    std::string said;
-    if (mine)
-        said = std::to_string(static_cast<unsigned>(mine->code())) + separator + mine->problem() + separator + mine->fix();
-    for (const std::string& failure : comm.all_gather_varied(said)) {
+    if (!mine) return {};
+    return std::to_string(static_cast<unsigned>(mine->code())) + separator + mine->problem() + separator + mine->fix();
+}
+
+/// Throws the first failure there is among those of all ranks, in rank order.
+inline void throw_first(const std::vector<std::string>& failures) {
+    constexpr char separator = '\0';
+    for (const std::string& failure : failures) {
         if (failure.empty()) continue;
         const auto first = failure.find(separator);
         const auto second = failure.find(separator, first + 1);
         throw Error{static_cast<Errc>(std::stoul(failure.substr(0, first))),
                     failure.substr(first + 1, second - first - 1), failure.substr(second + 1)};
     }
+}
+
+}  // namespace detail
+
+/// Calls `work` on every rank; if it threw anywhere, throws the Error of the lowest such rank on all ranks.
+/// A rank that fails alone would otherwise leave the others waiting in their next collective.
+///
+///   work  a local function; it must not itself be collective, or a rank that throws early hangs the rest
+/// Collective. An exception that is no Error becomes one: io_failed from the file system, else rank_failed.
+template <Communicator Comm, std::invocable Work>
+void agree(Comm& comm, Work&& work) {
+    detail::throw_first(comm.all_gather_varied(detail::failure_of(comm.rank(), std::forward<Work>(work))));
 }
 
 }  // namespace strata::comm

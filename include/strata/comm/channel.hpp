@@ -65,6 +65,31 @@ private:
 
 }  // namespace detail
 
+/// One operation that was posted to a Channel. Copies are the same ticket; none outlives its channel.
+class Ticket {
+public:
+    Ticket() = default;
+
+    /// Returns when the operation is done; a ticket of no operation is done. Throws what the operation threw, or
+    /// what an earlier one threw: after that none is run.
+    void wait() const {
+        if (queue_ != nullptr) queue_->wait(number_);
+    }
+
+    /// Whether wait() would return or throw at once.
+    [[nodiscard]] bool done() const { return queue_ == nullptr || queue_->done(number_); }
+
+    /// 1, 2, ... in the order of posting.
+    [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
+private:
+    template <Communicator Comm>
+    friend class Channel;
+    Ticket(detail::OperationQueue& queue, std::uint64_t number) : queue_{&queue}, number_{number} {}
+    detail::OperationQueue* queue_ = nullptr;
+    std::uint64_t number_ = 0;
+};
+
 /// Runs collectives on a thread of its own, one after the other, in exactly the order they were posted.
 ///
 /// While it has work, nobody else may be inside the communicator: either all collectives go through the channel, or
@@ -78,29 +103,7 @@ private:
 template <Communicator Comm>
 class Channel {
 public:
-    /// One posted operation. Copies are the same ticket; none outlives its channel.
-    class Ticket {
-    public:
-        Ticket() = default;
-
-        /// Returns when the operation is done; a ticket of no operation is done. Throws what the operation threw, or
-        /// what an earlier one threw: after that none is run.
-        void wait() const {
-            if (queue_ != nullptr) queue_->wait(number_);
-        }
-
-        /// Whether wait() would return or throw at once.
-        [[nodiscard]] bool done() const { return queue_ == nullptr || queue_->done(number_); }
-
-        /// 1, 2, ... in the order of posting.
-        [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-
-    private:
-        friend Channel;
-        Ticket(detail::OperationQueue& queue, std::uint64_t number) : queue_{&queue}, number_{number} {}
-        detail::OperationQueue* queue_ = nullptr;
-        std::uint64_t number_ = 0;
-    };
+    using Ticket = comm::Ticket;
 
     explicit Channel(Comm& comm) : queue_{comm.world() > 1, hooks_of(comm)} {}
 

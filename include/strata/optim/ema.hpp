@@ -46,6 +46,17 @@ struct EmaSchedule {
     }
 };
 
+/// What Ema<...> can be told.
+struct EmaOptions {
+    EmaSchedule schedule{};
+    std::int64_t interval = 1;  ///< steps from one update of the average to the next
+
+    void check(OptionCheck& check) const {
+        check.inside("schedule", [&] { schedule.check(check); });
+        check.number("interval", interval, ranges::positive);
+    }
+};
+
 namespace detail {
 
 /// One element of the average, on a CPU and on a GPU.

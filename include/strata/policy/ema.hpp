@@ -34,6 +34,8 @@ struct Ema {
     using broken = rule::first_broken_t<rule::AverageIsInMemory<Tier>>;
     using tier = Tier;
     static constexpr bool enabled = true;
+    template <class Kept>
+    class average;  // strata/zero/averages/ema.hpp
 };
 
 /// No moving average: the default.

@@ -6,6 +6,9 @@
 
 namespace strata {
 
+/// Over which ranks a kind of model state is sharded.
+enum class ShardedOver : unsigned char { nothing, world };
+
 namespace rule {
 
 template <int Stage>
@@ -26,6 +29,9 @@ struct ZeroStage {
     using slot = slot::Sharding;
     using broken = rule::first_broken_t<rule::StageExists<Stage>>;
     static constexpr int stage = Stage;
+    static constexpr ShardedOver shards_state = Stage >= 1 ? ShardedOver::world : ShardedOver::nothing;
+    static constexpr ShardedOver shards_gradients = Stage >= 2 ? ShardedOver::world : ShardedOver::nothing;
+    static constexpr ShardedOver shards_parameters = Stage >= 3 ? ShardedOver::world : ShardedOver::nothing;
 };
 
 }  // namespace strata

@@ -1,16 +1,10 @@
 #pragma once
 // strata/zero/engine.hpp - Engine: backward passes become one optimizer step over all ranks.
-//
-// Shapes: B  elements of a bucket with padding      W  ranks
-//         S  = B / W, a rank's share of a bucket    K  states of the update rule
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -18,47 +12,28 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
-#include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
-#include <strata/core/bf16.hpp>
 #include <strata/core/error.hpp>
-#include <strata/core/fp16.hpp>
-#include <strata/offload/window_pipeline.hpp>
+#include <strata/core/option_check.hpp>
 #include <strata/optim/clip.hpp>
-#include <strata/optim/ema.hpp>
-#include <strata/optim/loss_scale.hpp>
-#include <strata/optim/update_rule.hpp>
-#include <strata/policy/place.hpp>
 #include <strata/zero/compute_device.hpp>
-#include <strata/zero/detail/buffer_pool.hpp>
-#include <strata/zero/detail/exchange.hpp>
 #include <strata/zero/detail/gradient_hooks.hpp>
-#include <strata/zero/detail/layer_norms.hpp>
-#include <strata/zero/detail/local_failure.hpp>
 #include <strata/zero/detail/loss.hpp>
-#include <strata/zero/detail/preparation.hpp>
-#include <strata/zero/detail/run_order.hpp>
-#include <strata/zero/detail/staging.hpp>
-#include <strata/zero/detail/tier_folder.hpp>
-#include <strata/zero/detail/unit_gathering.hpp>
-#include <strata/zero/detail/update_run.hpp>
 #include <strata/zero/engine_options.hpp>
-#include <strata/zero/layout.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
+#include <strata/zero/parts/assembly.hpp>
+#include <strata/zero/parts/average_swap.hpp>
+#include <strata/zero/parts/gradient_norm.hpp>
+#include <strata/zero/parts/scaler.hpp>
+#include <strata/zero/parts/state_transfer.hpp>
 #include <strata/zero/state.hpp>
-#include <strata/zero/tier.hpp>
-#include <strata/zero/tiers/cpu.hpp>
-#include <strata/zero/tiers/device.hpp>
-#include <strata/zero/tiers/nvme.hpp>
-#include <strata/zero/tiers/split.hpp>
 
 namespace strata::zero {
 
@@ -113,14 +88,19 @@ public:
     using Rule = typename Setup::optimizer::rule;
     using Options = EngineOptions<Rule>;
     using compute_device = Compute;
-    static constexpr int stage = Setup::sharding::stage;
 
     /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision.
     /// Frozen ones get both too, and are otherwise left alone outside of units. Collective.
     ///
     /// Throws no_parameters, bad_parameter, bad_value, not_enough_memory, and rank_mismatch when ranks have different
     /// models or options; where a tier keeps files also bad_reference, no_space, swap_in_use, swap_lock_timeout and io_failed.
-    Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {}, Compute compute = {});
+    Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {}, Compute compute = {})
+        : parts_{comm, std::move(parameters), std::move(options), std::move(compute)} {
+        // Last: set_data() to another dtype gives a tensor a new accumulator.
+        std::vector<at::Tensor> tensors;
+        for (const TrainedParameter& parameter : parts_.buckets.parameters()) tensors.push_back(parameter.tensor);
+        hooks_ = std::make_unique<detail::GradientHooks>(tensors, [this](std::size_t index) { gradient_arrived(index); });
+    }
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
     ~Engine() = default;
@@ -130,57 +110,156 @@ public:
     ///   loss  this rank's mean loss; one element. Divided here by the number of micro-batches, and scaled for fp16.
     /// Parameters that the loss does not reach have gradient zero. Throws bad_loss, bad_parameter, wrong_call_order. Where units are
     /// not gathered, a rank whose pass throws has done its part for the others: it may throw alone, and they do not wait.
-    void backward(const at::Tensor& loss);
+    void backward(const at::Tensor& loss) {
+        begin_backward();
+        try {
+            detail::check_loss(loss);
+            backpropagate(loss);
+        } catch (...) {
+            if (parts_.gathering) parts_.gathering->abandon_pass();
+            parts_.gradients.spoil();
+            if (!parts_.gathers()) parts_.gradients.end_pass_for_others();
+            throw;
+        }
+        const at::NoGradGuard no_grad;
+        if (parts_.gathers()) {
+            parts_.gradients.prepare_rest();
+            parts_.gathering->end_pass();
+        } else {
+            parts_.gradients.end_pass();
+        }
+        prefetch_state();
+        parts_.gradients.count_pass();
+    }
 
     /// backward() of a rank that has no loss, for it failed: its gradients are zeros, so that the others need not wait for
     /// it, and what comes of them is of no use. Collective with their backward(). Not where units are gathered.
-    void backward_without_loss();
+    void backward_without_loss() {
+        if (parts_.gathers()) {
+            throw Error{Errc::wrong_call_order, "backward_without_loss() was called where units are gathered",
+                        "let ranks agree before they call loss(): forward passes are collective there"};
+        }
+        begin_backward();
+        const at::NoGradGuard no_grad;
+        parts_.gradients.end_pass();
+        parts_.gradients.count_pass();
+    }
 
-    /// Forgets the gradients since the last step. After a pass that threw, or one that is not to be used. Local.
-    void forget_gradients();
+    /// Forgets the gradients since the last step: backward() begins anew. After a pass that threw, or for a step that is not
+    /// to be made. When backward() threw after other micro-batches of the step, their gradients are mixed with what it
+    /// left, and backward() and step() throw wrong_call_order until this was called. Local.
+    void discard_step() {
+        parts_.exchange.wait();
+        if (parts_.gathering) parts_.gathering->abandon_pass();
+        parts_.gradients.start_step();
+    }
 
     /// Whether weights and state are those after step_count() steps: false when an update or write_state() threw half way.
     [[nodiscard]] bool state_is_whole() const noexcept { return state_is_whole_; }
     /// Whether units are whole only while they compute, so that forward passes are collective.
-    [[nodiscard]] bool gathers_units() const noexcept { return sharded_; }
+    [[nodiscard]] bool gathers_units() const noexcept { return parts_.gathers(); }
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.
     ///
     /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. With fp16 such a
     /// step is skipped instead, on all ranks, and the loss scale falls; loss_scale_exhausted when it cannot. Also
     /// wrong_call_order, and what a tier's disk meets.
-    StepResult step(double lr);
+    StepResult step(double lr) {
+        check_step(lr);
+        parts_.gradients.start_step();
+        const at::NoGradGuard no_grad;
+        double norm = norm_(sums());
+        const double loss_scale = scaler_.value();
+        if (scaler_.scales()) {
+            const auto verdict = scaler_.update(!std::isfinite(norm));
+            if (verdict.skip) return {.grad_norm = norm, .step = step_count_, .skipped = true, .loss_scale = loss_scale};
+            norm *= verdict.unscale;
+        }
+        if (!std::isfinite(norm)) {
+            throw Error{
+                Errc::non_finite, "the gradient norm of step " + std::to_string(step_count_ + 1) + " is not finite",
+                "lower the learning rate, clip with max_grad_norm, or look for broken samples in this step's batches"};
+        }
+        const Options& options = parts_.options;
+        const double factor =
+            optim::clip_coefficient(norm, options.max_grad_norm) / parts_.exchange.world() / loss_scale;
+        const auto limit = options.max_grad_value > 0.0 ? static_cast<float>(options.max_grad_value)
+                                                        : std::numeric_limits<float>::infinity();
+        state_is_whole_ = false;
+        update_.step(parts_.groups, {.number = step_count_ + 1,
+                                     .lr = lr,
+                                     .transform = {static_cast<float>(factor), limit},
+                                     .rounding_seed = options.rounding_seed,
+                                     .average = parts_.average.get()});
+        parts_.end_pass();
+        weights_changed();
+        state_is_whole_ = true;
+        return {.grad_norm = norm, .step = ++step_count_, .skipped = false, .loss_scale = loss_scale};
+    }
 
     /// Gathers the unit that a parameter, frozen or not, belongs to, and drops the one of the call before; nothing for
     /// parameters that are whole anyway. For reading all parameters one after the other without having them all. Between
     /// passes. Collective.
-    void hold_unit_of(const at::Tensor& parameter);
+    void hold_unit_of(const at::Tensor& parameter) {
+        if (!parts_.gathers()) return;
+        const auto found = parts_.unit_numbers.find(parameter.unsafeGetTensorImpl());
+        if (found != parts_.unit_numbers.end()) parts_.gathering->hold_only(found->second);
+    }
     /// Drops what hold_unit_of() has gathered.
-    void drop_units();
+    void drop_units() {
+        if (parts_.gathers()) parts_.gathering->drop_all();
+    }
 
     /// Calls `body` while all parameters are whole, so that a rank may use the model on its own in it. Memory for all
     /// of them is needed. Between passes. Collective, though `body` need not be.
     template <class Body>
-    void with_whole_model(Body&& body);
+    void with_whole_model(Body&& body) {
+        if (!parts_.gathers()) return static_cast<void>(body());
+        parts_.gathering->hold_all(true);
+        try {
+            body();
+        } catch (...) {
+            parts_.gathering->hold_all(false);
+            throw;
+        }
+        parts_.gathering->hold_all(false);
+    }
 
     /// Puts the average of the weights in their place, and back: for validation and export. In between backward(),
     /// step(), read_state() and write_state() throw wrong_call_order. Collective. Only with Ema<...>.
     void swap_average()
-        requires(Setup::averaging::enabled);
-    [[nodiscard]] bool average_is_in() const noexcept { return average_in_; }
+        requires(Setup::averaging::enabled)
+    {
+        const at::NoGradGuard no_grad;
+        parts_.exchange.wait();
+        swap_->swap();
+        parts_.failure.tell(parts_.exchange);
+        swap_->done();
+        weights_changed();
+    }
+    [[nodiscard]] bool average_is_in() const noexcept { return swap_ && swap_->is_in(); }
     /// Makes the average that of the weights as they are, for a checkpoint without one. Collective.
     void restart_average()
-        requires(Setup::averaging::enabled);
+        requires(Setup::averaging::enabled)
+    {
+        const at::NoGradGuard no_grad;
+        parts_.exchange.wait();
+        swap_->restart();
+        parts_.failure.tell(parts_.exchange);
+    }
 
     /// The runs of this rank's state, between two steps: the weights, the update rule's states, and with Ema<...> the
     /// average. Stage 0, which has all of it, shows the same share as the other stages. Local.
-    [[nodiscard]] std::vector<StateOutline> state_outline() const;
+    [[nodiscard]] std::vector<StateOutline> state_outline() const { return transfer_.outline(); }
 
     /// Calls sink(std::string_view kind, std::int64_t begin, std::span<const float> values) with all parts of these runs,
     /// kind by kind in each part of the model; a part is in memory during the call only. Local. Throws wrong_call_order,
     /// and what the disk meets.
     template <class Sink>
-    void read_state(Sink&& sink);
+    void read_state(Sink&& sink) {
+        begin_call("read_state()");
+        transfer_.read(std::ref(sink));
+    }
 
     /// Calls source(std::string_view kind, std::int64_t begin, std::span<float> values) to fill the same parts anew, and
     /// makes that take effect on all ranks. Collective, though `source` is not. Throws on all ranks what `source` threw on
@@ -188,269 +267,133 @@ public:
     ///
     ///   average  false: the average is not asked for
     template <class Source>
-    void write_state(Source&& source, bool average = true);
+    void write_state(Source&& source, bool average = true) {
+        begin_call("write_state()");
+        const at::NoGradGuard no_grad;
+        parts_.gradients.start_step();
+        state_is_whole_ = false;
+        transfer_.write(std::ref(source), average);
+        parts_.end_pass();
+        weights_changed();
+        state_is_whole_ = true;
+    }
 
     /// What a checkpoint keeps beside step_count() and the state, by name: with fp16 the state of the loss scale, else
     /// nothing. The same on every rank. Names that are missing leave their value as it is.
-    [[nodiscard]] std::map<std::string, double> scalars() const;
-    void restore_scalars(const std::map<std::string, double>& values);
+    [[nodiscard]] std::map<std::string, double> scalars() const { return scaler_.scalars(); }
+    void restore_scalars(const std::map<std::string, double>& values) { scaler_.restore(values); }
 
     /// Optimizer steps done. A restored run sets it: AdamW's bias correction depends on it.
     [[nodiscard]] std::int64_t step_count() const noexcept { return step_count_; }
     void set_step_count(std::int64_t steps) noexcept { step_count_ = steps; }
 
     /// Trained parameters in order, and their elements in all.
-    [[nodiscard]] const std::vector<ParameterInfo>& layout() const noexcept { return layout_; }
-    [[nodiscard]] std::int64_t numel() const noexcept { return numel_; }
+    [[nodiscard]] const std::vector<ParameterInfo>& layout() const noexcept { return parts_.buckets.layout(); }
+    [[nodiscard]] std::int64_t numel() const noexcept { return parts_.buckets.numel(); }
 
     /// What this rank holds, by what it is and where. Local, from any thread.
-    [[nodiscard]] const MemoryMeter& memory() const noexcept { return pool_->meter(); }
-    [[nodiscard]] MemoryMeter& memory() noexcept { return pool_->meter(); }
+    [[nodiscard]] const MemoryMeter& memory() const noexcept { return parts_.pool->meter(); }
+    [[nodiscard]] MemoryMeter& memory() noexcept { return parts_.pool->meter(); }
 
 private:
-    using Element = typename Setup::precision::element;  // of parameters
-    using Kept = typename Setup::precision::kept;        // of states, and of weights where they are updated
-    using Collected = std::conditional_t<std::same_as<Element, fp16>, float, Element>;  // of gradients in buckets
-    using Exchange = detail::Exchange<Comm, Compute>;
-    using Channel = detail::DeviceChannel<Comm, Compute>;
-    using Side = detail::Side;
-    using Ticket = typename Channel::Ticket;
-    static constexpr bool replicated = stage == 0;
-    static constexpr bool has_master = Setup::precision::has_master;
-    static constexpr bool scales_loss = Setup::precision::scales_loss;
-    static constexpr bool averages = Setup::averaging::enabled;
-    static constexpr bool recomputes = Setup::recompute::blocks;
-    static constexpr std::size_t states = optim::state_count_v<Rule>;
-    static constexpr bool has_keeper = stage == 3 || recomputes;
-    static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
-    using State = detail::state_on_t<typename Setup::offload::tier, Kept, states, has_master>;
-    using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
-    static constexpr Place average_place = [] {
-        if constexpr (averages) return Setup::averaging::tier::place;
-        return Place::host;
-    }();
+    using Parts = Assembly<Setup, Comm, Compute>;
+    using Pass = typename Parts::Pass;
     /// Of weights without a master while the average is in their place.
-    static constexpr Place aside_place = Compute::is_host && State::memory == Place::device ? Place::device : Place::host;
-    static constexpr Side side_of(Place place) {
-        return Compute::is_host || place != Place::device ? Side::host : Side::device;
-    }
-    static constexpr Side device_side = side_of(Place::device);
-    static constexpr Side average_side = side_of(average_place);
-    using Gathering = detail::UnitGathering<Shards, Exchange, Channel>;
-    using Run = StateRun<Kept, states>;
-    /// A run and the parameters it is about, on the side where a pass works.
-    template <Side works>
-    struct Part : Run {
-        static constexpr Side side = works;
-        std::span<Element> parameters;
-    };
-    using Scalars = typename Rule::Scalars;
+    static constexpr Place aside =
+        Compute::is_host && Parts::State::memory == Place::device ? Place::device : Place::host;
+    using Swap = AverageSwap<Pass, aside>;
 
-    struct TrainedParameter {
-        at::Tensor tensor;
-        std::size_t bucket;
-        std::int64_t offset;   // in the bucket
-        std::size_t group;     // in groups_
-        bool arrived = false;  // its gradient, in the running backward pass
-    };
-    struct BucketState {
-        Bucket bucket;
-        bool sharded = false;               // parameters of a unit that is whole only while it computes
-        std::size_t shard = 0;              // its number in shards_
-        std::int32_t kept_unit = -1;        // its unit's number in gathering_
-        bool offered = false;               // its gradients are complete in the running backward pass; stage 3
-        std::vector<std::int64_t> offsets;  // of its parameters, and its end
-        at::Tensor weight_B;    // what the parameters are views of
-        at::Tensor gradient_B;  // from stage 2 on only from a bucket's first gradient to the end of its reduction
-        at::Tensor gradient_S;  // sum over ranks and micro-batches; a view of gradient_B where that lasts
-        at::Tensor micro_S;     // sum over ranks of one micro-batch, while it is reduced
-        at::Tensor gathered_B;  // at stage 0 the sums of all ranks, during an update
-        at::Tensor average_S;   // Ema<...>
-        at::Tensor set_aside_S; // weights without a master, while the average is in their place
-        Ticket ticket;          // of its reduction or gathering
-        std::size_t arrived = 0;
-    };
-    struct Group {
-        double lr_factor;
-        typename Rule::Options update;
-    };
-    /// The parameters that a pass over the state reads or writes with it.
-    enum class Touch : std::uint8_t { none, read, write, update };
-    /// Where a pass works.
-    enum class Where : std::uint8_t { on_host, beside_state };
-
-    /// Frozen parameters of a unit, which are sharded with it.
-    struct FrozenUnit {
-        std::int32_t unit = -1;
-        std::vector<at::Tensor> tensors;
-        std::int64_t numel = 0;
-    };
-
-    void plan_buckets(const std::vector<Parameter>& trained);
-    void require_memory(const std::vector<Parameter>& frozen) const;
-    void start(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen);
-    at::Tensor take_bucket(std::size_t index, const std::vector<Parameter>& trained);
-    std::vector<FrozenUnit> take_frozen(const std::vector<Parameter>& frozen);
-    at::Tensor take_frozen_unit(const FrozenUnit& unit, std::size_t shard);
-    void fill_shard(std::size_t shard, const at::Tensor& values_S);
-    void keep_units(const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen,
-                    const std::vector<FrozenUnit>& frozen_units,
-                    const std::vector<typename Gathering::Flat>& frozen_flats);
-    void check_parameters_stayed() const;
-    void begin_call(std::string_view call);
-    void gradient_arrived(std::size_t index);
-    void prefetch_state();
-    void prepare_gradient(BucketState& bucket);
-    void reduce(BucketState& bucket, bool adds);
-    void reduce_next_bucket();
-    void finish_reductions(std::size_t left);
-    void begin_backward();
-    void reduce_what_is_left();
-    void backpropagate(const at::Tensor& loss);
-    double gradient_norm();
-    template <class Gradient>
-    void update_all(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
-    template <class Gradient>
-    void update_layerwise(std::span<const Scalars> scalars, const optim::GradientTransform& transform);
-    template <Where where, class Call, class Done>
-    void for_runs(offload::Access access, Touch touch, Call&& call, Done&& done);
-    template <Where where, class Call>
-    void for_runs(offload::Access access, Touch touch, Call&& call) {
-        for_runs<where>(access, touch, std::forward<Call>(call), [](const Run&) {});
+    void begin_backward() {
+        check_not_spoiled("backward()");
+        begin_call("backward()");
+        parts_.buckets.check_parameters_stayed();
+        parts_.gradients.begin_pass();
+        prefetch_state();
     }
-    template <Side side, class Call>
-    void work_on(const Run& run, Side run_is, offload::Access access, std::span<Element> parameters, Side parameters_are,
-                 offload::Access parameter_access, Call&& call);
-    template <Side side, class Call>
-    void for_groups(const Part<side>& part, Call&& call);
-    template <class Gradient, Side side>
-    void update_part(const Part<side>& part, const Scalars& scalars, const optim::GradientTransform& transform,
-                     std::span<const Gradient> gradient);
-    template <class Gradient, Side side>
-    void advance_part(const Part<side>& part, const Scalars& scalars, const optim::GradientTransform& transform,
-                      std::span<const Gradient> gradient, const std::vector<optim::Segment>& segments,
-                      std::span<optim::NormSquares> sums);
-    template <Side side>
-    void apply_part(const Part<side>& part, const Scalars& scalars, const std::vector<optim::Segment>& segments,
-                    std::span<const float> ratios);
-    /// The elements of a run's values that are a part's.
-    template <class Value>
-    [[nodiscard]] static std::span<Value> part_of(std::span<Value> values, const Run& run, const Run& part) {
-        return values.subspan(static_cast<std::size_t>(part.begin - run.begin), static_cast<std::size_t>(part.numel));
-    }
-    template <class Gradient>
-    std::span<const Gradient> gradient_of(const Run& run, Side side, detail::Staging& staging);
-    void gather_gradient(std::size_t index);
-    void gather_weights(BucketState& bucket);
-    void post_weights(BucketState& bucket);
-    void end_pass();
-    template <Side side>
-    void update_average(const Part<side>& run);
-    [[nodiscard]] std::span<float> average_of(const Run& run, std::size_t numel) const;
-    [[nodiscard]] ElementRun own_elements(const Run& run) const;
-    [[nodiscard]] std::vector<std::int64_t> state_numels() const;
-    [[nodiscard]] std::vector<std::int64_t> shard_numels(const std::vector<Parameter>& frozen) const;
-    [[nodiscard]] bool shards_frozen(const Parameter& parameter) const {
-        return sharded_ && parameter.unit >= 0 && parameter.tensor.is_floating_point();
-    }
-    [[nodiscard]] Side side_of_shard(std::size_t shard) const { return side_of(shards_.memory_of(shard)); }
-    [[nodiscard]] at::Device device_of(Side side) const {
-        return pool_->device_of(side == Side::host ? Place::host : Place::device);
-    }
-    [[nodiscard]] static std::string_view kind_name(std::size_t kind) {
-        return kind == 0 ? weight_kind : Rule::state_names[kind - 1];
-    }
-    void weights_changed();
-
-    /// Elements of the parameters that a run is about; at stage 3 between the opening and the closing of their shard.
-    [[nodiscard]] std::span<Element> parameters_of_run(const Run& run) const {
-        const BucketState& b = buckets_[run.bucket];
-        const auto all = b.sharded ? open_shard_ : detail::elements<Element>(b.weight_B);
-        return all.subspan(static_cast<std::size_t>(b.sharded ? run.begin : place_in_bucket(run)),
-                           static_cast<std::size_t>(run.numel));
-    }
-    [[nodiscard]] std::int64_t place_in_bucket(const Run& run) const {
-        return replicated ? run.begin : share_of(run.bucket) * comm_.rank() + run.begin;
-    }
-    [[nodiscard]] std::int64_t share_of(std::size_t bucket) const {
-        return share_numel(buckets_[bucket].bucket.numel, comm_.world());
-    }
-    [[nodiscard]] std::int64_t padded_of(std::size_t bucket) const { return share_of(bucket) * comm_.world(); }
-    /// Elements of a bucket whose state is on this rank.
-    [[nodiscard]] std::int64_t part_numel(std::size_t bucket) const { return replicated ? padded_of(bucket) : share_of(bucket); }
-    [[nodiscard]] optim::StochasticRounding rounding_of(const Run& run) const {
-        return {.seed = options_.rounding_seed,
-                .step = step_count_ + 1,
-                .first_element = buckets_[run.bucket].bucket.begin + place_in_bucket(run)};
-    }
-    [[nodiscard]] bool accumulates() const noexcept { return options_.gradient_accumulation_steps > 1; }
-    [[nodiscard]] bool gathers() const noexcept { return sharded_; }
-    [[nodiscard]] at::Tensor own_share(const at::Tensor& all_B) const {
-        const std::int64_t share = all_B.numel() / comm_.world();
-        return all_B.narrow(0, share * comm_.rank(), share);  // (S)
-    }
-    /// The part of a run that is in this rank's share; all of it from stage 1 on. Elements of the share.
-    template <class Value>
-    [[nodiscard]] std::span<Value> own_part(const Run& run, std::span<Value> values) const {
-        if constexpr (!replicated) return values;
-        const auto share = static_cast<std::size_t>(share_of(run.bucket));
-        return values.subspan(share * static_cast<std::size_t>(comm_.rank()), share);
-    }
-    /// Calls `call` with a value of the type that gradient_S has.
-    template <class Call>
-    void with_gradient_type(Call&& call) {
-        if (accumulates()) {
-            call(float{});
-        } else {
-            call(Collected{});
+    void backpropagate(const at::Tensor& loss) {
+        const int micro_batches = parts_.gradients.passes_a_step();
+        try {
+            if (scaler_.scales()) {
+                loss.to(at::kFloat).mul(scaler_.value() / micro_batches).backward();
+            } else {
+                (micro_batches > 1 ? loss.div(micro_batches) : loss).backward();
+            }
+        } catch (const c10::Error& error) {
+            detail::explain_missing_memory(error);
+            throw;
         }
     }
-
-    /// The rounded weights that an update writes beside the masters; none where there are no masters.
-    template <Side side>
-    [[nodiscard]] static auto rounded_copy(const Part<side>& part) {
-        if constexpr (has_master) {
-            return part.parameters;
-        } else {
-            return std::span<bf16>{};
-        }
+    // Runs inside backward(), on the thread that called it or, for another device than the CPU, on autograd's for that device.
+    void gradient_arrived(std::size_t index) {
+        if (parts_.gradients.arrived(index)) prefetch_state();
+        const TrainedBucket& bucket = parts_.buckets[parts_.buckets.parameter(index).bucket];
+        if (bucket.sharded) parts_.gathering->gradient_arrived(bucket.kept_unit);
+    }
+    /// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.
+    void prefetch_state() {
+        if (parts_.gradients.in_last_pass()) parts_.state.prefetch();
     }
 
-    Comm& comm_;
-    Compute compute_;
-    Options options_;
-    std::shared_ptr<detail::BufferPool> pool_ =
-        std::make_shared<detail::BufferPool>(compute_.device(), compute_.pinning());
-    Exchange exchange_{comm_, *pool_, compute_};
-    std::vector<Group> groups_;  // the last one is that of the options
-    std::vector<ParameterInfo> layout_;
-    std::vector<TrainedParameter> parameters_;
-    std::vector<BucketState> buckets_;
-    std::map<const void*, std::int32_t> unit_of_;  // by tensor: units that are gathered
-    std::int64_t numel_ = 0;
+    void check_step(double lr) {
+        check_not_spoiled("step()");
+        const GradientReduction& gradients = parts_.gradients;
+        if (gradients.passes() != gradients.passes_a_step()) {
+            throw Error{Errc::wrong_call_order,
+                        "step() was called after " + std::to_string(gradients.passes()) +
+                            " backward passes instead of " + std::to_string(gradients.passes_a_step()),
+                        "call backward() gradient_accumulation_steps times before each step()"};
+        }
+        if (!(lr >= 0.0 && std::isfinite(lr))) {
+            throw Error{Errc::bad_learning_rate,
+                        "the learning rate of step " + std::to_string(step_count_ + 1) + " is " + OptionCheck::shown(lr),
+                        "use a schedule whose rate is finite and not below 0 at every step of the run"};
+        }
+        begin_call("step()");
+    }
+    void check_not_spoiled(std::string_view call) const {
+        if (!parts_.gradients.spoiled()) return;
+        throw Error{Errc::wrong_call_order,
+                    std::string{call} + " was called after a backward pass of this step threw, which left its gradients mixed "
+                                        "with those of the micro-batches before",
+                    "call discard_step(), and give all micro-batches of the step again"};
+    }
+    void begin_call(std::string_view call) {
+        parts_.exchange.wait();  // a forward pass may have gathered ahead, and a backward pass that threw left reductions
+        if (!average_is_in()) return;
+        throw Error{Errc::wrong_call_order, std::string{call} + " was called while the average is in the weights' place",
+                    "call swap_average() again first"};
+    }
+    /// Drops units that were gathered before, ahead of a forward pass or by hold_unit_of().
+    void weights_changed() {
+        if (parts_.gathers()) parts_.gathering->drop_all();
+        parts_.buckets.bump_versions();
+    }
+    [[nodiscard]] std::vector<at::Tensor> sums() const {
+        std::vector<at::Tensor> all;
+        for (std::size_t i = 0; i < parts_.buckets.size(); ++i) all.push_back(parts_.gradients.sum_S(i));
+        return all;
+    }
+    [[nodiscard]] static std::vector<std::string_view> kinds() {
+        std::vector<std::string_view> names{weight_kind};
+        names.insert(names.end(), Rule::state_names.begin(), Rule::state_names.end());
+        return names;
+    }
+    [[nodiscard]] std::optional<Swap> made_swap() {
+        if (parts_.average == nullptr) return std::nullopt;
+        return std::optional<Swap>{std::in_place, parts_.pass, *parts_.average, parts_.weights, parts_.buckets, *parts_.pool};
+    }
+
+    Parts parts_;
+    Scaler scaler_{Setup::precision::scales_loss, parts_.options.loss_scale};
+    GradientNorm<Compute> norm_{parts_.exchange, *parts_.pool, parts_.compute};
+    typename Parts::Update update_{parts_.pass,     parts_.gradients, parts_.weights, parts_.buckets,
+                                   parts_.exchange, *parts_.pool,     parts_.compute};
+    StateTransfer<Pass> transfer_{parts_.pass,     kinds(),      parts_.average.get(), parts_.buckets,
+                                  parts_.exchange, *parts_.pool, parts_.failure};
+    std::optional<Swap> swap_ = made_swap();
     std::int64_t step_count_ = 0;
-    int micro_batch_ = 0;          // backward passes since the last step
-    std::size_t unreduced_ = 0;    // buckets 0 .. unreduced_ - 1 still wait in this backward pass
-    std::size_t unfinished_ = 0;   // buckets unreduced_ .. unfinished_ - 1 are being reduced
-    std::size_t gathered_ = 0;     // buckets 0 .. gathered_ - 1 are being gathered
-    bool sharded_ = false;         // units are whole only while they compute
-    bool average_in_ = false;
     bool state_is_whole_ = true;
-    optim::LossScale loss_scale_;
-    detail::TierFolder<State::wants_folder || Shards::wants_folder> folder_;
-    State state_;
-    Shards shards_;
-    std::span<Element> open_shard_;
-    detail::LocalFailure<State::fails_alone || Shards::fails_alone> failure_;
-    std::unique_ptr<Gathering> gathering_;
-    Channel channel_;  // after what its operations read and write
     std::unique_ptr<detail::GradientHooks> hooks_;
 };
 
 }  // namespace strata::zero
-
-#include <strata/zero/impl/engine_average.ipp>
-#include <strata/zero/impl/engine_backward.ipp>
-#include <strata/zero/impl/engine_setup.ipp>
-#include <strata/zero/impl/engine_state.ipp>
-#include <strata/zero/impl/engine_step.ipp>

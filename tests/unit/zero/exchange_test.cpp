@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/zero/detail/exchange.hpp>
+#include <strata/zero/parts/exchange.hpp>
 
 namespace {
 
@@ -71,7 +71,7 @@ struct Exchange : testing::Test {
 
 TEST_F(Exchange, AnOperationIsBetweenItsFenceAndItsEnd) {
     Pretender comm;
-    strata::zero::detail::DeviceChannel<Pretender, Teller> channel{comm, {}};
+    strata::zero::DeviceChannel<Pretender, Teller> channel{comm, {}};
     channel.post("weights", [] { story->tell("work"); }).wait();
     ASSERT_EQ(told.lines.size(), 6U);
     EXPECT_EQ(told.lines[0], "main: fence");
@@ -84,14 +84,14 @@ TEST_F(Exchange, AnOperationIsBetweenItsFenceAndItsEnd) {
 
 TEST_F(Exchange, AFailureLeavesTheStreamToo) {
     Pretender comm;
-    strata::zero::detail::DeviceChannel<Pretender, Teller> channel{comm, {}};
+    strata::zero::DeviceChannel<Pretender, Teller> channel{comm, {}};
     EXPECT_THROW(channel.post("weights", [] { throw std::runtime_error{"no"}; }).wait(), std::runtime_error);
     EXPECT_EQ(told.lines.back(), "channel: leave stream");
 }
 
 TEST_F(Exchange, AloneWorkRunsAtOnceAndNobodyWaits) {
     strata::comm::SelfComm comm;
-    strata::zero::detail::DeviceChannel<strata::comm::SelfComm, Teller> channel{comm, {}};
+    strata::zero::DeviceChannel<strata::comm::SelfComm, Teller> channel{comm, {}};
     channel.post("weights", [] { story->tell("work"); }).wait();
     EXPECT_EQ(told.lines, std::vector<std::string>{"main: work"});
 }

@@ -454,7 +454,7 @@ private:
 
     /// Back to where the last step ended.
     void undo_step() {
-        engine_.forget_gradients();
+        engine_.discard_step();
         if constexpr (Setup::averaging::enabled) {
             if (engine_.average_is_in()) engine_.swap_average();
         }

@@ -1,5 +1,5 @@
 #pragma once
-// strata/zero/detail/run_order.hpp - RunOrder: does a pass of a tier visit every element once, and in order?
+// strata/zero/parts/run_order.hpp - RunOrder: does a pass of a tier visit every element once, and in order?
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include <strata/core/error.hpp>
 
-namespace strata::zero::detail {
+namespace strata::zero {
 
 /// Follows one pass. Costs a few comparisons a run, and a tier that loses a run would train on without a word.
 class RunOrder {
@@ -50,4 +50,4 @@ private:
     std::int64_t begin_ = 0;
 };
 
-}  // namespace strata::zero::detail
+}  // namespace strata::zero

@@ -1,5 +1,5 @@
 #pragma once
-// strata/zero/detail/layer_norms.hpp - LayerNorms: sums of squares of whole parameters, formed beside the state they
+// strata/zero/parts/layer_norms.hpp - LayerNorms: sums of squares of whole parameters, formed beside the state they
 // are of.
 
 #include <cstddef>
@@ -13,19 +13,18 @@
 #include <strata/optim/layerwise_kernel.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
-#include <strata/zero/detail/staging.hpp>
 #include <strata/zero/memory_meter.hpp>
 
-namespace strata::zero::detail {
+namespace strata::zero {
 
 /// One pair of sums a parameter, on each side of the bus where state is.
 class LayerNorms {
 public:
-    LayerNorms(BufferPool& pool, std::size_t parameters) : pool_{pool}, on_host_(parameters) {}
+    LayerNorms(detail::BufferPool& pool, std::size_t parameters) : pool_{pool}, on_host_(parameters) {}
 
     /// The sums of this side, which begin with zero.
-    [[nodiscard]] std::span<optim::NormSquares> on(Side side) {
-        if (side == Side::host) return on_host_;
+    [[nodiscard]] std::span<optim::NormSquares> on(Place memory) {
+        if (memory == Place::host) return on_host_;
         if (!on_device_.defined()) {
             on_device_ =
                 pool_.zeros(static_cast<std::int64_t>(2 * on_host_.size()), at::kDouble, Held::buffers, Place::device);
@@ -45,9 +44,9 @@ public:
 private:
     static_assert(sizeof(optim::NormSquares) == 2 * sizeof(double));
 
-    BufferPool& pool_;
+    detail::BufferPool& pool_;
     std::vector<optim::NormSquares> on_host_;
     at::Tensor on_device_;
 };
 
-}  // namespace strata::zero::detail
+}  // namespace strata::zero

@@ -1,0 +1,69 @@
+#pragma once
+// strata/zero/average.hpp - WeightAverage: what the class `average` of an averaging policy does, and memory for one.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/core/option_check.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/memory_meter.hpp>
+#include <strata/zero/tier.hpp>
+
+namespace strata::zero {
+
+/// What `average<Kept>` of an averaging policy does: Ema<Tier>'s, or one of your own. It keeps this rank's share of an
+/// average of the weights, in fp32 whatever they are kept in, and says how fast it moves:
+///
+///   average <- decay(step) average + (1 - decay(step)) weight      after every step that is due
+///
+///   memory         where its values are: Place::host or Place::device
+///   Options        what a program sets; default-constructible, copyable, with check(OptionCheck&) const
+///   A{options}     one for each engine
+///   bytes(numels)  what it is going to keep in every place, for shares of these sizes
+///   make(context, numels)
+///                  this rank's share of every bucket has so many elements. Once, before the others
+///   values(bucket) of its elements; the same memory at every call
+///   due(step), decay(step)
+///                  of optimizer step `step`, counted from 1. Functions of the step and the options alone: a run resumes at
+///                  any step, and every rank says the same
+template <class A>
+concept WeightAverage = detail::Complete<A> && std::constructible_from<A, const typename A::Options&> &&
+    requires(A& average, const A& constant, const TierContext& context, std::vector<std::int64_t> numels,
+             std::size_t bucket, std::int64_t step) {
+    requires A::memory == Place::host || A::memory == Place::device;
+    { A::bytes(std::span<const std::int64_t>{numels}) } -> std::same_as<PlaceBytes>;
+    average.make(context, std::move(numels));
+    { average.values(bucket) } -> std::same_as<std::span<float>>;
+    { constant.due(step) } -> std::convertible_to<bool>;
+    { constant.decay(step) } -> std::convertible_to<double>;
+};
+
+/// The memory of an average, for one to derive from: it adds Options, a constructor, due() and decay().
+template <Place place>
+class AverageInMemory {
+public:
+    static constexpr Place memory = place;
+    static PlaceBytes bytes(std::span<const std::int64_t> numels) {
+        std::int64_t sum = 0;
+        for (const std::int64_t numel : numels) sum += numel;
+        return PlaceBytes::at(place, sum * static_cast<std::int64_t>(sizeof(float)));
+    }
+    void make(const TierContext& context, const std::vector<std::int64_t>& numels) {
+        for (const std::int64_t numel : numels) values_.push_back(context.empty<float>(numel, Held::state, place));
+    }
+    [[nodiscard]] std::span<float> values(std::size_t bucket) { return detail::elements<float>(values_[bucket]); }
+
+private:
+    std::vector<at::Tensor> values_;
+};
+
+}  // namespace strata::zero

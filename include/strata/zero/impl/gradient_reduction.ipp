@@ -1,0 +1,186 @@
+#pragma once
+// strata/zero/impl/gradient_reduction.ipp - buckets of gradients, and the order in which they are reduced.
+
+#include <exception>
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+
+#include <strata/core/error.hpp>
+#include <strata/zero/parts/gradient_reduction.hpp>
+
+namespace strata::zero {
+
+STRATA_INLINE GradientReduction::GradientReduction(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets,
+                                                   const Options& options)
+    : exchange_{exchange},
+      pool_{pool},
+      buckets_{buckets},
+      options_{options},
+      sums_(buckets.size()),
+      arrived_(buckets.parameters().size(), 0) {}
+
+STRATA_INLINE std::int64_t GradientReduction::bytes_kept(const Options& options, std::int64_t padded, std::int64_t share) {
+    const auto sum = share * static_cast<std::int64_t>(c10::elementSize(sum_dtype_of(options)));
+    if (options.sharded) return sum;
+    const bool own_sum = options.micro_batches > 1 && !options.once_a_step;
+    return padded * static_cast<std::int64_t>(c10::elementSize(bucket_dtype_of(options))) + (own_sum ? sum : 0);
+}
+
+STRATA_INLINE void GradientReduction::take(std::size_t bucket) {
+    Sum& s = sums_[bucket];
+    if (!options_.sharded)
+        s.gradient_B = pool_.zeros(buckets_.padded_of(bucket), bucket_dtype_of(options_), Held::gradients, Place::device);
+    const bool view = !options_.sharded && (!accumulates() || options_.once_a_step);
+    s.sum_S = view ? buckets_.own_share(s.gradient_B)
+                   : pool_.zeros(buckets_.share_of(bucket), sum_dtype(), Held::gradients, Place::device);
+}
+
+STRATA_INLINE void GradientReduction::begin_pass() {
+    if (passes_ == options_.micro_batches) {
+        throw Error{Errc::wrong_call_order,
+                    "backward() was called " + std::to_string(passes_ + 1) + " times without step()",
+                    "call step() after every gradient_accumulation_steps = " + std::to_string(options_.micro_batches) +
+                        " backward passes"};
+    }
+    arrived_.assign(arrived_.size(), 0);
+    for (Sum& s : sums_) {
+        s.arrived = 0;
+        s.offered = false;
+    }
+    unreduced_ = unfinished_ = sums_.size();
+}
+
+STRATA_INLINE at::Tensor& GradientReduction::gradient_of(std::size_t bucket) {
+    at::Tensor& gradient_B = sums_[bucket].gradient_B;
+    if (!gradient_B.defined())
+        gradient_B = pool_.empty(buckets_.padded_of(bucket), bucket_dtype_of(options_), Held::gradients, Place::device);
+    return gradient_B;
+}
+
+STRATA_INLINE bool GradientReduction::arrived(std::size_t parameter) {
+    const at::NoGradGuard no_grad;
+    const TrainedParameter& p = buckets_.parameter(parameter);
+    Sum& s = sums_[p.bucket];
+    const at::Tensor gradient = p.tensor.grad();
+    at::Tensor{p.tensor}.mutable_grad().reset();
+    if (gradient.layout() != at::kStrided) {
+        throw Error{Errc::bad_parameter, "the parameter " + buckets_.name(parameter) + " has a sparse gradient",
+                    "make its layer with sparse = false"};
+    }
+    if (offer_ ? s.offered : p.bucket >= unreduced_) {
+        throw Error{Errc::bad_parameter,
+                    "the parameter " + buckets_.name(parameter) + " got a second gradient in one backward pass",
+                    "use it in one recomputed block only, or use ZeroStage<1> with overlap = false"};
+    }
+    const at::Tensor target = gradient_of(p.bucket).narrow(0, p.offset, p.tensor.numel()).view(p.tensor.sizes());
+    if (arrived_[parameter] != 0 || adds_up_here()) {
+        target.add_(gradient);
+    } else {
+        target.copy_(gradient);
+    }
+    if (arrived_[parameter] == 0) {
+        arrived_[parameter] = 1;
+        ++s.arrived;
+    }
+    const bool complete = s.arrived == buckets_[p.bucket].bucket.parameter_count;
+    if (offer_) {
+        if (complete && !s.offered) {
+            prepare(p.bucket);
+            s.offered = true;
+            offer_(p.bucket);
+        }
+    } else if ((options_.sharded || options_.overlap) && reduces_now()) {
+        while (unreduced_ > 0 && sums_[unreduced_ - 1].arrived == buckets_[unreduced_ - 1].bucket.parameter_count) {
+            reduce_next();
+        }
+    }
+    return complete;
+}
+
+/// Makes zeros of what no gradient came for; where micro-batches are added up here, what is there stays.
+STRATA_INLINE void GradientReduction::prepare(std::size_t bucket) {
+    if (adds_up_here()) return;
+    const at::Tensor& gradient_B = gradient_of(bucket);
+    const Bucket& b = buckets_[bucket].bucket;
+    for (std::size_t i = b.first_parameter; i < b.first_parameter + b.parameter_count; ++i) {
+        const TrainedParameter& p = buckets_.parameter(i);
+        if (arrived_[i] == 0) gradient_B.narrow(0, p.offset, p.tensor.numel()).zero_();
+    }
+    gradient_B.narrow(0, b.numel, gradient_B.numel() - b.numel).zero_();
+}
+
+STRATA_INLINE void GradientReduction::reduce(std::size_t bucket) {
+    const at::NoGradGuard no_grad;
+    Sum& s = sums_[bucket];
+    if (adds_sums()) {
+        const at::Tensor micro_S = pool_.empty(s.sum_S.numel(), s.sum_S.scalar_type(), Held::gradients, Place::device);
+        exchange_.reduce_scatter(s.gradient_B, micro_S);
+        s.sum_S.add_(micro_S);
+    } else {
+        exchange_.reduce_scatter(s.gradient_B, s.sum_S);
+    }
+    if (options_.sharded) s.gradient_B.reset();
+}
+
+STRATA_INLINE void GradientReduction::reduce_next() {
+    finish(static_cast<std::size_t>(options_.buckets_in_flight) - 1);
+    const std::size_t bucket = --unreduced_;
+    prepare(bucket);
+    sums_[bucket].ticket = exchange_.post("gradients", [this, bucket] { reduce(bucket); });
+}
+
+/// Waits until at most `left` reductions are under way, the oldest first.
+STRATA_INLINE void GradientReduction::finish(std::size_t left) {
+    while (unfinished_ - unreduced_ > left) {
+        sums_[unfinished_ - 1].ticket.wait();
+        --unfinished_;
+    }
+}
+
+STRATA_INLINE void GradientReduction::reduce_rest() {
+    while (unreduced_ > 0) reduce_next();
+    finish(0);
+}
+
+STRATA_INLINE void GradientReduction::end_pass() {
+    if (reduces_now()) {
+        reduce_rest();
+    } else {
+        for (std::size_t i = 0; i < sums_.size(); ++i) prepare(i);
+    }
+}
+
+STRATA_INLINE void GradientReduction::prepare_rest() {
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+        if (!sums_[i].offered) prepare(i);
+    }
+}
+
+STRATA_INLINE void GradientReduction::end_pass_for_others() {
+    if (exchange_.alone()) return;
+    const at::NoGradGuard no_grad;
+    try {
+        end_pass();
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& failure) {  // not even memory for zeros: now the others would wait
+        throw Error{Errc::rank_failed, std::string{"a backward pass failed, and so did its part for the other ranks: "} + failure.what(),
+                    "use smaller batches or recomputation; this rank most likely ran out of memory"};
+    }
+}
+
+STRATA_INLINE void GradientReduction::gather_sums(std::size_t bucket) {
+    if (bucket == sums_.size()) return;
+    Sum& s = sums_[bucket];
+    const bool own_memory = accumulates() && !options_.once_a_step;
+    s.gathered_B = own_memory ? pool_.empty(buckets_.padded_of(bucket), sum_dtype(), Held::buffers, Place::device) : s.gradient_B;
+    s.ticket = exchange_.post("gradient sums", [this, from = s.sum_S, to = s.gathered_B] { exchange_.all_gather(from, to); });
+}
+
+STRATA_INLINE const at::Tensor& GradientReduction::gathered_B(std::size_t bucket) const {
+    sums_[bucket].ticket.wait();
+    return sums_[bucket].gathered_B;
+}
+
+}  // namespace strata::zero

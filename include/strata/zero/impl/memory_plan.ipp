@@ -1,0 +1,71 @@
+#pragma once
+// strata/zero/impl/memory_plan.ipp - the sum of what an engine needs.
+
+#include <algorithm>
+
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/layout.hpp>
+#include <strata/zero/parts/memory_plan.hpp>
+#include <strata/zero/parts/take_over.hpp>
+
+namespace strata::zero {
+
+STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const std::vector<Parameter>& frozen) const {
+    const auto element = static_cast<std::int64_t>(c10::elementSize(dtype));
+    std::int64_t device = 0;
+    std::int64_t largest = 0;
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+        const std::int64_t all = buckets.padded_of(i);
+        if (!buckets[i].sharded) device += all * element;
+        device += GradientReduction::bytes_kept(gradients, all, buckets.share_of(i));
+        largest = std::max(largest, all);
+    }
+    // Beside them: a bucket's values in fp32 while it is taken over; later gradients on their way, and whole units.
+    const bool gathers = buckets.shards_units();
+    const std::int64_t waiting = buckets.world() == 1 ? 1 : gathers ? 2 : gradients.buckets_in_flight + 1;
+    const std::int64_t in_use = (gradients.sharded ? waiting * static_cast<std::int64_t>(c10::elementSize(gradients.dtype)) : 0) +
+                                (gathers ? 2 * element : 0);
+    device += largest * std::max<std::int64_t>(sizeof(float), in_use);
+
+    // What parameters give back is in the memory where they are now.
+    const auto given_back = [&](const at::Tensor& tensor, bool of_device) {
+        const bool here = device_is_host || tensor.is_cpu() != of_device;
+        return here ? detail::own_bytes(tensor) : 0;
+    };
+    std::int64_t host = 0;
+    for (const TrainedParameter& p : buckets.parameters()) {
+        device -= given_back(p.tensor, true);
+        if (!device_is_host) host -= given_back(p.tensor, false);
+    }
+    const auto in = [&](const PlaceBytes& bytes, bool of_device) {
+        if (device_is_host) return of_device ? bytes.in_memory() : 0;
+        return bytes[of_device ? Place::device : Place::host];
+    };
+    const auto add = [&](std::int64_t& bytes, bool of_device) {
+        bytes += in(state, of_device) + in(average, of_device) + in(trained_shards, of_device);
+        std::int64_t shards_need = in(frozen_shards, of_device);
+        for (const Parameter& p : frozen) {
+            const std::int64_t size = p.tensor.is_floating_point() ? element : static_cast<std::int64_t>(p.tensor.element_size());
+            // Given back only when all of the above is there: it makes room for its shard, or itself, and for nothing else.
+            if (gathers && shards_frozen(p)) {
+                shards_need -= std::min(share_numel(p.tensor.numel(), buckets.world()) * size, given_back(p.tensor, of_device));
+            } else if (of_device) {
+                bytes += std::max<std::int64_t>(0, p.tensor.numel() * size - given_back(p.tensor, true));
+            }
+        }
+        bytes += std::max<std::int64_t>(0, shards_need);
+    };
+    add(device, true);
+    if (!device_is_host) add(host, false);
+    const auto positive = [](std::int64_t bytes) { return std::max<std::int64_t>(0, bytes); };
+    return device_is_host ? Need{positive(device), 0} : Need{positive(host), positive(device)};
+}
+
+STRATA_INLINE std::string MemoryPlan::fix(const Sharded& sharded) const {
+    if (state[Place::disk] > 0 && state.in_memory() == 0) return "use more ranks, or a smaller model";
+    if (!sharded.parameters)
+        return "shard more with a higher ZeroStage, keep state on disk with OffloadTarget<Nvme>, or use more nodes";
+    return "keep state on disk with OffloadTarget<Nvme, OptimizerState, Parameters>, or use more nodes";
+}
+
+}  // namespace strata::zero

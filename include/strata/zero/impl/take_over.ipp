@@ -1,0 +1,172 @@
+#pragma once
+// strata/zero/impl/take_over.ipp - parameters become views of buckets, and shards.
+
+#include <memory>
+#include <utility>
+
+#include <strata/zero/layout.hpp>
+#include <strata/zero/memory_meter.hpp>
+#include <strata/zero/parts/take_over.hpp>
+
+namespace strata::zero {
+
+namespace detail {
+/// Elements of a model that are taken over between two returns of its memory to the system.
+inline constexpr std::int64_t trimmed_numel = std::int64_t{8} << 20;
+}  // namespace detail
+
+STRATA_INLINE std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen) {
+    std::map<std::int32_t, FrozenUnit> units;
+    for (const Parameter& parameter : frozen) {
+        if (!shards_frozen(parameter)) continue;
+        FrozenUnit& unit = units[parameter.unit];
+        unit.unit = parameter.unit;
+        unit.tensors.push_back(parameter.tensor);
+        unit.numel += parameter.tensor.numel();
+    }
+    std::vector<FrozenUnit> found;
+    for (auto& [number, unit] : units) found.push_back(std::move(unit));
+    return found;
+}
+
+STRATA_INLINE TakeOver::TakeOver(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, ShardStore& shards,
+                                 const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen,
+                                 const Options& options)
+    : exchange_{exchange},
+      pool_{pool},
+      buckets_{buckets},
+      shards_{shards},
+      trained_{trained},
+      frozen_{frozen},
+      options_{options} {
+    if (buckets.shards_units()) frozen_units_ = frozen_units_of(frozen);
+}
+
+STRATA_INLINE std::vector<std::int64_t> TakeOver::shard_numels() const {
+    std::vector<std::int64_t> numels = buckets_.shard_numels();
+    for (const FrozenUnit& unit : frozen_units_) numels.push_back(share_numel(unit.numel, buckets_.world()));
+    return numels;
+}
+
+STRATA_INLINE void TakeOver::take_frozen() {
+    for (const Parameter& parameter : frozen_) {
+        if (buckets_.shards_units() && shards_frozen(parameter)) continue;
+        const at::Tensor values =
+            detail::converted_frozen(parameter.tensor, options_.dtype, pool_.device_of(Place::device));
+        exchange_.broadcast(values);
+        at::Tensor{parameter.tensor}.set_data(values);
+    }
+}
+
+STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {
+    taken_ = bucket + 1;
+    TrainedBucket& b = buckets_[bucket];
+    const std::int64_t padded = buckets_.padded_of(bucket);
+    const at::Tensor values_B = pool_.zeros(padded, at::kFloat, Held::buffers, Place::device);
+    const std::size_t first = b.bucket.first_parameter;
+    const std::size_t end = first + b.bucket.parameter_count;
+    const auto view_of = [&](const at::Tensor& all_B, std::size_t i) {
+        const TrainedParameter& p = buckets_.parameter(i);
+        return all_B.narrow(0, p.offset, p.tensor.numel()).view(p.tensor.sizes());
+    };
+    for (std::size_t i = first; i < end; ++i) view_of(values_B, i).copy_(trained_[i].tensor.detach());
+    exchange_.broadcast(values_B);
+
+    b.weight_B = pool_.empty(padded, options_.dtype, b.sharded ? Held::gathered : Held::parameters, Place::device);
+    b.weight_B.copy_(values_B);
+    for (std::size_t i = first; i < end; ++i) {
+        at::Tensor tensor = trained_[i].tensor;
+        tensor.mutable_grad().reset();
+        tensor.set_data(view_of(b.weight_B, i));
+    }
+    trim_now_and_then(padded);
+    return values_B;
+}
+
+STRATA_INLINE void TakeOver::shard_bucket(std::size_t bucket) {
+    const TrainedBucket& b = buckets_[bucket];
+    if (!b.sharded) return;
+    shards_.fill(b.shard, buckets_.own_share(b.weight_B));
+    detail::drop_memory(b.weight_B);
+}
+
+/// The memory that parameters gave back goes to the system from time to time: that takes milliseconds.
+STRATA_INLINE void TakeOver::trim_now_and_then(std::int64_t numel) {
+    untrimmed_ += numel;
+    if (untrimmed_ < detail::trimmed_numel) return;
+    pool_.trim();
+    untrimmed_ = 0;
+}
+
+STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values_B) const {
+    const bool moves = options_.state != options_.device;
+    const bool all = buckets_.replicates_state();
+    if (!moves && (all || exchange_.alone())) return values_B;
+    const at::Tensor kept = all ? values_B : buckets_.own_share(values_B);
+    const at::Tensor copy = pool_.empty(kept.numel(), at::kFloat, Held::buffers, moves ? Place::host : Place::device);
+    return copy.copy_(kept);  // lets values_B go
+}
+
+STRATA_INLINE void TakeOver::take_frozen_unit(std::size_t unit) {
+    const FrozenUnit& frozen = frozen_units_[unit];
+    const std::int64_t padded = share_numel(frozen.numel, buckets_.world()) * buckets_.world();
+    const at::Tensor all_B = pool_.zeros(padded, options_.dtype, Held::gathered, Place::device);
+    std::int64_t at = 0;
+    for (const at::Tensor& tensor : frozen.tensors) {
+        all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
+        at += tensor.numel();
+    }
+    exchange_.broadcast(all_B);
+    at = 0;
+    for (at::Tensor tensor : frozen.tensors) {
+        tensor.set_data(all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()));
+        at += tensor.numel();
+    }
+    const std::size_t shard = buckets_.shard_numels().size() + unit;
+    shards_.fill(shard, buckets_.own_share(all_B));
+    detail::drop_memory(all_B);
+    frozen_flats_.push_back({all_B, shard, frozen.tensors, true});
+}
+
+STRATA_INLINE std::map<const void*, std::int32_t> TakeOver::add_units(UnitGathering& gathering) {
+    struct Found {
+        std::shared_ptr<UnitLink> link;
+        std::vector<UnitGathering::Flat> flats;
+        std::size_t trained = 0;
+        std::vector<std::size_t> buckets;
+        std::vector<const void*> tensors;
+    };
+    std::map<std::int32_t, Found> units;
+    for (const std::vector<Parameter>* group : {&trained_, &frozen_}) {
+        for (const Parameter& parameter : *group) {
+            if (parameter.unit < 0) continue;
+            Found& unit = units[parameter.unit];
+            unit.link = parameter.link;
+            unit.trained += group == &trained_ ? 1 : 0;
+            unit.tensors.push_back(parameter.tensor.unsafeGetTensorImpl());
+        }
+    }
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+        const TrainedBucket& b = buckets_[i];
+        if (!b.sharded) continue;
+        UnitGathering::Flat flat{b.weight_B, b.shard};
+        for (std::size_t p = 0; p < b.bucket.parameter_count; ++p)
+            flat.parameters.push_back(buckets_.parameter(b.bucket.first_parameter + p).tensor);
+        units[b.bucket.unit].buckets.push_back(i);
+        units[b.bucket.unit].flats.push_back(std::move(flat));
+    }
+    for (std::size_t i = 0; i < frozen_flats_.size(); ++i)
+        units[frozen_units_[i].unit].flats.push_back(std::move(frozen_flats_[i]));
+
+    std::map<const void*, std::int32_t> numbers;
+    std::int32_t number = 0;
+    for (auto& [place, unit] : units) {
+        for (const std::size_t bucket : unit.buckets) buckets_[bucket].kept_unit = number;
+        for (const void* tensor : unit.tensors) numbers[tensor] = number;
+        gathering.add(unit.link, std::move(unit.flats), unit.trained);
+        ++number;
+    }
+    return numbers;
+}
+
+}  // namespace strata::zero

@@ -1,0 +1,275 @@
+#pragma once
+// strata/zero/parts/assembly.hpp - Assembly: the parts of an engine, made for a setup and filled with a model.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <strata/comm/communicator.hpp>
+#include <strata/core/error.hpp>
+#include <strata/optim/update_rule.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/policy/zero_stage.hpp>
+#include <strata/zero/average.hpp>
+#include <strata/zero/averages/ema.hpp>
+#include <strata/zero/compute_device.hpp>
+#include <strata/zero/detail/buffer_pool.hpp>
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/engine_options.hpp>
+#include <strata/zero/parameters.hpp>
+#include <strata/zero/parts/average_keeper.hpp>
+#include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/gradient_reduction.hpp>
+#include <strata/zero/parts/local_failure.hpp>
+#include <strata/zero/parts/memory_plan.hpp>
+#include <strata/zero/parts/shard_store.hpp>
+#include <strata/zero/parts/state_pass.hpp>
+#include <strata/zero/parts/state_update.hpp>
+#include <strata/zero/parts/take_over.hpp>
+#include <strata/zero/parts/tier_folder.hpp>
+#include <strata/zero/parts/trained_model.hpp>
+#include <strata/zero/parts/unit_gathering.hpp>
+#include <strata/zero/parts/weight_gathering.hpp>
+#include <strata/zero/tier.hpp>
+#include <strata/zero/tiers/cpu.hpp>
+#include <strata/zero/tiers/device.hpp>
+#include <strata/zero/tiers/nvme.hpp>
+#include <strata/zero/tiers/split.hpp>
+
+namespace strata::zero {
+
+/// What an Engine is made of, in the order in which it can be made. Template arguments and errors are Engine's.
+template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
+class Assembly {
+public:
+    using Rule = typename Setup::optimizer::rule;
+    using Options = EngineOptions<Rule>;
+    using Numerics = typename Setup::precision;
+    using Element = typename Numerics::element;
+    using Kept = typename Numerics::kept;
+    static constexpr std::size_t states = optim::state_count_v<Rule>;
+    using State = detail::state_on_t<typename Setup::offload::tier, Kept, states, Numerics::has_master>;
+    using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
+    using Pass = StatePass<Numerics, states, State, Compute>;
+    using Update = StateUpdate<Rule, Numerics, State, Compute>;
+    static constexpr Sharded sharded{Setup::sharding::shards_state != ShardedOver::nothing,
+                                     Setup::sharding::shards_gradients != ShardedOver::nothing,
+                                     Setup::sharding::shards_parameters != ShardedOver::nothing};
+
+    Assembly(Comm& comm, std::vector<Parameter> parameters, Options given, Compute device)
+        : Assembly{comm, std::move(parameters), std::make_unique<Options>(detail::checked(std::move(given))), device} {}
+    Assembly(const Assembly&) = delete;
+    Assembly& operator=(const Assembly&) = delete;
+    ~Assembly() { exchange.close(); }
+
+    /// Whether units are whole only while they compute.
+    [[nodiscard]] bool gathers() const noexcept { return buckets.shards_units(); }
+    /// Posts what a pass that failed has not, waits for all of it, and makes a failure of one rank one of all ranks.
+    void end_pass() {
+        weights.finish();
+        failure.tell(exchange);
+    }
+
+private:
+    static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
+    std::unique_ptr<Options> options_;
+    TrainedModel model_;
+
+public:
+    Options& options = *options_;
+    Compute compute;
+    std::shared_ptr<detail::BufferPool> pool =
+        std::make_shared<detail::BufferPool>(compute.device(), compute.pinning());
+    ExchangeOver<Comm, Compute> exchange;
+    Buckets buckets;
+    std::vector<UpdateGroup<Rule>> groups;  ///< the last one is that of the options
+    LocalFailure failure{State::fails_alone || Shards::fails_alone};
+    TierFolder folder{State::wants_folder || Shards::wants_folder};
+    State state;
+    ShardsOf<Shards, Element> shards{*pool};
+    std::unique_ptr<AverageKeeper> average = made_average();  ///< nullptr without one
+    GradientReduction gradients{exchange, *pool, buckets, gradient_options()};
+    WeightGathering weights{exchange, buckets};
+    Pass pass{state, shards, buckets, *pool, failure};
+    std::unique_ptr<UnitGathering> gathering;          ///< where units are gathered or recomputed
+    std::map<const void*, std::int32_t> unit_numbers;  ///< there, by tensor
+
+private:
+    Assembly(Comm& comm, std::vector<Parameter> parameters, std::unique_ptr<Options> checked, Compute device)
+        : options_{std::move(checked)},
+          model_{sorted_model(
+              comm, std::move(parameters), [this](std::string_view name) { return group_of(name); }, described(),
+              device.device())},
+          compute{std::move(device)},
+          exchange{comm, *pool, compute},
+          buckets{model_.trained, model_.group_of, bucket_options(comm)} {
+        const at::NoGradGuard no_grad;
+        make_groups();
+        if (sharded.parameters && !model_.has_units()) {
+            throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
+                        "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
+        }
+        require_memory();
+        take_over();
+        model_ = {};
+    }
+
+    // ---- what the options say --------------------------------------------------------------------------------------
+
+    [[nodiscard]] std::size_t group_of(std::string_view name) const {
+        const auto takes = [&](const ParameterGroup<Rule>& group) { return group.takes && group.takes(name); };
+        const auto found = std::find_if(options_->groups.begin(), options_->groups.end(), takes);
+        return static_cast<std::size_t>(found - options_->groups.begin());
+    }
+    [[nodiscard]] std::string described() const {
+        const Options& o = *options_;
+        std::string text = "bucket_numel " + std::to_string(o.bucket_numel) + ", gradient_accumulation_steps " +
+                           std::to_string(o.gradient_accumulation_steps);
+        if (sharded.parameters) {
+            text += ", prefetch_bucket_bytes " + std::to_string(o.prefetch_bucket_bytes) + ", max_live_parameters " +
+                    std::to_string(o.max_live_parameters);
+        }
+        return text;
+    }
+    [[nodiscard]] Buckets::Options bucket_options(Comm& comm) const {
+        return {.bucket_numel = options_->bucket_numel,
+                .replicates_state = !sharded.state,
+                .shards_units = sharded.parameters && (Shards::gathers_alone || comm.world() > 1),
+                .rank = comm.rank(),
+                .world = comm.world()};
+    }
+    [[nodiscard]] GradientReduction::Options gradient_options() const {
+        return {.dtype = detail::dtype_v<gradient_element_t<Element>>,
+                .sharded = sharded.gradients,
+                .overlap = options_->overlap,
+                .buckets_in_flight = options_->buckets_in_flight,
+                .micro_batches = options_->gradient_accumulation_steps};
+    }
+    void make_groups() {
+        for (const ParameterGroup<Rule>& group : options.groups) {
+            for (std::size_t k = 0; k < states; ++k) {
+                if (optim::initial_state<Rule>(group.update, k) == optim::initial_state<Rule>(options.update, k)) continue;
+                throw Error{Errc::bad_value,
+                            "a parameter group starts the state " + std::string{Rule::state_names[k]} +
+                                " with another value than the other parameters",
+                            "give every group the same initial value"};
+            }
+            groups.push_back({group.lr_factor, group.update});
+        }
+        groups.push_back({1.0, options.update});
+    }
+    [[nodiscard]] std::unique_ptr<AverageKeeper> made_average() const {
+        if constexpr (Setup::averaging::enabled) {
+            using Average = typename Setup::averaging::template average<Kept>;
+            return std::make_unique<AverageOf<Average>>(optim::EmaOptions{options_->ema, options_->ema_interval});
+        } else {
+            return nullptr;
+        }
+    }
+
+    // ---- the model's way in ----------------------------------------------------------------------------------------
+
+    [[nodiscard]] std::vector<std::int64_t> share_numels() const {
+        std::vector<std::int64_t> numels;
+        for (std::size_t i = 0; i < buckets.size(); ++i) numels.push_back(buckets.share_of(i));
+        return numels;
+    }
+    /// Of this rank's shards, and of those alone that are of frozen parameters.
+    [[nodiscard]] std::vector<std::int64_t> frozen_shard_numels() const {
+        std::vector<std::int64_t> numels;
+        if (!gathers()) return numels;
+        for (const FrozenUnit& unit : frozen_units_of(model_.frozen))
+            numels.push_back(share_numel(unit.numel, buckets.world()));
+        return numels;
+    }
+
+    /// Compares what is going to be allocated with what this node and the device have free, before any of it is.
+    void require_memory() {
+        std::vector<std::int64_t> all_shards = buckets.shard_numels();
+        const PlaceBytes trained_shards = Shards::bytes(all_shards);
+        for (const std::int64_t numel : frozen_shard_numels()) all_shards.push_back(numel);
+        const MemoryPlan plan{.device_is_host = Compute::is_host,
+                              .dtype = dtype,
+                              .gradients = gradient_options(),
+                              .state = State::bytes(buckets.part_numels()),
+                              .average = average ? average->bytes(share_numels()) : PlaceBytes{},
+                              .trained_shards = trained_shards,
+                              .frozen_shards = Shards::bytes(all_shards) - trained_shards};
+        const MemoryPlan::Need need = plan.need(buckets, model_.frozen);
+        const std::string fix = plan.fix(sharded);
+        detail::require_node_memory(
+            exchange.all_gather_texts(detail::memory_need(static_cast<std::uint64_t>(need.host))), fix);
+        if constexpr (!Compute::is_host) {
+            compute.release_cached();
+            exchange.agree([&] {
+                detail::require_device_memory(compute.device(), static_cast<std::uint64_t>(need.device),
+                                              compute.free_memory(), fix);
+            });
+        }
+    }
+
+    /// Files first, then bucket by bucket: values, shards, master, states. What fails on one rank does so on all.
+    void take_over() {
+        TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen,
+                       {.dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)}};
+        model.take_frozen();
+        folder.agree_on_name(exchange);
+        exchange.agree([&] { make_tiers(model); });
+        std::array<float, states> initial{};
+        for (std::size_t k = 0; k < states; ++k) initial[k] = optim::initial_state<Rule>(options.update, k);
+        failure.keep([&] { state.fill(initial, [&](std::size_t bucket) { return take_bucket(model, bucket); }); });
+        // After a failure the values of the other buckets are still exchanged: the other ranks wait for that.
+        while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });
+        for (std::size_t i = 0; i < model.frozen_units().size(); ++i) failure.keep([&] { model.take_frozen_unit(i); });
+        failure.tell(exchange);
+        if (sharded.parameters || Setup::recompute::blocks) keep_units(model);
+        pool->trim();
+        if constexpr (!Compute::is_host) compute.release_cached();
+    }
+    void make_tiers(const TakeOver& model) {
+        folder.open(options.nvme_path, exchange.rank(), options.nvme_lock_timeout);
+        const auto context = [&](const char* name, offload::PipelineOptions windows) {
+            if (!windows.pinning.pin) windows.pinning = compute.pinning();
+            return TierContext{*pool, folder.get(), name, std::move(windows)};
+        };
+        state.make(context("optimizer", options.nvme), buckets.part_numels());
+        shards.make(context("parameters", options.nvme_units), model.shard_numels());
+        if (average) average->make(context("average", options.nvme), share_numels());
+    }
+    at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
+        const at::Tensor values_B = model.take_bucket(bucket);
+        if (average) {  // of the weights as they are kept
+            const at::Tensor& weights_B = Numerics::has_master ? values_B : buckets[bucket].weight_B;
+            detail::tensor_over(average->values(bucket), pool->device_of(average->memory()))
+                .copy_(buckets.own_share(weights_B));
+        }
+        gradients.take(bucket);
+        model.shard_bucket(bucket);
+        return model.start_of_state(values_B);
+    }
+    void keep_units(TakeOver& model) {
+        gathering = std::make_unique<UnitGathering>(
+            exchange, shards, *pool,
+            UnitGathering::Options{.gathers = gathers(),
+                                   .recomputes = Setup::recompute::blocks,
+                                   .prefetch_bytes = options.prefetch_bucket_bytes,
+                                   .max_live_numel = options.max_live_parameters},
+            [this](std::size_t bucket) { gradients.reduce(bucket); });
+        gathering->set_buckets(gathers() ? buckets.size() : 0);
+        unit_numbers = model.add_units(*gathering);
+        if (gathers()) gradients.reduce_when_told([this](std::size_t bucket) { gathering->bucket_ready(bucket); });
+    }
+};
+
+}  // namespace strata::zero

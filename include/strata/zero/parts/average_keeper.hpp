@@ -1,0 +1,56 @@
+#pragma once
+// strata/zero/parts/average_keeper.hpp - AverageKeeper: an engine's average of the weights, whatever policy brought it.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/policy/place.hpp>
+#include <strata/zero/average.hpp>
+#include <strata/zero/detail/buffer_pool.hpp>
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/tier.hpp>
+
+namespace strata::zero {
+
+/// A WeightAverage for parts that are no templates on its policy.
+class AverageKeeper {
+public:
+    AverageKeeper(const AverageKeeper&) = delete;
+    AverageKeeper& operator=(const AverageKeeper&) = delete;
+    virtual ~AverageKeeper() = default;
+
+    [[nodiscard]] virtual Place memory() const = 0;
+    [[nodiscard]] virtual PlaceBytes bytes(std::span<const std::int64_t> numels) const = 0;
+    virtual void make(const TierContext& context, std::vector<std::int64_t> numels) = 0;
+    [[nodiscard]] virtual std::span<float> values(std::size_t bucket) = 0;
+    [[nodiscard]] virtual bool due(std::int64_t step) const = 0;
+    [[nodiscard]] virtual double decay(std::int64_t step) const = 0;
+
+protected:
+    AverageKeeper() = default;
+};
+
+template <WeightAverage Average>
+class AverageOf final : public AverageKeeper {
+public:
+    explicit AverageOf(const typename Average::Options& options) : average_{options} {}
+
+    [[nodiscard]] Place memory() const override { return Average::memory; }
+    [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override { return Average::bytes(numels); }
+    void make(const TierContext& context, std::vector<std::int64_t> numels) override {
+        average_.make(context, std::move(numels));
+    }
+    [[nodiscard]] std::span<float> values(std::size_t bucket) override { return average_.values(bucket); }
+    [[nodiscard]] bool due(std::int64_t step) const override { return average_.due(step); }
+    [[nodiscard]] double decay(std::int64_t step) const override { return average_.decay(step); }
+
+private:
+    Average average_;
+};
+
+}  // namespace strata::zero

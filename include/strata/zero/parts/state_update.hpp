@@ -1,0 +1,283 @@
+#pragma once
+// strata/zero/parts/state_update.hpp - StateUpdate: sums of gradients become new states and weights.
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <strata/offload/window_pipeline.hpp>
+#include <strata/optim/clip.hpp>
+#include <strata/optim/ema.hpp>
+#include <strata/optim/layerwise_kernel.hpp>
+#include <strata/optim/update_kernel.hpp>
+#include <strata/optim/update_rule.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/zero/compute_device.hpp>
+#include <strata/zero/detail/buffer_pool.hpp>
+#include <strata/zero/detail/update_run.hpp>
+#include <strata/zero/parts/average_keeper.hpp>
+#include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/gradient_reduction.hpp>
+#include <strata/zero/parts/layer_norms.hpp>
+#include <strata/zero/parts/staging.hpp>
+#include <strata/zero/parts/state_pass.hpp>
+#include <strata/zero/parts/weight_gathering.hpp>
+
+namespace strata::zero {
+
+/// Parameters that share their settings.
+template <class Rule>
+struct UpdateGroup {
+    double lr_factor = 1.0;
+    typename Rule::Options update{};
+};
+
+/// One step of an update rule over this rank's state, window by window: fetch i + 1, update i, flush i - 1, and the new
+/// weights are gathered meanwhile. Works where the tier has the state, on the host or on the device.
+///
+///   Numerics, State, Compute  as of StatePass
+template <class Rule, class Numerics, class State, ComputeDevice Compute>
+class StateUpdate {
+public:
+    static constexpr std::size_t states = optim::state_count_v<Rule>;
+    using Pass = StatePass<Numerics, states, State, Compute>;
+    using Group = UpdateGroup<Rule>;
+    using Run = typename Pass::Run;
+    using Scalars = typename Rule::Scalars;
+
+    /// What one step is made with.
+    struct Step {
+        std::int64_t number = 0;  ///< from 1
+        double lr = 0.0;
+        optim::GradientTransform transform{};
+        std::uint64_t rounding_seed = 0;
+        AverageKeeper* average = nullptr;  ///< where there is one
+    };
+
+    /// All of it outlives this object.
+    StateUpdate(Pass& pass, GradientReduction& gradients, WeightGathering& weights, const Buckets& buckets,
+                Exchange& exchange, detail::BufferPool& pool, const Compute& compute)
+        : pass_{pass}, gradients_{gradients}, weights_{weights}, buckets_{buckets}, exchange_{exchange}, pool_{pool},
+          compute_{compute} {}
+
+    /// Collective. What a disk meets on this rank is with the pass's LocalFailure.
+    ///
+    ///   groups  of the parameters
+    void step(const std::vector<Group>& groups, const Step& step) {
+        step_ = step;
+        scalars_.clear();
+        for (const Group& group : groups) {
+            scalars_.push_back(Rule::scalars(group.update, step.lr * group.lr_factor, step.number));
+        }
+        using Collected = gradient_element_t<Element>;
+        if (std::same_as<Collected, float> || gradients_.sum_dtype() == at::kFloat) {
+            update<float>(groups);
+        } else {
+            update<Collected>(groups);
+        }
+        if (buckets_.replicates_state()) gradients_.drop_gathered(buckets_.size() - 1);
+    }
+
+private:
+    using Element = typename Pass::Element;
+    using Kept = typename Pass::Kept;
+    template <Place works>
+    using Part = typename Pass::template Part<works>;
+    static constexpr bool has_master = Numerics::has_master;
+    static constexpr ParameterUse writes = has_master ? ParameterUse::write : ParameterUse::update;
+
+    template <class Gradient>
+    void update(const std::vector<Group>& groups) {
+        if (buckets_.replicates_state()) gradients_.gather_sums(0);
+        if constexpr (optim::ElementwiseRule<Rule>) {
+            update_elementwise<Gradient>();
+        } else {
+            update_layerwise<Gradient>(groups);
+        }
+    }
+
+    template <class Gradient>
+    void update_elementwise() {
+        const auto update = [&]<Place works>(const RunPart<Element, Kept, states, works>& run) {
+            Staging staging{pool_};
+            const std::span<const Gradient> gradient = gradient_of<Gradient>(run, works, staging);
+            for_groups(run, [&](std::size_t group, const Part<works>& part) {
+                update_part<Gradient>(part, scalars_[group], part_of(gradient, run, part));
+            });
+            update_average(run);
+        };
+        pass_.beside_state(offload::Access::update, writes, update, [this](const Run& run) { written(run); });
+    }
+
+    /// Two passes, because the length of a parameter's step depends on norms over all of it.
+    template <class Gradient>
+    void update_layerwise(const std::vector<Group>& groups) {
+        LayerNorms layer_norms{pool_, buckets_.parameters().size()};
+        const auto advance = [&]<Place works>(const RunPart<Element, Kept, states, works>& run) {
+            Staging staging{pool_};
+            const std::span<const Gradient> gradient = gradient_of<Gradient>(run, works, staging);
+            const std::span<optim::NormSquares> sums = layer_norms.on(works);
+            for_groups(run, [&](std::size_t group, const Part<works>& part) {
+                advance_part<Gradient>(part, scalars_[group], part_of(gradient, run, part), segments_of(part), sums);
+            });
+        };
+        pass_.beside_state(offload::Access::update, has_master ? ParameterUse::none : ParameterUse::update, advance);
+        const std::vector<optim::NormSquares> norms = over_ranks(layer_norms.together());
+        std::vector<std::vector<float>> ratios;
+        for (const Group& group : groups) ratios.push_back(optim::trust_ratios<Rule>(group.update, norms));
+        const auto apply = [&]<Place works>(const RunPart<Element, Kept, states, works>& run) {
+            for_groups(run, [&](std::size_t group, const Part<works>& part) {
+                apply_part(part, scalars_[group], segments_of(part), ratios[group]);
+            });
+            update_average(run);
+        };
+        pass_.beside_state(offload::Access::update, writes, apply, [this](const Run& run) { written(run); });
+    }
+
+    // ---- the kernels, of the host or of the device, for the part of a run that is of one group ---------------------
+
+    template <class Gradient, Place works>
+    void update_part(const RunPart<Element, Kept, states, works>& part, const Scalars& scalars,
+                     std::span<const Gradient> gradient) {
+        if constexpr (works == Place::host) {
+            detail::update_run<Rule, Gradient, Element>(scalars, step_.transform, gradient, part, part.parameters,
+                                                        rounding_of(part));
+        } else {
+            compute_.template update<Rule>(scalars, step_.transform, gradient, part.weight, part.state,
+                                           rounded_copy(part), rounding_of(part));
+        }
+    }
+
+    template <class Gradient, Place works>
+    void advance_part(const RunPart<Element, Kept, states, works>& part, const Scalars& scalars,
+                      std::span<const Gradient> gradient, const std::vector<optim::Segment>& segments,
+                      std::span<optim::NormSquares> sums) {
+        if constexpr (works == Place::host) {
+            optim::advance<Rule, Gradient, Kept>(scalars, step_.transform, gradient, part.weight, part.state, segments,
+                                                 sums, rounding_of(part));
+        } else {
+            compute_.template advance<Rule, Gradient, Kept>(scalars, step_.transform, gradient, part.weight, part.state,
+                                                            segments, sums, rounding_of(part));
+        }
+    }
+
+    template <Place works>
+    void apply_part(const RunPart<Element, Kept, states, works>& part, const Scalars& scalars,
+                    const std::vector<optim::Segment>& segments, std::span<const float> ratios) {
+        if constexpr (works == Place::host) {
+            detail::apply_direction_run<Rule, Element>(scalars, part, segments, ratios, part.parameters,
+                                                       rounding_of(part));
+        } else {
+            compute_.template apply_direction<Rule, Kept>(scalars, part.weight, part.state, segments, ratios,
+                                                          rounded_copy(part), rounding_of(part));
+        }
+    }
+
+    /// Moves the average of a run's elements towards their new weights, in the steps that are due.
+    template <Place works>
+    void update_average(const RunPart<Element, Kept, states, works>& run) {
+        if (step_.average == nullptr || !step_.average->due(step_.number)) return;
+        const Place memory = memory_of<Compute>(step_.average->memory());
+        Staging staging{pool_};
+        const std::span<const Kept> weight =
+            staging.take(std::span<const Kept>{pass_.own_part(run, run.weight)}, works, memory, true);
+        const std::span<float> average =
+            step_.average->values(run.bucket).subspan(pass_.own_begin(run), weight.size());
+        const double decay = step_.average->decay(step_.number);
+        if constexpr (!Compute::is_host) {
+            if (memory == Place::device) return compute_.template update_average<Kept>(decay, weight, average);
+        }
+        optim::update_average<Kept>(decay, weight, average);
+    }
+
+    // ---- runs, and what belongs to them ----------------------------------------------------------------------------
+
+    /// Calls `call` with the parts of a run that are of one group each, in order. Padding goes with what is before it.
+    template <Place works, class Call>
+    void for_groups(const RunPart<Element, Kept, states, works>& run, Call&& call) {
+        if (scalars_.size() == 1) return call(0, run);
+        for (const Buckets::GroupPiece& piece : buckets_.group_pieces(run.bucket, run.begin, run.numel)) {
+            const auto from = static_cast<std::size_t>(piece.begin);
+            const auto numel = static_cast<std::size_t>(piece.numel);
+            Part<works> part = run;
+            part.begin = run.begin + piece.begin;
+            part.numel = piece.numel;
+            if (!run.weight.empty()) part.weight = run.weight.subspan(from, numel);
+            if (!run.parameters.empty()) part.parameters = run.parameters.subspan(from, numel);
+            for (auto& state : part.state) state = state.subspan(from, numel);
+            call(piece.group, std::as_const(part));
+        }
+    }
+
+    /// This rank's sums of gradients for a run, or those of all ranks where it updates all.
+    template <class Gradient>
+    std::span<const Gradient> gradient_of(const Run& run, Place works, Staging& staging) {
+        if (buckets_.replicates_state()) {
+            if (run.bucket > 0) gradients_.drop_gathered(run.bucket - 1);
+            gradients_.gather_sums(run.bucket + 1);
+        }
+        const at::Tensor& sums =
+            buckets_.replicates_state() ? gradients_.gathered_B(run.bucket) : gradients_.sum_S(run.bucket);
+        const auto all = detail::elements<const Gradient>(sums);
+        return staging.take(all.subspan(static_cast<std::size_t>(run.begin), static_cast<std::size_t>(run.numel)),
+                            Pass::device_memory, works, true);
+    }
+
+    /// The elements of a run's values that are a part's.
+    template <class Value>
+    [[nodiscard]] static std::span<Value> part_of(std::span<Value> values, const Run& run, const Run& part) {
+        return values.subspan(static_cast<std::size_t>(part.begin - run.begin), static_cast<std::size_t>(part.numel));
+    }
+
+    [[nodiscard]] std::vector<optim::Segment> segments_of(const Run& part) const {
+        const TrainedBucket& b = buckets_[part.bucket];
+        return detail::segments_of(b.offsets, b.bucket.first_parameter, buckets_.share_of(part.bucket),
+                                   buckets_.place_in_bucket(part.bucket, part.begin), part.numel);
+    }
+
+    /// Sums of this rank's runs become those of all ranks, added up in rank order.
+    std::vector<optim::NormSquares> over_ranks(std::vector<optim::NormSquares> norms) {
+        if (buckets_.replicates_state()) return norms;
+        std::vector<optim::NormSquares> all(norms.size() * static_cast<std::size_t>(exchange_.world()));
+        exchange_.all_gather_bytes(std::as_bytes(std::span{norms}), std::as_writable_bytes(std::span{all}));
+        std::fill(norms.begin(), norms.end(), optim::NormSquares{});
+        for (std::size_t i = 0; i < all.size(); ++i) norms[i % norms.size()] += all[i];
+        return norms;
+    }
+
+    [[nodiscard]] optim::StochasticRounding rounding_of(const Run& run) const {
+        return {.seed = step_.rounding_seed,
+                .step = step_.number,
+                .first_element = buckets_[run.bucket].bucket.begin + buckets_.place_in_bucket(run.bucket, run.begin)};
+    }
+    /// The rounded weights that an update writes beside the masters; none where there are no masters.
+    template <Place works>
+    [[nodiscard]] static auto rounded_copy(const RunPart<Element, Kept, states, works>& part) {
+        if constexpr (has_master) {
+            return part.parameters;
+        } else {
+            return std::span<bf16>{};
+        }
+    }
+
+    void written(const Run& run) {
+        if (run.last) weights_.next();
+    }
+
+    Pass& pass_;
+    GradientReduction& gradients_;
+    WeightGathering& weights_;
+    const Buckets& buckets_;
+    Exchange& exchange_;
+    detail::BufferPool& pool_;
+    const Compute& compute_;
+    Step step_;
+    std::vector<Scalars> scalars_;  // by group
+};
+
+}  // namespace strata::zero

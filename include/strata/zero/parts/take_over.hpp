@@ -1,0 +1,90 @@
+#pragma once
+// strata/zero/parts/take_over.hpp - TakeOver: a model's parameters become buckets and shards, with the values of rank 0.
+//
+// Shapes: B  elements of a bucket with padding      S = B / world, a rank's share of it
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/core/inline.hpp>
+#include <strata/policy/place.hpp>
+#include <strata/zero/detail/buffer_pool.hpp>
+#include <strata/zero/parameters.hpp>
+#include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/shard_store.hpp>
+#include <strata/zero/parts/unit_gathering.hpp>
+
+namespace strata::zero {
+
+/// Frozen parameters of a unit, which are sharded with it.
+struct FrozenUnit {
+    std::int32_t unit = -1;
+    std::vector<at::Tensor> tensors;
+    std::int64_t numel = 0;
+};
+
+/// Whether a frozen parameter is sharded with its unit, where units are.
+[[nodiscard]] inline bool shards_frozen(const Parameter& parameter) {
+    return parameter.unit >= 0 && parameter.tensor.is_floating_point();
+}
+/// Those parameters, by unit. Local.
+[[nodiscard]] std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen);
+
+/// Gives the parameters of a model their place in an engine. Once; what it has made stays when it goes.
+class TakeOver {
+public:
+    struct Options {
+        at::ScalarType dtype = at::kFloat;    ///< parameters are kept in
+        Place device = Place::host;           ///< memory_of() the device
+        Place state = Place::host;            ///< and of the state's first values
+    };
+    /// All but `options` outlive it.
+    TakeOver(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, ShardStore& shards,
+             const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen, const Options& options);
+
+    /// Elements of this rank's shards: of sharded buckets, then of the frozen parameters of units. Local.
+    [[nodiscard]] std::vector<std::int64_t> shard_numels() const;
+
+    /// Converts the frozen parameters that are not sharded and gives them rank 0's values. Collective.
+    void take_frozen();
+    /// Places a bucket's parameters and returns their values in fp32 (B). Once for each bucket, in order. Collective.
+    at::Tensor take_bucket(std::size_t bucket);
+    /// Fills a sharded bucket's shard, and lets its memory go; nothing for others. When all else has its values. Local.
+    void shard_bucket(std::size_t bucket);
+    /// What the state of a bucket starts its masters with: this rank's part of these values, in the state's memory. Local.
+    [[nodiscard]] at::Tensor start_of_state(const at::Tensor& values_B) const;
+    /// How many buckets were taken.
+    [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+    /// Fills the shard of a unit's frozen parameters. Once for each unit of frozen_units(), in order. Collective.
+    void take_frozen_unit(std::size_t unit);
+    [[nodiscard]] const std::vector<FrozenUnit>& frozen_units() const noexcept { return frozen_units_; }
+
+    /// Hands all units to their keeper in registration order; returns their numbers by tensor. Local.
+    [[nodiscard]] std::map<const void*, std::int32_t> add_units(UnitGathering& gathering);
+
+private:
+    void trim_now_and_then(std::int64_t numel);
+
+    Exchange& exchange_;
+    detail::BufferPool& pool_;
+    Buckets& buckets_;
+    ShardStore& shards_;
+    const std::vector<Parameter>& trained_;
+    const std::vector<Parameter>& frozen_;
+    Options options_;
+    std::vector<FrozenUnit> frozen_units_;          // where units are sharded
+    std::vector<UnitGathering::Flat> frozen_flats_;  // of them
+    std::size_t taken_ = 0;
+    std::int64_t untrimmed_ = 0;
+};
+
+}  // namespace strata::zero
+
+#ifndef STRATA_COMPILED
+#include <strata/zero/impl/take_over.ipp>
+#endif

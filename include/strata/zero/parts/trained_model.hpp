@@ -1,0 +1,53 @@
+#pragma once
+// strata/zero/parts/trained_model.hpp - TrainedModel: a model's parameters, sorted and checked before an engine takes them.
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/parameters.hpp>
+
+namespace strata::zero {
+
+/// Parameters that require a gradient, each with the number of its group, and those that do not.
+struct TrainedModel {
+    std::vector<Parameter> trained;
+    std::vector<std::size_t> group_of;  ///< of `trained`
+    std::vector<Parameter> frozen;
+
+    [[nodiscard]] bool has_units() const {
+        for (const Parameter& parameter : trained) {
+            if (parameter.unit >= 0) return true;
+        }
+        return false;
+    }
+};
+
+/// Collective. Throws no_parameters, bad_parameter, and rank_mismatch when ranks have different models or options.
+///
+///   group_of  the number of a parameter's group, by its name
+///   options   names and values that must be the same on every rank
+///   device    where the engine computes
+template <class Comm>
+[[nodiscard]] TrainedModel sorted_model(Comm& comm, std::vector<Parameter> parameters,
+                                        const std::function<std::size_t(std::string_view)>& group_of,
+                                        const std::string& options, at::Device device) {
+    std::vector<std::size_t> groups;
+    for (const Parameter& parameter : parameters) groups.push_back(group_of(parameter.name));
+    detail::check_same_model(comm.all_gather_varied(detail::describe(parameters, groups, options)));
+    TrainedModel model;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (parameters[i].tensor.requires_grad()) model.group_of.push_back(groups[i]);
+    }
+    model.frozen = std::move(parameters);
+    model.trained = detail::split_off_frozen(model.frozen, device);
+    return model;
+}
+
+}  // namespace strata::zero
