@@ -258,16 +258,29 @@ template <LayerwiseRule Rule>
 /// Second pass: the weights' update, and their copy where there is one. Local. Arguments as in advance().
 ///
 ///   ratios  trust_ratios() of the sums over all ranks, one a parameter
-///   copy    empty, or N bf16 or fp16 elements that become the rounded weights
+///   copy    N bf16 or fp16 elements that become the rounded weights; in apply_direction(), or empty
+template <LayerwiseRule Rule>
+void apply_direction(const typename Rule::Scalars& scalars, std::span<float> weight,
+                     const std::array<std::span<float>, state_count_v<Rule>>& state, std::span<const Segment> segments,
+                     std::span<const float> ratios, SimdLevel level = simd_level()) {
+    detail::apply_chunks<Rule, false>(scalars, weight, state, segments, ratios, std::span<bf16>{}, {}, level);
+}
+template <LayerwiseRule Rule, CopyElement C>
+void apply_direction_with_copy(const typename Rule::Scalars& scalars, std::span<float> weight,
+                               const std::array<std::span<float>, state_count_v<Rule>>& state,
+                               std::span<const Segment> segments, std::span<const float> ratios, std::span<C> copy,
+                               SimdLevel level = simd_level()) {
+    assert(copy.size() == weight.size());
+    detail::apply_chunks<Rule, true>(scalars, weight, state, segments, ratios, copy, {}, level);
+}
 template <LayerwiseRule Rule, CopyElement C = bf16>
 void apply_direction(const typename Rule::Scalars& scalars, std::span<float> weight,
                      const std::array<std::span<float>, state_count_v<Rule>>& state, std::span<const Segment> segments,
-                     std::span<const float> ratios, std::span<C> copy = {}, SimdLevel level = simd_level()) {
+                     std::span<const float> ratios, std::span<C> copy, SimdLevel level = simd_level()) {
     if (copy.empty()) {
-        detail::apply_chunks<Rule, false>(scalars, weight, state, segments, ratios, copy, {}, level);
+        apply_direction<Rule>(scalars, weight, state, segments, ratios, level);
     } else {
-        assert(copy.size() == weight.size());
-        detail::apply_chunks<Rule, true>(scalars, weight, state, segments, ratios, copy, {}, level);
+        apply_direction_with_copy<Rule, C>(scalars, weight, state, segments, ratios, copy, level);
     }
 }
 

@@ -111,19 +111,31 @@ void update_chunks(const typename Rule::Scalars& scalars, GradientTransform tran
 ///   gradient   N elements, fp32, bf16 or fp16; unchanged
 ///   weight     N fp32 elements: the parameters themselves, or their master copy
 ///   state      one run of N fp32 elements for each of Rule::state_names
-///   copy       empty, or N bf16 or fp16 elements that become the rounded weights
+///   copy       N bf16 or fp16 elements that become the rounded weights; in update(), or empty
 ///   level      for tests; the result is the same bits at every level and with any number of threads
 ///
 /// The runs must not overlap. Threads: OpenMP, where the program is compiled with it.
-template <ElementwiseRule Rule, GradientElement G, CopyElement C = bf16>
+template <ElementwiseRule Rule, GradientElement G>
 void update(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
             std::span<float> weight, const std::array<std::span<float>, state_count_v<Rule>>& state,
-            std::span<C> copy = {}, SimdLevel level = simd_level()) {
+            SimdLevel level = simd_level()) {
+    detail::update_chunks<Rule, false>(scalars, transform, gradient, weight, state, std::span<bf16>{}, {}, level);
+}
+template <ElementwiseRule Rule, GradientElement G, CopyElement C>
+void update_with_copy(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
+                      std::span<float> weight, const std::array<std::span<float>, state_count_v<Rule>>& state,
+                      std::span<C> copy, SimdLevel level = simd_level()) {
+    assert(copy.size() == weight.size());
+    detail::update_chunks<Rule, true>(scalars, transform, gradient, weight, state, copy, {}, level);
+}
+template <ElementwiseRule Rule, GradientElement G, CopyElement C = bf16>
+void update(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
+            std::span<float> weight, const std::array<std::span<float>, state_count_v<Rule>>& state, std::span<C> copy,
+            SimdLevel level = simd_level()) {
     if (copy.empty()) {
-        detail::update_chunks<Rule, false>(scalars, transform, gradient, weight, state, copy, {}, level);
+        update<Rule, G>(scalars, transform, gradient, weight, state, level);
     } else {
-        assert(copy.size() == weight.size());
-        detail::update_chunks<Rule, true>(scalars, transform, gradient, weight, state, copy, {}, level);
+        update_with_copy<Rule, G, C>(scalars, transform, gradient, weight, state, copy, level);
     }
 }
 

@@ -50,7 +50,7 @@ void update_run(const typename Rule::Scalars& scalars, const optim::GradientTran
     } else if constexpr (std::same_as<Element, float>) {
         optim::update<Rule, Gradient>(scalars, transform, gradient, run.weight, run.state);
     } else {
-        optim::update<Rule, Gradient, Element>(scalars, transform, gradient, run.weight, run.state, copy);
+        optim::update_with_copy<Rule, Gradient, Element>(scalars, transform, gradient, run.weight, run.state, copy);
     }
 }
 
@@ -64,7 +64,7 @@ void apply_direction_run(const typename Rule::Scalars& scalars, const StateRun<K
     } else if constexpr (std::same_as<Element, float>) {
         optim::apply_direction<Rule>(scalars, run.weight, run.state, segments, ratios);
     } else {
-        optim::apply_direction<Rule, Element>(scalars, run.weight, run.state, segments, ratios, copy);
+        optim::apply_direction_with_copy<Rule, Element>(scalars, run.weight, run.state, segments, ratios, copy);
     }
 }
 
