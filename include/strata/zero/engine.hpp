@@ -36,6 +36,7 @@
 #include <strata/optim/loss_scale.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/place.hpp>
+#include <strata/policy/zero_stage.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/exchange.hpp>
@@ -113,7 +114,10 @@ public:
     using Rule = typename Setup::optimizer::rule;
     using Options = EngineOptions<Rule>;
     using compute_device = Compute;
-    static constexpr int stage = Setup::sharding::stage;
+    static constexpr int stage = Setup::sharding::shards_parameters != ShardedOver::nothing  ? 3
+                                 : Setup::sharding::shards_gradients != ShardedOver::nothing ? 2
+                                 : Setup::sharding::shards_state != ShardedOver::nothing     ? 1
+                                                                                             : 0;
 
     /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision.
     /// Frozen ones get both too, and are otherwise left alone outside of units. Collective.
@@ -219,7 +223,7 @@ private:
     static constexpr bool has_master = Setup::precision::has_master;
     static constexpr bool scales_loss = Setup::precision::scales_loss;
     static constexpr bool averages = Setup::averaging::enabled;
-    static constexpr bool recomputes = Setup::recompute::blocks;
+    static constexpr bool recomputes = Setup::recompute::any;
     static constexpr std::size_t states = optim::state_count_v<Rule>;
     static constexpr bool has_keeper = stage == 3 || recomputes;
     static constexpr at::ScalarType dtype = detail::dtype_v<Element>;

@@ -26,7 +26,7 @@ namespace strata::zero::detail {
 /// What UnitGathering may be told.
 struct GatheringOptions {
     bool gathers = false;      ///< parameters of units are sharded; otherwise they are always there
-    bool recomputes = false;   ///< Recompute<Blocks>
+    bool (*recomputes)(std::int32_t unit, std::int32_t units) = nullptr;  ///< of the composition's Recompute; none: no unit
     std::int64_t prefetch_bytes = -1;   ///< gathered ahead of their use at most; -1: the largest unit
     std::int64_t max_live_numel = 0;    ///< elements of units that are whole at once, as far as prefetch goes; 0: any
 };
@@ -151,7 +151,8 @@ public:
 
     [[nodiscard]] Manner manner(std::int32_t number) const override {
         const Unit& unit = units_[static_cast<std::size_t>(number)];
-        return {.recomputes = options_.recomputes, .trains = unit.trained > 0};
+        const auto units = static_cast<std::int32_t>(units_.size());
+        return {.recomputes = options_.recomputes != nullptr && options_.recomputes(number, units), .trains = unit.trained > 0};
     }
     void before_forward(std::int32_t number) override {
         fetch(number, at::GradMode::is_enabled() ? Phase::forward : Phase::inference);

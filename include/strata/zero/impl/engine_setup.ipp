@@ -348,10 +348,13 @@ void Engine<Setup, Comm, Compute>::keep_units(const std::vector<Parameter>& trai
         units[frozen_units[i].unit].flats.push_back(std::move(flat));
     }
 
+    const auto recomputed = [](std::int32_t unit, std::int32_t units) -> bool {
+        return Setup::recompute::recomputes(unit, units);
+    };
     gathering_ = std::make_unique<Gathering>(
         exchange_, channel_, shards_, *pool_,
         detail::GatheringOptions{.gathers = sharded_,
-                                 .recomputes = recomputes,
+                                 .recomputes = recomputes ? +recomputed : nullptr,
                                  .prefetch_bytes = options_.prefetch_bucket_bytes,
                                  .max_live_numel = options_.max_live_parameters},
         [this](std::size_t bucket) { reduce(buckets_[bucket], accumulates() && micro_batch_ > 0); });
