@@ -32,18 +32,16 @@ struct Nothing {
     static constexpr bool recomputes(std::int32_t, std::int32_t) noexcept { return false; }
 };
 
-/// One Unit of N, the first of them first: of six units and N = 2 those of number 0, 2 and 4.
-///
-///   N  1 or more; 1 is Blocks
-template <int N>
-struct EveryOther {
-    static_assert(N >= 1, "[ST0135] EveryOther<N> runs one unit of N again. Fix: type a whole number from 1, as in "
-                          "Recompute<EveryOther<2>>.");
-    static constexpr bool recomputes(std::int32_t unit, std::int32_t) noexcept { return unit % (N < 1 ? 1 : N) == 0; }
-};
-static_assert(EveryOther<2>::recomputes(4, 6) && !EveryOther<2>::recomputes(5, 6));
-
 namespace rule {
+
+template <int N>
+struct OneOfSome {
+    static constexpr bool holds = N >= 1;
+    struct Report {
+        static_assert(holds, "[ST0135] EveryOther<N> runs one unit of N again. Fix: type a whole number from 1 on, as in "
+                             "Recompute<EveryOther<2>>.");
+    };
+};
 
 template <class What>
 struct RecomputesKnownUnits {
@@ -71,6 +69,16 @@ struct RecomputeSaysWhich {
 };
 
 }  // namespace rule
+
+/// One Unit of N, the first of them first: of six units and N = 2 those of number 0, 2 and 4.
+///
+///   N  1 or more; 1 is Blocks
+template <int N>
+struct EveryOther {
+    using broken = rule::first_broken_t<rule::OneOfSome<N>>;
+    static constexpr bool recomputes(std::int32_t unit, std::int32_t) noexcept { return unit % (N < 1 ? 1 : N) == 0; }
+};
+static_assert(EveryOther<2>::recomputes(4, 6) && !EveryOther<2>::recomputes(5, 6));
 
 template <class What>
 struct Recompute;
@@ -127,7 +135,7 @@ struct RecomputedUnits<What> {
 template <class What>
 struct Recompute : detail::RecomputedUnits<What> {
     using slot = slot::Activations;
-    using broken = rule::first_broken_t<rule::RecomputesKnownUnits<What>>;
+    using broken = rule::first_broken_t<rule::RecomputesKnownUnits<What>, rule::broken_alone_t<What>>;
 };
 
 static_assert(RecomputePolicy<Recompute<Blocks>> && Recompute<EveryOther<3>>::any && !Recompute<Nothing>::any);

@@ -216,6 +216,7 @@ static_assert(breaks<rule::FirstIsATier<Parameters>, ZeroStage<3>, OffloadTarget
 static_assert(breaks<rule::OffloadsKnownState<Nvme>, ZeroStage<3>, OffloadTarget<Cpu, Nvme>>);
 static_assert(breaks<rule::AverageIsInMemory<Nvme>, Ema<Nvme>, Ema<Nvme>>);
 static_assert(breaks<rule::RecomputesKnownUnits<int>, Recompute<int>>);
+static_assert(breaks<rule::OneOfSome<0>, Recompute<EveryOther<0>>> && breaks<rule::None, Recompute<EveryOther<1>>>);
 static_assert(breaks<rule::FormatCanBeTrained<int>, Precision<int>>);
 static_assert(breaks<rule::PrecisionCanBeTrained<InDouble>, InDouble, ZeroStage<2>>);
 static_assert(breaks<rule::SaysWhatIsSharded<StageOfItsOwn>, StageOfItsOwn>);
