@@ -40,6 +40,7 @@ strata_room(policy
         recompute.hpp
         rules.hpp
         setup.hpp
+        slots.hpp
         split.hpp
         tier.hpp
         zero_stage.hpp)

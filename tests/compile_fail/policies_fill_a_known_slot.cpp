@@ -9,7 +9,8 @@ struct Mistyped {
 };
 struct Meant {
     using slot = slot::Sharding;
-    static constexpr int stage = 1;
+    static constexpr ShardedOver shards_state = ShardedOver::world;
+    static constexpr ShardedOver shards_gradients = ShardedOver::nothing, shards_parameters = ShardedOver::nothing;
 };
 
 #ifdef STRATA_BAD
@@ -19,4 +20,4 @@ using Mine = Setup<Meant>;
 #endif
 
 // What a trainer reads of a composition: none of it may add a second error.
-int main() { return Mine::sharding::stage + Mine::offload::enabled + Mine::precision::has_master; }
+int main() { return static_cast<int>(Mine::sharding::shards_state) + Mine::offload::enabled + Mine::precision::has_master; }

@@ -3,34 +3,16 @@
 //
 // A policy is an empty type that says which slot it fills (`using slot = slot::Sharding;`) and
 // carries constants that rules read. A composition takes policies in any order, at most one of each
-// slot; a slot nobody fills has a default.
+// slot; a slot nobody fills has a default. Which slots there are is said in policy/slots.hpp.
 
 #include <concepts>
 #include <type_traits>
 
 namespace strata {
 
-/// The kinds of policy there are. A composition holds at most one policy of each.
-namespace slot {
-struct Sharding {};     ///< which state is split over the ranks: ZeroStage<N>
-struct Offload {};      ///< where sharded state lives: OffloadTarget<...>
-struct Storage {};      ///< where data sets and caches live: Backend<...>
-struct Update {};       ///< how a gradient changes a parameter: Optimizer<...>
-struct Numerics {};     ///< which number formats compute and keep state: Precision<...>
-struct Activations {};  ///< which activations are kept for backward: Recompute<...>
-struct Averaging {};    ///< whether and where a moving average of the weights is kept: Ema<...>
-}  // namespace slot
-
 /// Nominal: a type is a policy because it says so, not because it happens to have the right members.
 template <class P>
 concept Policy = std::is_object_v<P> && requires { typename P::slot; };
-
-/// True for the members of namespace slot: a policy of any other slot would be accepted and never read.
-template <class Slot>
-inline constexpr bool is_known_slot_v =
-    std::same_as<Slot, slot::Sharding> || std::same_as<Slot, slot::Offload> || std::same_as<Slot, slot::Storage> ||
-    std::same_as<Slot, slot::Update> || std::same_as<Slot, slot::Numerics> || std::same_as<Slot, slot::Activations> ||
-    std::same_as<Slot, slot::Averaging>;
 
 template <class P, class Slot>
 concept PolicyFor = Policy<P> && std::same_as<typename P::slot, Slot>;
@@ -55,5 +37,65 @@ using select_t = typename Select<Slot, Default, Ps...>::type;
 /// How many of Ps... fill Slot.
 template <class Slot, class... Ps>
 inline constexpr int count_of_v = (0 + ... + static_cast<int>(PolicyFor<Ps, Slot>));
+
+/// What a slot's tag says of its slot. The tag stands in one file with the policies that fill it; no other file knows it.
+///
+///   name, policy        its own name, and what a user types to fill it: words that sentences have to say
+///   Members<Ps...>      what a composition has of it: aliases of the policies among Ps... that fill it, or of defaults
+///   at_most_one<Ps...>  false where two of Ps... would both have to act
+///   broken<P>           what a policy P of this slot breaks by itself, or rule::None; not asked for where it is not known
+template <class S>
+concept Slot = std::is_empty_v<S> && requires {
+    { S::name } -> std::convertible_to<const char*>;
+    { S::policy } -> std::convertible_to<const char*>;
+    typename S::template Members<>;
+    { S::template at_most_one<> } -> std::convertible_to<bool>;
+};
+
+namespace detail {
+
+/// A std::string_view would make every composition's header three times as long to compile.
+///
+///   end  of the word, before its last character
+constexpr bool is_said_in(const char* sentence, const char* word, char end = '\0') noexcept {
+    for (; *sentence != '\0'; ++sentence) {
+        const char* at = sentence;
+        const char* wanted = word;
+        while (*wanted != '\0' && *wanted != end && *at == *wanted) ++at, ++wanted;
+        if (*wanted == '\0' || *wanted == end) return true;
+    }
+    return false;
+}
+static_assert(is_said_in("use Ema<>", "Ema<>") && !is_said_in("use Ema", "Ema<>") && is_said_in("use Ema", "Ema<>", '<'));
+
+}  // namespace detail
+
+/// The slots that there are, each once.
+template <class... Slots>
+struct SlotList {
+    template <class S>
+    static constexpr bool contains = (std::same_as<S, Slots> || ...);
+
+    /// What a composition of Ps... has, whether or not its rules hold.
+    template <class... Ps>
+    struct Members : Slots::template Members<Ps...>... {};
+
+    /// True unless two of Ps... would both have to act in one slot.
+    template <class... Ps>
+    static constexpr bool at_most_one_each = (Slots::template at_most_one<Ps...> && ...);
+
+    /// Whether a sentence says of every slot how it is filled, and what its tag's name is. static_assert wants a literal,
+    /// so that sentences cannot be made of the list; they can be held to it.
+    [[nodiscard]] static constexpr bool policies_are_said_in(const char* sentence) noexcept {
+        return (detail::is_said_in(sentence, Slots::policy) && ...);
+    }
+    /// The same without the policies' arguments: "one Precision".
+    [[nodiscard]] static constexpr bool templates_are_said_in(const char* sentence) noexcept {
+        return (detail::is_said_in(sentence, Slots::policy, '<') && ...);
+    }
+    [[nodiscard]] static constexpr bool names_are_said_in(const char* sentence) noexcept {
+        return (detail::is_said_in(sentence, Slots::name) && ...);
+    }
+};
 
 }  // namespace strata

@@ -1,7 +1,8 @@
 #pragma once
-// strata/policy/backend.hpp - Backend<Store>: where data sets and caches live.
+// strata/policy/backend.hpp - slot::Storage, and Backend<Store>: where data sets and caches live.
 
 #include <strata/core/policy.hpp>
+#include <strata/core/rule.hpp>
 
 namespace strata {
 
@@ -11,6 +12,41 @@ class S3;     ///< buckets of an S3 server; strata/storage/s3.hpp
 namespace storage {
 class FolderOrBucket;  ///< strata/storage/folder_or_bucket.hpp
 }
+
+template <class Store>
+struct Backend;
+
+namespace rule {
+
+template <class P>
+struct BackendNamesAStore {
+    static constexpr bool holds = requires { typename P::store; };
+    struct Report {
+        static_assert(holds,
+                      "[ST0133] A storage policy of your own names no store. Fix: let it say `using store = strata::Local;`, "
+                      "with Local or a store of your own, or write Backend<MyStore> (docs/write-a-store.md).");
+    };
+};
+
+}  // namespace rule
+
+namespace slot {
+
+/// Where data sets and caches live.
+struct Storage {
+    static constexpr const char* name = "Storage";
+    static constexpr const char* policy = "Backend<Local>";
+    template <class... Ps>
+    struct Members {
+        using backend = select_t<Storage, Backend<Local>, Ps...>;
+    };
+    template <class... Ps>
+    static constexpr bool at_most_one = count_of_v<Storage, Ps...> <= 1;
+    template <class P>
+    using broken = rule::first_broken_t<rule::BackendNamesAStore<P>>;
+};
+
+}  // namespace slot
 
 /// Names the object store that data sets are read from and caches are kept in.
 ///

@@ -1,5 +1,5 @@
 #pragma once
-// strata/policy/offload_target.hpp - OffloadTarget<Tier, What...>: where sharded state lives.
+// strata/policy/offload_target.hpp - slot::Offload, and OffloadTarget<Tier, What...>: where sharded state lives.
 
 #include <concepts>
 
@@ -39,7 +39,45 @@ struct OffloadsKnownState {
     };
 };
 
+/// Of an offload policy of a user's own; OffloadTarget checks its tier itself.
+template <class Offload>
+struct OffloadNamesATier {
+    static constexpr bool holds = requires { requires OffloadTier<typename Offload::tier>; };
+    struct Report {
+        static_assert(holds,
+                      "[ST0121] An offload policy of your own names no tier. Fix: let it say `using tier = strata::Cpu;`, with "
+                      "Cpu, Nvme or a tier of your own (docs/write-a-tier.md).");
+    };
+};
+
 }  // namespace rule
+
+template <class Tier, class... What>
+struct OffloadTarget;
+template <class State, class Default, class... Ps>
+struct SelectOffload;
+template <class State, class... Ps>
+constexpr bool offloads_at_most_once();
+
+namespace slot {
+
+/// Where sharded state lives. One policy for each kind of state acts.
+struct Offload {
+    static constexpr const char* name = "Offload";
+    static constexpr const char* policy = "OffloadTarget<Cpu>";
+    template <class... Ps>
+    struct Members {
+        using offload = typename SelectOffload<OptimizerState, OffloadTarget<Device>, Ps...>::type;
+        using parameter_offload = typename SelectOffload<Parameters, OffloadTarget<Device, Parameters>, Ps...>::type;
+    };
+    template <class... Ps>
+    static constexpr bool at_most_one =
+        offloads_at_most_once<OptimizerState, Ps...>() && offloads_at_most_once<Parameters, Ps...>();
+    template <class P>
+    using broken = rule::first_broken_t<rule::OffloadNamesATier<P>>;
+};
+
+}  // namespace slot
 
 /// Moves sharded state off the compute device.
 ///
@@ -96,5 +134,9 @@ using select_offload_t = typename SelectOffload<State, Default, Ps...>::type;
 /// How many of Ps... say where State lives.
 template <class State, class... Ps>
 inline constexpr int count_of_offloads_v = (0 + ... + static_cast<int>(offloads_v<Ps, State>));
+template <class State, class... Ps>
+constexpr bool offloads_at_most_once() {
+    return count_of_offloads_v<State, Ps...> <= 1;
+}
 
 }  // namespace strata

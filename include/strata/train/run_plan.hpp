@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/run_plan.hpp - RunPlan: how samples become steps, and what a resumed run says that is another now.
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include <strata/checkpoint/facts.hpp>
 #include <strata/checkpoint/manifest.hpp>
+#include <strata/core/fp16.hpp>
 #include <strata/core/inline.hpp>
 
 namespace strata::train {
@@ -27,16 +29,16 @@ struct RunPlan {
     [[nodiscard]] checkpoint::Facts facts() const;
 };
 
-/// "fp32", "bf16", "fp16", "pure bf16"
+/// "fp32", "bf16", "fp16", "pure bf16"; of a format that scales the loss where these do not, or the other way round, with
+/// the words that say so.
 template <class Precision>
 [[nodiscard]] constexpr std::string_view precision_name() {
-    if constexpr (Precision::scales_loss) {
-        return "fp16";
-    } else if constexpr (sizeof(typename Precision::element) == sizeof(float)) {
-        return "fp32";
-    } else {
-        return Precision::has_master ? "bf16" : "pure bf16";
-    }
+    using Element = typename Precision::element;
+    constexpr bool scales = Precision::scales_loss;
+    if constexpr (std::same_as<Element, fp16>) return scales ? "fp16" : "fp16 without loss scaling";
+    if constexpr (std::same_as<Element, float>) return scales ? "fp32 with loss scaling" : "fp32";
+    if constexpr (Precision::has_master) return scales ? "bf16 with loss scaling" : "bf16";
+    return scales ? "pure bf16 with loss scaling" : "pure bf16";
 }
 
 /// A sentence for everything that is another than in the checkpoint and is not chosen anew by every run: the seed, ranks and

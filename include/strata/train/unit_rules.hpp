@@ -2,6 +2,7 @@
 // strata/train/unit_rules.hpp - what needs a model that names its units, and the sentences for one that does not.
 
 #include <strata/core/rule.hpp>
+#include <strata/policy/zero_stage.hpp>
 
 namespace strata {
 
@@ -14,7 +15,7 @@ namespace rule {
 ///   Sharding  the composition's policy of slot::Sharding
 template <class Sharding, class Model>
 struct ModelHasUnits {
-    static constexpr bool holds = Sharding::stage < 3 || HasUnits<Model>;
+    static constexpr bool holds = Sharding::shards_parameters == ShardedOver::nothing || HasUnits<Model>;
     struct Report {
         static_assert(
             holds,
@@ -27,7 +28,7 @@ struct ModelHasUnits {
 ///   Activations  the composition's policy of slot::Activations
 template <class Activations, class Model>
 struct RecomputedModelHasUnits {
-    static constexpr bool holds = !Activations::blocks || HasUnits<Model>;
+    static constexpr bool holds = !Activations::any || HasUnits<Model>;
     struct Report {
         static_assert(
             holds,

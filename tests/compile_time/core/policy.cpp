@@ -5,6 +5,11 @@
 namespace strata {
 namespace {
 
+namespace slot {
+struct Update {};
+struct Sharding {};
+}  // namespace slot
+
 struct Fast {
     using slot = slot::Update;
 };
@@ -37,8 +42,39 @@ static_assert(std::same_as<select_t<slot::Update, Default, int, NoPolicy, Fast>,
 static_assert(count_of_v<slot::Update> == 0);
 static_assert(count_of_v<slot::Update, Fast, Wide, Slow, int> == 2);
 
-static_assert(is_known_slot_v<slot::Numerics>);
-static_assert(!is_known_slot_v<Default>);
+// A tag that says of its slot what a list of slots needs.
+template <class Tag, class Default>
+struct Described {
+    template <class... Ps>
+    static constexpr bool at_most_one = count_of_v<Tag, Ps...> <= 1;
+};
+struct Pace : Described<Pace, Default> {
+    static constexpr const char* name = "Pace";
+    static constexpr const char* policy = "Steps<N>";
+    template <class... Ps>
+    struct Members {
+        using pace = select_t<Pace, Default, Ps...>;
+    };
+};
+struct Length : Described<Length, Default> {
+    static constexpr const char* name = "Length";
+    static constexpr const char* policy = "Metres<>";
+    template <class... Ps>
+    struct Members {
+        using length = select_t<Length, Default, Ps...>;
+    };
+};
+struct Quick {
+    using slot = Pace;
+};
+static_assert(Slot<Pace> && !Slot<slot::Update> && !Slot<int>);
+using Slots = SlotList<Pace, Length>;
+static_assert(Slots::contains<Length> && !Slots::contains<slot::Update>);
+static_assert(std::same_as<Slots::Members<Quick>::pace, Quick> && std::same_as<Slots::Members<Quick>::length, Default>);
+static_assert(Slots::at_most_one_each<Quick, Fast> && !Slots::at_most_one_each<Quick, Quick>);
+static_assert(Slots::policies_are_said_in("Steps<N> or Metres<>") && !Slots::policies_are_said_in("Steps or Metres<>"));
+static_assert(Slots::templates_are_said_in("Steps and Metres") && !Slots::templates_are_said_in("Steps"));
+static_assert(Slots::names_are_said_in("Pace, Length") && !Slots::names_are_said_in("Pace"));
 
 }  // namespace
 }  // namespace strata

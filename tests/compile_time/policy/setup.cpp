@@ -4,18 +4,19 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 namespace strata {
 namespace {
 
 // Defaults.
-static_assert(Setup<>::sharding::stage == 0);
+static_assert(Setup<>::sharding::shards_state == ShardedOver::nothing);
 static_assert(!Setup<>::offload::enabled);
 static_assert(std::same_as<Setup<>::backend::store, Local>);
 static_assert(std::same_as<Setup<>::optimizer::rule, AdamW>);
 static_assert(!Setup<>::precision::has_master, "fp32");
-static_assert(!Setup<>::recompute::blocks);
+static_assert(!Setup<>::recompute::any);
 static_assert(!Setup<>::averaging::enabled);
 
 // Order does not matter, and a slot that is filled leaves the others alone.
@@ -23,11 +24,11 @@ using OneOrder = Setup<ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>, Optimiz
                        Recompute<Blocks>, Ema<Device>>;
 using OtherOrder = Setup<Ema<Device>, Recompute<Blocks>, Precision<Bf16>, Optimizer<Lion>, Backend<Local>,
                          OffloadTarget<Cpu>, ZeroStage<2>>;
-static_assert(std::same_as<OneOrder::sharding, OtherOrder::sharding> && OneOrder::sharding::stage == 2);
+static_assert(std::same_as<OneOrder::sharding, OtherOrder::sharding> && std::same_as<OneOrder::sharding, ZeroStage<2>>);
 static_assert(std::same_as<OneOrder::offload::tier, Cpu> && std::same_as<OtherOrder::offload::tier, Cpu>);
 static_assert(std::same_as<OneOrder::optimizer::rule, Lion> && std::same_as<OtherOrder::optimizer::rule, Lion>);
 static_assert(OneOrder::precision::has_master && OtherOrder::precision::has_master);
-static_assert(OneOrder::recompute::blocks && OtherOrder::recompute::blocks);
+static_assert(OneOrder::recompute::any && OtherOrder::recompute::any);
 static_assert(OneOrder::averaging::enabled && std::same_as<OneOrder::averaging, OtherOrder::averaging>);
 static_assert(std::is_empty_v<OneOrder>, "a composition costs nothing");
 
@@ -76,19 +77,34 @@ static_assert(Split<Device, Split<Cpu, Nvme, 50>, 20>::place == Place::disk && !
 
 // The average is kept in host memory unless something else is said; to recompute nothing may be said, too.
 static_assert(std::same_as<Setup<Ema<>>::averaging::tier, Cpu> && std::same_as<Setup<Ema<Device>>::averaging::tier, Device>);
-static_assert(!Setup<Recompute<Nothing>>::recompute::blocks && !Setup<NoEma>::averaging::enabled);
+static_assert(!Setup<Recompute<Nothing>>::recompute::any && !Setup<NoEma>::averaging::enabled);
 
-// Policies of a user's own for the activations and the average.
-struct EveryOtherBlock {
-    using slot = slot::Activations;
-    static constexpr bool blocks = true;
+// A policy of a user's own for the activations: a predicate in Recompute, or a policy as a whole. mpi/engine_recompute
+// trains both.
+struct FirstHalf {
+    static bool recomputes(std::int32_t unit, std::int32_t units) { return 2 * unit < units; }
 };
-struct Swa {
+struct AllButTheLast {
+    using slot = slot::Activations;
+    static constexpr bool any = true;
+    static constexpr bool recomputes(std::int32_t unit, std::int32_t units) { return unit + 1 < units; }
+};
+static_assert(Setup<Recompute<FirstHalf>>::recompute::any && UnitPredicate<FirstHalf> && !UnitPredicate<int>);
+static_assert(std::same_as<Setup<AllButTheLast>::recompute, AllButTheLast> && RecomputePolicy<AllButTheLast>);
+static_assert(Setup<Recompute<EveryOther<2>>>::recompute::recomputes(2, 3) && !Setup<Recompute<EveryOther<2>>>::recompute::recomputes(1, 3));
+static_assert(Setup<Recompute<Blocks>>::recompute::recomputes(1, 3) && !Setup<>::recompute::recomputes(0, 3));
+
+// One for the average brings the class that keeps it. One that keeps none is no average, however it calls itself.
+struct Swa : Ema<Device> {
+    template <class Kept>
+    class average;
+};
+struct OnlyItsName {
     using slot = slot::Averaging;
     static constexpr bool enabled = true;
 };
-static_assert(std::same_as<Setup<Swa, EveryOtherBlock>::recompute, EveryOtherBlock>);
-static_assert(std::same_as<Setup<Swa, EveryOtherBlock>::averaging, Swa>);
+static_assert(std::same_as<Setup<Swa>::averaging, Swa> && AveragingPolicy<Swa> && Swa::place == Place::device);
+static_assert(!AveragingPolicy<OnlyItsName>);
 
 // A store and an update rule of a user's own, without changing a line of strata.
 struct Tape;
@@ -96,12 +112,60 @@ struct MyRule;
 static_assert(std::same_as<Setup<Backend<Tape>>::backend::store, Tape>);
 static_assert(std::same_as<Setup<Optimizer<MyRule>>::optimizer::rule, MyRule>);
 
-// A sharding policy of a user's own.
-struct EveryOther {
+// A sharding policy of a user's own says three facts; mpi/engine trains some. A stage alone is none of them.
+template <ShardedOver state, ShardedOver gradients, ShardedOver parameters>
+struct Shards {
     using slot = slot::Sharding;
-    static constexpr int stage = 1;
+    static constexpr ShardedOver shards_state = state;
+    static constexpr ShardedOver shards_gradients = gradients;
+    static constexpr ShardedOver shards_parameters = parameters;
 };
-static_assert(std::same_as<Setup<OffloadTarget<Cpu>, EveryOther>::sharding, EveryOther>);
+constexpr auto nothing = ShardedOver::nothing, world = ShardedOver::world;
+using StateOnly = Shards<world, nothing, nothing>;
+using WithoutState = Shards<nothing, world, nothing>;
+using ParametersOnly = Shards<nothing, nothing, world>;
+struct StageOfItsOwn {
+    using slot = slot::Sharding;
+    static constexpr int stage = 7;
+};
+struct BoolsForFacts {
+    using slot = slot::Sharding;
+    static constexpr bool shards_state = true, shards_gradients = false, shards_parameters = false;
+};
+static_assert(std::same_as<Setup<OffloadTarget<Cpu>, StateOnly>::sharding, StateOnly>);
+static_assert(ShardingPolicy<StateOnly> && ShardingPolicy<Shards<world, nothing, world>> && !ShardingPolicy<WithoutState>);
+static_assert(ZeroStage<2>::shards_state == world && ZeroStage<2>::shards_gradients == world && ZeroStage<2>::shards_parameters == nothing);
+
+// A number format of a user's own says four types; mpi/engine trains one. What no kernel is there for is refused.
+template <class Element, class Kept, class Master, class Scaler>
+struct Format {
+    using element = Element;
+    using kept = Kept;
+    using master = Master;
+    using scaler = Scaler;
+};
+using ScaledBf16 = Format<bf16, float, float, LossScaling>;
+static_assert(Setup<Precision<ScaledBf16>>::precision::has_master && Setup<Precision<ScaledBf16>>::precision::scales_loss);
+static_assert(std::same_as<Setup<Precision<ScaledBf16>>::precision::format, ScaledBf16>);
+template <class... Types>
+inline constexpr bool is_trained = rule::FormatCanBeTrained<Format<Types...>>::holds;
+static_assert(is_trained<float, float, NoMaster, LossScaling> && is_trained<fp16, float, float, NoScaler>);
+static_assert(!is_trained<double, float, float, NoScaler> && !is_trained<float, double, NoMaster, NoScaler>);
+static_assert(!is_trained<float, float, float, NoScaler>, "fp32 weights beside fp32 parameters would never be copied");
+static_assert(!is_trained<bf16, bf16, bf16, NoScaler> && !is_trained<bf16, bf16, float, NoScaler>);
+static_assert(!is_trained<fp16, fp16, NoMaster, LossScaling> && !is_trained<bf16, float, NoMaster, NoScaler>);
+static_assert(!is_trained<bf16, float, double, NoScaler> && !is_trained<bf16, float, float, int>);
+struct OwnPrecision {
+    using slot = slot::Numerics;
+    using element = bf16;
+    using kept = float;
+    static constexpr bool has_master = true;
+    static constexpr bool scales_loss = false;
+};
+struct InDouble : OwnPrecision {
+    using kept = double;
+};
+static_assert(PrecisionPolicy<OwnPrecision> && !PrecisionPolicy<InDouble> && std::same_as<Setup<OwnPrecision>::precision, OwnPrecision>);
 
 // Which rule a composition breaks is a type, and asking prints nothing.
 template <class Rule, class... Ps>
@@ -151,7 +215,26 @@ static_assert(breaks<rule::StageExists<-1>, OffloadTarget<Cpu, Parameters>, Zero
 static_assert(breaks<rule::FirstIsATier<Parameters>, ZeroStage<3>, OffloadTarget<Parameters, Nvme>>);
 static_assert(breaks<rule::OffloadsKnownState<Nvme>, ZeroStage<3>, OffloadTarget<Cpu, Nvme>>);
 static_assert(breaks<rule::AverageIsInMemory<Nvme>, Ema<Nvme>, Ema<Nvme>>);
-static_assert(breaks<rule::RecomputesBlocksOrNothing<int>, Recompute<int>>);
+static_assert(breaks<rule::RecomputesKnownUnits<int>, Recompute<int>>);
+static_assert(breaks<rule::OneOfSome<0>, Recompute<EveryOther<0>>> && breaks<rule::None, Recompute<EveryOther<1>>>);
+static_assert(breaks<rule::FormatCanBeTrained<int>, Precision<int>>);
+static_assert(breaks<rule::PrecisionCanBeTrained<InDouble>, InDouble, ZeroStage<2>>);
+static_assert(breaks<rule::SaysWhatIsSharded<StageOfItsOwn>, StageOfItsOwn>);
+static_assert(breaks<rule::SaysWhatIsSharded<BoolsForFacts>, BoolsForFacts, OffloadTarget<Cpu>>);
+static_assert(breaks<rule::ShardsStateFirst<WithoutState>, WithoutState> && breaks<rule::ShardsStateFirst<ParametersOnly>, ParametersOnly>);
+static_assert(breaks<rule::AveragingBringsItsClass<OnlyItsName>, OnlyItsName>);
+struct OnlySomeBlocks {
+    using slot = slot::Activations;
+    static constexpr bool blocks = true;
+};
+static_assert(breaks<rule::RecomputeSaysWhich<OnlySomeBlocks>, OnlySomeBlocks>);
+struct NoStore {
+    using slot = slot::Storage;
+};
+struct NoRule {
+    using slot = slot::Update;
+};
+static_assert(breaks<rule::BackendNamesAStore<NoStore>, NoStore> && breaks<rule::UpdateNamesARule<NoRule>, NoRule>);
 static_assert(breaks<rule::OnlyPolicies<ZeroStage<4>, int>, ZeroStage<4>, int>);
 
 // A policy of a user's own may bring a rule of its own.
@@ -159,10 +242,8 @@ struct NeverHolds {
     static constexpr bool holds = false;
     struct Report {};
 };
-struct Impossible {
-    using slot = slot::Sharding;
+struct Impossible : StateOnly {
     using broken = NeverHolds;
-    static constexpr int stage = 1;
 };
 static_assert(breaks<NeverHolds, Impossible, OffloadTarget<Cpu>>);
 

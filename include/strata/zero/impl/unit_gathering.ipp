@@ -90,7 +90,9 @@ STRATA_INLINE void UnitGathering::hold_all(bool held) {
 // ---- the units' side --------------------------------------------------------------------------------------------------
 
 STRATA_INLINE UnitKeeper::Manner UnitGathering::manner(std::int32_t number) const {
-    return {.recomputes = options_.recomputes, .trains = units_[static_cast<std::size_t>(number)].trained > 0};
+    const auto units = static_cast<std::int32_t>(units_.size());
+    return {.recomputes = options_.recomputes != nullptr && options_.recomputes(number, units),
+            .trains = units_[static_cast<std::size_t>(number)].trained > 0};
 }
 
 STRATA_INLINE void UnitGathering::before_forward(std::int32_t number) {

@@ -21,7 +21,6 @@
 #include <strata/policy/place.hpp>
 #include <strata/policy/zero_stage.hpp>
 #include <strata/zero/average.hpp>
-#include <strata/zero/averages/ema.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
@@ -233,7 +232,7 @@ private:
         while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });
         for (std::size_t i = 0; i < model.frozen_units().size(); ++i) failure.keep([&] { model.take_frozen_unit(i); });
         failure.tell(exchange);
-        if (sharded.parameters || Setup::recompute::blocks) keep_units(model);
+        if (sharded.parameters || Setup::recompute::any) keep_units(model);
         pool->trim();
         if constexpr (!Compute::is_host) compute.release_cached();
     }
@@ -259,10 +258,13 @@ private:
         return model.start_of_state(values_B);
     }
     void keep_units(TakeOver& model) {
+        const auto recomputed = [](std::int32_t unit, std::int32_t units) -> bool {
+            return Setup::recompute::recomputes(unit, units);
+        };
         gathering = std::make_unique<UnitGathering>(
             exchange, shards, *pool,
             UnitGathering::Options{.gathers = gathers(),
-                                   .recomputes = Setup::recompute::blocks,
+                                   .recomputes = Setup::recompute::any ? +recomputed : nullptr,
                                    .prefetch_bytes = options.prefetch_bucket_bytes,
                                    .max_live_numel = options.max_live_parameters},
             [this](std::size_t bucket) { gradients.reduce(bucket); });

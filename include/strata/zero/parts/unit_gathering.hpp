@@ -34,7 +34,8 @@ class UnitGathering final : public UnitKeeper {
 public:
     struct Options {
         bool gathers = false;               ///< parameters of units are sharded; otherwise they are always there
-        bool recomputes = false;            ///< Recompute<Blocks>
+        /// Which units run again in backward, of the composition's Recompute; nullptr: none
+        bool (*recomputes)(std::int32_t unit, std::int32_t units) = nullptr;
         std::int64_t prefetch_bytes = -1;   ///< gathered ahead of their use at most; -1: the largest unit
         std::int64_t max_live_numel = 0;    ///< elements of units that are whole at once, as far as prefetch goes; 0: any
     };

@@ -1,4 +1,4 @@
-// tests/compile_fail/recompute_knows_blocks_and_nothing.cpp - Recompute<int> gets ST0104.
+// tests/compile_fail/recompute_knows_its_units.cpp - Recompute<int> gets ST0104.
 
 #include <strata/policy/setup.hpp>
 
@@ -11,4 +11,4 @@ using Mine = Setup<ZeroStage<2>, Recompute<Blocks>>;
 #endif
 
 // What a trainer reads of a composition: none of it may add a second error.
-int main() { return Mine::sharding::stage + Mine::recompute::blocks + Mine::averaging::enabled; }
+int main() { return Mine::sharding::stage + Mine::recompute::any + Mine::averaging::enabled; }
