@@ -12,7 +12,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <strata/core/option_check.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/memory_meter.hpp>
@@ -65,5 +64,21 @@ public:
 private:
     std::vector<at::Tensor> values_;
 };
+
+namespace detail {
+
+/// The class that keeps the average of an averaging policy.
+template <class Averaging, class Kept>
+struct AverageOn {
+    using type = typename Averaging::template average<Kept>;
+    static_assert(WeightAverage<type>,
+                  "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory, Options, "
+                  "a constructor from them, bytes(), make(), values(), due() and decay(). Fix: include the header that defines "
+                  "it, and write what zero::WeightAverage asks for (docs/write-an-average.md).");
+};
+template <class Averaging, class Kept>
+using average_of_t = typename AverageOn<Averaging, Kept>::type;
+
+}  // namespace detail
 
 }  // namespace strata::zero

@@ -37,6 +37,9 @@ struct EngineOptions {
     typename Rule::Options update{};         ///< betas, weight decay, ... of parameters that no group takes
     std::vector<ParameterGroup<Rule>> groups{};  ///< a parameter belongs to the first that takes it
 
+    /// Stages 0 and 1: several micro-batches are added up on each rank, and their sum over the ranks once a step, in place of
+    /// once a micro-batch: fewer collectives, other bits, and gradients in fp32 whatever the parameters are kept in.
+    bool reduce_once_a_step = false;
     bool overlap = true;        ///< stages 0 and 1 reduce buckets while backward goes on; stage 2 always does
     int buckets_in_flight = 4;  ///< reductions that wait or run at once; stage 2 holds one whole bucket more than that
 

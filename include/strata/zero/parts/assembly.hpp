@@ -21,6 +21,7 @@
 #include <strata/policy/place.hpp>
 #include <strata/policy/zero_stage.hpp>
 #include <strata/zero/average.hpp>
+#include <strata/zero/averages/ema.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
@@ -152,6 +153,7 @@ private:
         return {.dtype = detail::dtype_v<gradient_element_t<Element>>,
                 .sharded = sharded.gradients,
                 .overlap = options_->overlap,
+                .once_a_step = options_->reduce_once_a_step,
                 .buckets_in_flight = options_->buckets_in_flight,
                 .micro_batches = options_->gradient_accumulation_steps};
     }
@@ -170,7 +172,7 @@ private:
     }
     [[nodiscard]] std::unique_ptr<AverageKeeper> made_average() const {
         if constexpr (Setup::averaging::enabled) {
-            using Average = typename Setup::averaging::template average<Kept>;
+            using Average = detail::average_of_t<typename Setup::averaging, Kept>;
             return std::make_unique<AverageOf<Average>>(optim::EmaOptions{options_->ema, options_->ema_interval});
         } else {
             return nullptr;
