@@ -20,7 +20,7 @@ const fs::path source_dir{STRATA_SOURCE_DIR};
 
 /// Floor of every room. A room includes only rooms on lower floors, so rooms of one floor never meet.
 const std::map<std::string, int, std::less<>> floors{
-    {"core", 0},    {"policy", 1}, {"config", 2}, {"storage", 2},    {"comm", 2},   {"optim", 3},
+    {"core", 0},  {"policy", 1},  {"options", 1}, {"config", 2}, {"storage", 2},    {"comm", 2},   {"optim", 3},
     {"offload", 3}, {"zero", 4},   {"data", 4},   {"checkpoint", 5}, {"models", 6}, {"train", 7},   {"testing", 8},
 };
 

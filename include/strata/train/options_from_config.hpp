@@ -13,7 +13,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/core/ranges.hpp>
-#include <strata/optim/run_length.hpp>
+#include <strata/options/run_length.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/validate.hpp>

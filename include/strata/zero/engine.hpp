@@ -111,7 +111,7 @@ template <class Setup, comm::Communicator Comm, ComputeDevice Compute = CpuDevic
 class Engine {
 public:
     using Rule = typename Setup::optimizer::rule;
-    using Options = EngineOptions<Rule>;
+    using Options = engine_options_t<Setup>;
     using compute_device = Compute;
     static constexpr int stage = Setup::sharding::stage;
 

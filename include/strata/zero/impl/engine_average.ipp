@@ -11,7 +11,7 @@ template <detail::Side side>
 void Engine<Setup, Comm, Compute>::update_average([[maybe_unused]] const Part<side>& run) {
     if constexpr (averages) {
         const std::int64_t step = step_count_ + 1;
-        if (step % options_.ema_interval != 0) return;
+        if (step % options_.ema.interval != 0) return;
         detail::Staging staging{*pool_};
         const std::span<const Kept> weight =
             staging.take(std::span<const Kept>{own_part(run, run.weight)}, side, average_side, true);

@@ -183,13 +183,13 @@ void Engine<Setup, Comm, Compute>::start(const std::vector<Parameter>& trained, 
     }
     folder_.agree_on_name(comm_);
     comm::agree(comm_, [&] {
-        folder_.open(options_.nvme_path, comm_.rank(), options_.nvme_lock_timeout);
+        folder_.open(options_.tiers.nvme_path, comm_.rank(), options_.tiers.nvme_lock_timeout);
         const auto context = [&](const char* name, offload::PipelineOptions windows) {
             if (!windows.pinning.pin) windows.pinning = compute_.pinning();
             return TierContext{*pool_, folder_.get(), name, std::move(windows)};
         };
-        state_.make(context("optimizer", options_.nvme), state_numels());
-        shards_.make(context("parameters", options_.nvme_units), shard_numels(frozen));
+        state_.make(context("optimizer", options_.tiers.state), state_numels());
+        shards_.make(context("parameters", options_.tiers.units), shard_numels(frozen));
     });
 
     std::array<float, states> initial{};
