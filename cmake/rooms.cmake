@@ -305,6 +305,7 @@ strata_room(train
         checkpoints.hpp
         command_line.hpp
         compute.hpp
+        config_for.hpp
         cpu_kernels.hpp
         debiased_mean.hpp
         detail/rejected_trainer.hpp

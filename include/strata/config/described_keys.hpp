@@ -118,10 +118,12 @@ template <class Options>
                             }});
         } else {
             for (DescribedKey<Member>& key :
-                 described_keys<Member>(defaults.*member, prefix + std::string{option.words.key}, place + ".", without))
+                 described_keys<Member>(defaults.*member, prefix + std::string{option.words.key}, place + ".", without)) {
+                if (!option.words.help.empty()) key.info.meaning = std::string{option.words.help} + ": " + key.info.meaning;
                 keys.push_back({std::move(key.info), [member, read = std::move(key.read)](Options& to, const Value& value) {
                                     read(to.*member, value);
                                 }});
+            }
         }
     });
     return keys;

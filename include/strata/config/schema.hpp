@@ -138,10 +138,13 @@ public:
             add(std::move(key.info), std::move(key.read));
         return *this;
     }
-    /// A key that is kept as it was given, for whoever knows more of it.
-    Schema& given(std::string key, std::string type, GivenOptions Settings::*member, std::string meaning) {
-        return add({std::move(key), std::move(type), "null", std::move(meaning), {}},
-                   [member](Settings& settings, const Value& value) { (settings.*member).put(detail::given(value)); });
+    /// A real number that is kept as it was given, for whoever knows more of it.
+    Schema& given(std::string key, GivenOptions Settings::*member, Range range, std::string meaning) {
+        return add({std::move(key), "number" + detail::shown(range), "null", std::move(meaning), {}},
+                   [member, range](Settings& settings, const Value& value) {
+                       detail::check_range(value, value.number(), range);
+                       (settings.*member).put(detail::given(value));
+                   });
     }
     /// Keys that begin alike, and that are read where more is known of them.
     Schema& family(KeyFamily family, GivenOptions Settings::*member) {
@@ -182,6 +185,17 @@ public:
                    std::function<void(Settings&, const Value&)> read) {
         return add({std::move(key), std::move(type), std::move(fallback), std::move(meaning), {}, KeyKind::json},
                    std::move(read));
+    }
+    /// The keys of other settings, whose values are looked at as these read them, and then given to `keep`.
+    template <class Other>
+    Schema& read_by(const Schema<Other>& keys, std::function<void(Settings&, const Value&)> keep) {
+        for (std::size_t i = 0; i < keys.keys_.size(); ++i)
+            add(keys.keys_[i], [keep, look = keys.readers_[i]](Settings& settings, const Value& value) {
+                Other other{};
+                look(other, value);
+                keep(settings, value);
+            });
+        return *this;
     }
     /// Makes the key added last one that must be given.
     Schema& required() {

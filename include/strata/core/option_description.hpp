@@ -47,7 +47,7 @@ struct OptionDescription {
     std::string_view name;
     Member Owner::*member;
     Range range{};
-    OptionWords words{};  ///< of a part its key is the prefix of the keys in it
+    OptionWords words{};  ///< a part's key is the prefix of the keys in it, and its help is in front of theirs
 };
 /// The same of a choice.
 template <class Owner, class Enum>
@@ -103,9 +103,10 @@ public:
     /// Options that are a member of these.
     ///
     ///   prefix  of the keys in it: "loss_scale_"
+    ///   about   in front of the help of each, where the same options stand in several parts: "Units on disk"
     template <class Owner, class Part>
-    void part(std::string_view name, Part Owner::*member, std::string_view prefix) {
-        visit_(OptionDescription<Owner, Part>{OptionKind::part, name, member, {}, {.help = {}, .key = prefix}});
+    void part(std::string_view name, Part Owner::*member, std::string_view prefix, std::string_view about = {}) {
+        visit_(OptionDescription<Owner, Part>{OptionKind::part, name, member, {}, {.help = about, .key = prefix}});
     }
 
 private:

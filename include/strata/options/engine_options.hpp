@@ -82,7 +82,7 @@ struct EngineOptions {
         option("max_grad_value", &E::max_grad_value, ranges::gradient_limit,
                {.help = "What every element of the gradient is clamped to instead", .special = "0 does not clip"});
         option("bucket_numel", &E::bucket_numel, {1, ranges::size.most},
-               {.help = "Elements that are reduced at once, at most; a unit's gradients are always one bucket",
+               {.help = "Elements of a bucket of gradients outside of units, at most; a unit is a bucket of its own",
                 .alias = "reduce_bucket_size"});
         option("overlap", &E::overlap,
                {.help = "Stages 0 and 1 reduce gradients while backward goes on; stages 2 and 3 always do", .key = "overlap_comm"});

@@ -28,8 +28,8 @@ struct TierOptions {
                 .special = "0 tries once",
                 .key = "offload_lock_timeout",
                 .alias = "nvme_lock_timeout"});
-        option.part("state", &TierOptions::state, "offload_state_");
-        option.part("units", &TierOptions::units, "offload_units_");
+        option.part("state", &TierOptions::state, "offload_state_", "State on disk");
+        option.part("units", &TierOptions::units, "offload_units_", "Units on disk");
     }
 };
 

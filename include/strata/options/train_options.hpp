@@ -52,8 +52,8 @@ struct TrainOptions {
     ///
     ///   run  max_steps, and what a person calls it
     void check(OptionCheck& check, const optim::RunLength& run) const {
-        check.described(*this);
         if (max_steps >= 1) check.inside("schedule", [&] { schedule.check(check, run); });
+        check.described(*this);
     }
 };
 

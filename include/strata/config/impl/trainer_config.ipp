@@ -89,16 +89,13 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                   "Epochs of the run; 0 leaves it to `max_train_steps`, and with both at 0 it is 1");
         s.integer("train_batch_size", &C::train_batch_size, {1, 65536}, "Samples of one rank in one micro-batch");
         s.described(&C::options, {"max_steps", "engine.max_grad_value", "engine.ema.min_decay", "engine.ema.update_after_step"});
-        const auto of_rule = [&s](const char* key, const char* alias, const char* meaning) {
-            s.given(key, "number", &C::optimizer, std::string{meaning} + "; null leaves the rule's own default");
-            if (alias != nullptr) s.alias(alias);
-        };
-        of_rule("optimizer_beta1", "adam_beta1", "First decay of the update rule");
-        of_rule("optimizer_beta2", "adam_beta2", "Second decay of the update rule");
-        of_rule("optimizer_epsilon", "adam_epsilon", "Epsilon of the update rule");
-        of_rule("optimizer_weight_decay", "adam_weight_decay", "Weight decay");
-        of_rule("optimizer_momentum", nullptr, "Momentum of `Sgd`");
-        s.family({"optimizer_", "Every other number of the program's update rule"}, &C::optimizer);
+        const std::string otherwise = "; null leaves the rule's own default";
+        s.given("optimizer_beta1", &C::optimizer, ranges::beta1, "First decay of the update rule" + otherwise).alias("adam_beta1");
+        s.given("optimizer_beta2", &C::optimizer, ranges::beta2, "Second decay of the update rule" + otherwise).alias("adam_beta2");
+        s.given("optimizer_epsilon", &C::optimizer, ranges::epsilon, "Epsilon of the update rule" + otherwise).alias("adam_epsilon");
+        s.given("optimizer_weight_decay", &C::optimizer, ranges::weight_decay, "Weight decay" + otherwise).alias("adam_weight_decay");
+        s.given("optimizer_momentum", &C::optimizer, ranges::momentum, "Momentum of `Sgd`" + otherwise);
+        s.family({"optimizer_", "Whatever else the program's update rule can be told, by the names of its options"}, &C::optimizer);
         s.choice<GradClipMethod>("grad_clip_method", &C::grad_clip_method,
                                  {{"norm", GradClipMethod::norm}, {"value", GradClipMethod::value}},
                                  "`norm`: the whole gradient is scaled down to the norm `max_grad_norm`; `value`: every element "
