@@ -20,6 +20,7 @@ strata_room(core
         lock_holder.hpp
         mix.hpp
         option_check.hpp
+        option_description.hpp
         policy.hpp
         printable.hpp
         ranges.hpp
@@ -45,15 +46,31 @@ strata_room(policy
         tier.hpp
         zero_stage.hpp)
 
+strata_room(options
+    NEEDS core
+    HEADERS
+        ema_options.hpp
+        engine_options.hpp
+        loss_scale_options.hpp
+        pipeline_options.hpp
+        run_length.hpp
+        schedule.hpp
+        tier_options.hpp
+        train_options.hpp)
+
 strata_room(config
-    NEEDS core policy
+    NEEDS core policy options
     PACKAGES nlohmann_json
     LINKS nlohmann_json::nlohmann_json
     HEADERS
         dataset.hpp
         dataset_list.hpp
+        described_keys.hpp
+        given_options.hpp
+        key.hpp
         schema.hpp
-        trainer_config.hpp)
+        trainer_config.hpp
+        value.hpp)
 
 strata_room(storage
     NEEDS core policy
@@ -112,7 +129,7 @@ strata_room(comm
         ${comm_headers})
 
 strata_room(optim
-    NEEDS core policy ${cuda_kernels}
+    NEEDS core policy options ${cuda_kernels}
     PACKAGES OpenMP
     LINKS OpenMP::OpenMP_CXX
     HEADERS
@@ -132,8 +149,6 @@ strata_room(optim
         layerwise_kernel.hpp
         lion.hpp
         loss_scale.hpp
-        run_length.hpp
-        schedule.hpp
         sgd.hpp
         simd.hpp
         stochastic_rounding.hpp
@@ -141,7 +156,7 @@ strata_room(optim
         update_rule.hpp)
 
 strata_room(offload
-    NEEDS core
+    NEEDS core options
     PACKAGES Threads
     LINKS uring Threads::Threads
     HEADERS
@@ -158,7 +173,7 @@ if(STRATA_WITH_CUDA)
     set(zero_headers cuda_device.hpp)
 endif()
 strata_room(zero
-    NEEDS core policy comm optim offload
+    NEEDS core policy options comm optim offload
     PACKAGES Torch
     LINKS torch
     HEADERS
@@ -175,7 +190,6 @@ strata_room(zero
         engine_options.hpp
         layout.hpp
         memory_meter.hpp
-        option_checks.hpp
         parameters.hpp
         parts/assembly.hpp
         parts/average_keeper.hpp
@@ -300,7 +314,7 @@ strata_room(models
         small_flux.hpp)
 
 strata_room(train
-    NEEDS core policy config storage comm optim zero data checkpoint models
+    NEEDS core policy options config storage comm optim zero data checkpoint models
     PACKAGES Torch
     LINKS torch
     HEADERS
@@ -309,11 +323,11 @@ strata_room(train
         checkpoints.hpp
         command_line.hpp
         compute.hpp
+        config_for.hpp
         cpu_kernels.hpp
         debiased_mean.hpp
         detail/rejected_trainer.hpp
         detail/trainer_body.hpp
-        engine_options.hpp
         environment.hpp
         fit_result.hpp
         gallery.hpp

@@ -60,7 +60,7 @@ using MyTrainer = Trainer<Spirals,              // any torch::nn::Module with `l
 int main(int argc, char** argv) {
     return strata::run(argc, argv, [](Session& session) {
         const optim::Schedule cosine{.shape = optim::ScheduleShape::cosine, .lr = 1e-2, .warmup_steps = 20, .total_steps = 600};
-        MyTrainer trainer{session, Spirals{}, {.max_steps = 600, .schedule = cosine, .max_grad_norm = 1.0}};
+        MyTrainer trainer{session, Spirals{}, {.max_steps = 600, .schedule = cosine, .engine = {.max_grad_norm = 1.0}}};
         // Rank r sees points of its own: the trainer seeds libtorch by step and rank before it asks for a batch.
         const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return some_points(64); }, 100, 64});
         const Points test = some_points(1000);

@@ -42,9 +42,9 @@ train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
 
 int main(int argc, char** argv) {
     // Reads --config FILE; every key of it is a flag as well: --learning_rate 1e-4. --help lists them.
-    return strata::run<config::TrainerConfig>(argc, argv, [](Session& session, const config::TrainerConfig& config) {
+    return strata::run<train::ConfigFor<PictureTrainer>>(argc, argv, [](Session& session, const config::TrainerConfig& config) {
         const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
-        session.set_collective_timeout(std::chrono::seconds{config.collective_timeout});
+        session.set_collective_timeout(config.options.collective_timeout);
         session.output();  // taken before hours of encoding: no other run works there
 
         const auto codec = std::make_shared<const models::LinearCodec>();

@@ -82,12 +82,9 @@ using MyTrainer = Trainer<DeepSpirals,
 struct Flags {
     std::int64_t steps = 300;
     std::filesystem::path nvme_path;
-    static const config::Schema<Flags>& schema() {  // the members' values are the defaults that --help shows
-        static const auto schema =
-            config::Schema<Flags>{}
-                .integer("steps", &Flags::steps, {20, 1e6}, "Optimizer steps of the run")
-                .text("nvme_path", &Flags::nvme_path, "Folder on a local disk for state and parameters; empty: the output directory");
-        return schema;
+    static void describe(auto& option) {  // the members' values are the defaults that --help shows
+        option("steps", &Flags::steps, {20, 1e6}, "Optimizer steps of the run");
+        option("nvme_path", &Flags::nvme_path, "Folder on a local disk for state and parameters; empty: the output directory");
     }
 };
 //! [flags]
@@ -97,9 +94,9 @@ int main(int argc, char** argv) {
         const optim::Schedule cosine{.shape = optim::ScheduleShape::cosine, .lr = 3e-3, .warmup_steps = 20, .total_steps = flags.steps};
         MyTrainer trainer{session, DeepSpirals{}, {.max_steps = flags.steps,
                                                    .schedule = cosine,
-                                                   .max_grad_norm = 1.0,
-                                                   .ema = {.decay = 0.98},
-                                                   .nvme_path = flags.nvme_path.empty() ? session.output() : flags.nvme_path}};
+                                                   .engine = {.max_grad_norm = 1.0,
+                                                              .ema = {.decay = 0.98},
+                                                              .tiers = {.nvme_path = flags.nvme_path.empty() ? session.output() : flags.nvme_path}}}};
         trainer.fit(FunctionSource{[](std::int64_t) { return some_points(128); }, 100, 128});
 
         double right = 0;

@@ -28,6 +28,10 @@ struct RmsProp {
     struct Options {
         double rho = 0.99;
         double epsilon = 1e-8;
+        static void describe(auto& option) {  // checked ranges, and the keys optimizer_rho and optimizer_epsilon
+            option("rho", &Options::rho, {0, 0.999999}, "Decay of the mean of squares, a step");
+            option("epsilon", &Options::epsilon, ranges::epsilon, "Added to its root, so that nothing is divided by 0");
+        }
     };
     static constexpr std::array<std::string_view, 1> state_names{"square_avg"};  // one value an element; the name in checkpoints
 
@@ -70,7 +74,7 @@ int main(int argc, char** argv) {
     return strata::run(argc, argv, [](Session& session) {
         constexpr std::int64_t steps = 300;
         train::seed_generators(42);  // the same first weights for both
-        MyTrainer trainer{session, Curve{}, {.max_steps = steps, .schedule = {.lr = 3e-3}, .update = {.rho = 0.9}}};
+        MyTrainer trainer{session, Curve{}, {.max_steps = steps, .schedule = {.lr = 3e-3}, .engine = {.update = {.rho = 0.9}}}};
         train::seed_generators(42);
         Curve by_hand;
         trainer.fit(FunctionSource{points, 100, 64});

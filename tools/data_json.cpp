@@ -123,7 +123,7 @@ Json plan_json(const DataAnswer& answer) {
             {"ranks", plan.shape.ranks},
             {"gradient_accumulation_steps", accumulation},
             {"effective_batch", plan.shape.effective()},
-            {"seed", answer.survey->source.config.seed},
+            {"seed", answer.survey->source.config.options.seed},
             {"first_epoch",
              {{"optimizer_steps", plan.first_epoch}, {"micro_batches", plan.first_epoch * accumulation}}},
             {"epochs_differ", plan.epochs_differ},

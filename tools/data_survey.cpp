@@ -45,9 +45,9 @@ SurveyedFile read_survey_file(const SurveyRequest& request) {
     config::TrainerConfig& config = source.config;
     source.list_file = source.is_list ? request.file : config.data_backend_config;
     config.train_batch_size = request.train_batch_size.value_or(config.train_batch_size);
-    config.gradient_accumulation_steps =
-        request.gradient_accumulation_steps.value_or(config.gradient_accumulation_steps);
-    config.seed = request.seed.value_or(config.seed);
+    config.options.engine.gradient_accumulation_steps =
+        static_cast<int>(request.gradient_accumulation_steps.value_or(config.options.engine.gradient_accumulation_steps));
+    if (request.seed) config.options.seed = static_cast<std::uint64_t>(*request.seed);
     config.allow_dataset_oversubscription |= request.allow_dataset_oversubscription;
     source.index_folder = request.index_folder.value_or(source.index_folder);
     source.list = config::load_datasets(source.list_file, config.image_defaults());
@@ -102,7 +102,7 @@ SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSize
     const auto is_gzip = [&](const config::CachePlace& place) {
         return place.compress_disk_cache.value_or(survey.source.config.compress_disk_cache);
     };
-    const auto seed = static_cast<std::uint64_t>(survey.source.config.seed);
+    const auto seed = survey.source.config.options.seed;
     SurveyStatistics all;
     std::map<std::string, std::set<std::string>> captions;  // by cache; the empty one is for caption dropout
     for (std::size_t d = 0; d < collection.sets().size(); ++d) {
@@ -143,8 +143,8 @@ SurveyPlan survey_plan(Survey& survey, std::int64_t ranks) {
     const config::TrainerConfig& config = survey.source.config;
     data::Collection& collection = survey.collection;
     SurveyPlan all;
-    all.shape = {config.train_batch_size, ranks, config.gradient_accumulation_steps};
-    collection.arrange(all.shape, static_cast<std::uint64_t>(config.seed), config.allow_dataset_oversubscription);
+    all.shape = {config.train_batch_size, ranks, config.options.engine.gradient_accumulation_steps};
+    collection.arrange(all.shape, config.options.seed, config.allow_dataset_oversubscription);
     all.first_epoch = collection.plan().batches_in(0);
     all.size = collection.plan().size();
     const std::vector<std::int64_t> shown = data::batches_by_set(collection.plan(), 0, collection.sets().size());

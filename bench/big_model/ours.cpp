@@ -113,7 +113,7 @@ Trained train(const Settings& settings, bool prints) {
 
     Phase start{"engine start", prints};
     typename Engine::Options options;
-    options.nvme_path = settings.swap;
+    options.tiers.nvme_path = settings.swap;
     options.max_grad_norm = 1.0;
     Engine engine{comm, zero::parameters_of(model), options};
     start.end();

@@ -120,7 +120,7 @@ Expected expected(const std::vector<zero::Parameter>& parameters, const Options&
     // nothing is gathered ahead.
     if (sharded) e.gathered = (world == 1 ? 1 : 2) * largest * weight_bytes;
     if (state_on_disk) {
-        const auto window = offload::window_bytes(options.nvme.budget_bytes, 0, 0);
+        const auto window = offload::window_bytes(options.tiers.state.budget_bytes, 0, 0);
         std::size_t buffer = 0;
         const auto runs = offload::cut_windows(shares, static_cast<std::int64_t>(window) / state_bytes);
         for (const offload::WindowRun& run : runs) {
@@ -128,12 +128,12 @@ Expected expected(const std::vector<zero::Parameter>& parameters, const Options&
             buffer = std::max(buffer, offload::SwapFile::bytes_of(offload::payload_of({array, array, array})));
         }
         e.windows +=
-            static_cast<std::int64_t>(offload::plan_buffers(buffer, runs.size(), options.nvme.budget_bytes, 0).total());
+            static_cast<std::int64_t>(offload::plan_buffers(buffer, runs.size(), options.tiers.state.budget_bytes, 0).total());
     }
     if (units_on_disk) {
         const auto buffer = offload::SwapFile::bytes_of(static_cast<std::size_t>(largest / world * weight_bytes));
         e.windows += static_cast<std::int64_t>(
-            offload::plan_buffers(buffer, shares.size(), options.nvme_units.budget_bytes, 0).total());
+            offload::plan_buffers(buffer, shares.size(), options.tiers.units.budget_bytes, 0).total());
     }
     // Values of all ranks, then a copy of the own share for the store, which has no memory for the bucket's state yet.
     const std::int64_t values = 4 * last;
@@ -180,9 +180,9 @@ Found train(SlowReductions& comm, const bench::GptShape& shape, const std::files
     const double before = resident("VmRSS:");
     bench::Gpt model{shape};
     typename Engine::Options options;
-    options.nvme_path = swap;
-    options.nvme.budget_bytes = std::size_t{16} << 20;
-    options.nvme_units.budget_bytes = std::size_t{8} << 20;
+    options.tiers.nvme_path = swap;
+    options.tiers.state.budget_bytes = std::size_t{16} << 20;
+    options.tiers.units.budget_bytes = std::size_t{8} << 20;
     e = expected<Setup>(zero::parameters_of(model), options, comm.world());
     Found found;
     Engine engine{comm, zero::parameters_of(model), options};

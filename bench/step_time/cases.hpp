@@ -129,8 +129,8 @@ Step engine(comm::MpiComm& world, Comm& comm, const Disk& disk) {
     using Engine = zero::Engine<Setup<Ps...>, Comm>;
     return training<Engine>(world, [&](Gpt& model) {
         typename Engine::Options options;
-        options.nvme_path = disk.path;
-        options.nvme.budget_bytes = disk.budget_bytes;
+        options.tiers.nvme_path = disk.path;
+        options.tiers.state.budget_bytes = disk.budget_bytes;
         return std::make_unique<Engine>(comm, zero::parameters_of(model), options);
     });
 }

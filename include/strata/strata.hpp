@@ -9,7 +9,7 @@
 #include <strata/optim/deepspeed_schedules.hpp>
 #include <strata/optim/lamb.hpp>
 #include <strata/optim/lion.hpp>
-#include <strata/optim/schedule.hpp>
+#include <strata/options/schedule.hpp>
 #include <strata/optim/sgd.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/storage/folder_or_bucket.hpp>

@@ -29,7 +29,7 @@ struct Mirror {  // what it may be held as
 };
 
 void use(Session& session) {
-    Mine trainer{session, Model{}, {.max_steps = 3, .update = {.momentum = 0.5, .nesterov = true}}};
+    Mine trainer{session, Model{}, {.max_steps = 3, .engine = {.update = {.momentum = 0.5, .nesterov = true}}}};
     Mine shared{session, std::make_shared<Model>(), Mine::Options{}};
     trainer.every(1, [](const train::StepMetrics&) {});
     trainer.report().title = std::to_string(trainer.model().parameters().size());

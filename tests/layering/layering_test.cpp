@@ -20,7 +20,7 @@ const fs::path source_dir{STRATA_SOURCE_DIR};
 
 /// Floor of every room. A room includes only rooms on lower floors, so rooms of one floor never meet.
 const std::map<std::string, int, std::less<>> floors{
-    {"core", 0},    {"policy", 1}, {"config", 2}, {"storage", 2},    {"comm", 2},   {"optim", 3},
+    {"core", 0},  {"policy", 1},  {"options", 1}, {"config", 2}, {"storage", 2},    {"comm", 2},   {"optim", 3},
     {"offload", 3}, {"zero", 4},   {"data", 4},   {"checkpoint", 5}, {"models", 6}, {"train", 7},   {"testing", 8},
 };
 
@@ -128,6 +128,31 @@ TEST(Layering, OwnHeadersAreIncludedWithBracketsAndTheirFullPath) {
                 << include.where << " includes <" << include.header << ">, which does not exist";
         }
     }
+}
+
+/// What headers reach through others is read from their text, so that a translation unit of options stays one of 0.1 s.
+TEST(Layering, OptionsReachNoLibtorch) {
+    std::map<fs::path, const SourceFile*> by_path;
+    for (const auto& file : all_files()) by_path[file.path] = &file;
+    std::vector<fs::path> queue{"train/options.hpp", "train/validate.hpp", "zero/engine_options.hpp", "config/trainer_config.hpp"};
+    for (const auto& [path, file] : by_path)
+        if (file->room == "options" && path.extension() == ".hpp") queue.push_back(path);
+    EXPECT_GE(queue.size(), 12U);
+    std::map<fs::path, std::string> reached_by;
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+        const auto file = by_path.find(queue[i]);
+        ASSERT_NE(file, by_path.end()) << queue[i];
+        for (const auto& include : includes_of(*file->second)) {
+            const fs::path header{include.header};
+            const std::string root = header.begin()->string();
+            EXPECT_TRUE(root != "ATen" && root != "torch" && root != "c10") << include.where << " includes <" << include.header
+                                                                        << ">, which options reach by " << reached_by[queue[i]];
+            if (root != "strata") continue;
+            const fs::path next = header.lexically_relative("strata");
+            if (reached_by.emplace(next, reached_by[queue[i]] + " " + include.where).second) queue.push_back(next);
+        }
+    }
+    EXPECT_TRUE(reached_by.contains("core/option_description.hpp"));
 }
 
 TEST(Layering, OnlyCommSeesMpi) {

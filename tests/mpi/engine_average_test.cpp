@@ -35,7 +35,7 @@ using strata::Fp16;
 using strata::Optimizer;
 using strata::PureBf16;
 using strata::comm::MpiComm;
-using strata::optim::EmaSchedule;
+using strata::optim::EmaOptions;
 using strata::zero::parameters_of;
 using strata::zero::Place;
 using namespace strata_test;
@@ -53,7 +53,7 @@ using ZeroInHalf = EngineOf<ZeroStage<0>, Half, Ema<Cpu>>;
 using BesideDiskInHalf = EngineOf<ZeroStage<3>, Half, Ema<Device>, AllOnDisk>;
 
 struct Averaging {
-    EmaSchedule decay{};
+    EmaOptions decay{};
     std::int64_t interval = 1;
 };
 /// Averages that differ from the weights after three steps.
@@ -67,7 +67,7 @@ struct Averaged {
     static typename AnyEngine::Options options(const Averaging& averaging, const std::filesystem::path& disk) {
         auto options = options_of<AnyEngine>({.nvme_path = disk});
         options.ema = averaging.decay;
-        options.ema_interval = averaging.interval;
+        options.ema.interval = averaging.interval;
         options.loss_scale.initial = 256;
         return options;
     }
@@ -106,7 +106,7 @@ Moves moves_of(MpiComm& comm, const Averaging& averaging, const std::filesystem:
 }
 
 /// docs/training.md, and strata/optim/ema.hpp for what it leaves out.
-double decay_of(const EmaSchedule& ema, int step) {
+double decay_of(const EmaOptions& ema, int step) {
     const double n = step - static_cast<double>(ema.update_after_step);
     if (n <= 1) return 0;
     const double growing = ema.use_warmup ? 1 - std::pow(1 + (n - 1) / ema.inv_gamma, -ema.power) : n / (9 + n);

@@ -316,7 +316,7 @@ TEST(EngineDisk, ADiskThatIsMissingIsReportedByAll) {
     Model<Block> model;
     using OnDisk = EngineOf<ZeroStage<1>, StateOnDisk>;
     const auto refusal = [&](const fs::path& path) {
-        return error_of([&] { OnDisk{comm, parameters_of(model), {.nvme_path = path}}; }).code();
+        return error_of([&] { OnDisk{comm, parameters_of(model), {.tiers = {.nvme_path = path}}}; }).code();
     };
     EXPECT_EQ(refusal(""), Errc::bad_value);
     EXPECT_EQ(refusal(comm.rank() == 0 ? disk.path / "not there" : disk.path), Errc::bad_reference);

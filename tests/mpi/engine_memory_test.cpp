@@ -219,7 +219,7 @@ struct Huge : torch::nn::Module {
 template <class AnyEngine>
 strata::Error refusal_of(MpiComm& comm, bool trained, const std::filesystem::path& disk = {}) {
     Huge model{trained};
-    const auto error = error_of([&] { AnyEngine{comm, parameters_of(model), {.nvme_path = disk}}; });
+    const auto error = error_of([&] { AnyEngine{comm, parameters_of(model), {.tiers = {.nvme_path = disk}}}; });
     EXPECT_EQ(error.code(), Errc::not_enough_memory) << error.what();
     EXPECT_EQ(model.unit->one.storage().nbytes(), 4U) << "the model was touched";
     return error;

@@ -123,7 +123,7 @@ TEST(EngineTiers, WhatIsSplitIsCountedWhereItIs) {
     WideModel model;
     using Mixed = OffloadTarget<Split<Compressed, Nvme, 30>, OptimizerState, Parameters>;
     using Engine = EngineOf<ZeroStage<3>, Precision<Bf16>, Mixed>;
-    Engine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000, .nvme_path = disk.path}};
+    Engine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000, .tiers = {.nvme_path = disk.path}}};
     const auto bytes = [&](Held held, Place place) { return engine.memory().of(held, place).now; };
     const std::int64_t unit = strata::zero::share_numel(width * (width + 1), comm.world());
     EXPECT_EQ(bytes(Held::parameters, Place::host), 2 * unit) << "one unit of four: 30 % hold no second one";

@@ -42,7 +42,7 @@ template <class... Policies>
 Trace train(comm::MpiComm& comm, const std::filesystem::path& disk) {
     const auto model = make_model(comm);
     zero::Engine<Setup<Policies...>, comm::MpiComm> engine{
-        comm, zero::parameters_of(*model), {.bucket_numel = 3000, .max_grad_norm = 1.0, .nvme_path = disk}};
+        comm, zero::parameters_of(*model), {.bucket_numel = 3000, .max_grad_norm = 1.0, .tiers = {.nvme_path = disk}}};
     Trace trace;
     for (int step = 0; step < 4; ++step) {
         torch::manual_seed(static_cast<std::uint64_t>(100 * step + comm.rank()));

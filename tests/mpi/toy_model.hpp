@@ -127,9 +127,9 @@ typename AnyEngine::Options options_of(const Case& settings) {
                                         .buckets_in_flight = settings.buckets_in_flight,
                                         .prefetch_bucket_bytes = settings.prefetch_bucket_bytes,
                                         .max_live_parameters = settings.max_live_parameters,
-                                        .nvme_path = settings.nvme_path,
-                                        .nvme = settings.nvme,
-                                        .nvme_units = settings.nvme_units};
+                                        .tiers = {.nvme_path = settings.nvme_path,
+                                                  .state = settings.nvme,
+                                                  .units = settings.nvme_units}};
     if (settings.groups) options.groups = {{.takes = is_bias, .lr_factor = 2.0, .update = {.weight_decay = 0.0}}};
     return options;
 }

@@ -78,7 +78,7 @@ struct TrainerDevice : strata_test::OutputFolder {
         {
             Session session{comm, static_cast<int>(argv.size()), argv.data()};
             strata::detail::TrainerBody<strata::Setup<Policies...>, Net, Compute> trainer{
-                session, Net{}, {.max_steps = steps, .schedule = {.lr = 1e-2}, .max_grad_norm = 0.5}};
+                session, Net{}, {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.max_grad_norm = 0.5}}};
             trainer.fit(FunctionSource{[](std::int64_t) {
                                            const auto x = torch::rand({8, 3});
                                            return Pair{x, (x * x).sum(1, true).sin()};

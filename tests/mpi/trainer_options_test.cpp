@@ -9,13 +9,18 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <strata/config/trainer_config.hpp>
+#include <strata/storage/atomic_file.hpp>
 #include <strata/strata.hpp>
+#include <strata/train/command_line.hpp>
+#include <strata/train/config_for.hpp>
 #include <strata/train/options_from_config.hpp>
 
 #include "output_folder.hpp"
@@ -37,11 +42,11 @@ struct Line : torch::nn::Module {
 };
 torch::Tensor some_rows(std::int64_t) { return torch::rand({8, 3}); }
 
-/// Signs of gradients: a rule without state and without a number that a file could give.
+/// Signs of gradients: a rule without state, and with a number that no rule of strata has.
 struct Signs {
     struct Options {
         double share = 1;
-        void check(OptionCheck& check) const { check.number("share", share, {0.5, 2}); }
+        static void describe(auto& option) { option("share", &Options::share, {0.5, 2}, "Of the learning rate"); }
     };
     struct Scalars {
         float lr;
@@ -109,12 +114,12 @@ TEST_F(TrainerOptions, NumbersOutOfTheirRangeAreRefusedOnAllRanksBeforeAnythingI
                                "checkpoints_kept from 1 to 1e+12.");
     EXPECT_TRUE(is_bad_input(error.code()));
     EXPECT_EQ(refused_options<ZeroStage<2>>({.max_steps = -1}).problem(), "max_steps is -1");
-    EXPECT_EQ((refused_options<ZeroStage<2>, Optimizer<Signs>>({.update = {.share = 3}}).problem()), "update.share is 3");
+    EXPECT_EQ((refused_options<ZeroStage<2>, Optimizer<Signs>>({.engine = {.update = {.share = 3}}}).problem()), "engine.update.share is 3");
 }
 
 TEST_F(TrainerOptions, OneRankWithAWrongNumberTakesTheOthersAlong) {
     const int last = comm.world() - 1;
-    EXPECT_EQ(refused_options<ZeroStage<1>>({.max_grad_norm = comm.rank() == last ? -1.0 : 1.0}).problem(), "max_grad_norm is -1");
+    EXPECT_EQ(refused_options<ZeroStage<1>>({.engine = {.max_grad_norm = comm.rank() == last ? -1.0 : 1.0}}).problem(), "engine.max_grad_norm is -1");
 }
 
 TEST_F(TrainerOptions, WhatASourceSaysOfItselfIsRefusedBeforeAnythingIsWritten) {
@@ -205,11 +210,76 @@ TEST_F(TrainerOptions, ARuleWithoutAFilesNumbersTrainsFromAFile) {
     using Mine = Trained<ZeroStage<2>, Optimizer<Signs>>;
     config::TrainerConfig config;
     config.max_train_steps = 40;
-    config.learning_rate = 1e-2;
-    config.optimizer_weight_decay = 0.1;
+    config.options.schedule.lr = 1e-2;
+    config.optimizer.set("optimizer_weight_decay", "0.1");
     const auto found = metrics<ZeroStage<2>, Optimizer<Signs>>("signs", train::options_from<Mine>(config, 10));
     ASSERT_EQ(found.size(), 40U);
     EXPECT_LT(found.back().loss, 0.5 * found.front().loss);
+}
+
+TEST_F(TrainerOptions, ARuleOfOnesOwnTrainsWithItsOwnKeysFromAFileAndFromTheCommandLine) {
+    using Mine = Trained<ZeroStage<2>, Optimizer<Signs>>;
+    const auto write = [&](const char* name, const std::string& more) {
+        if (comm.rank() == 0) storage::write_file(root / name, R"({"max_train_steps": 12, "learning_rate": 1e-2, "max_grad_norm": 0)" + more + "}");
+        comm.barrier();
+        return (root / name).string();
+    };
+    const std::string plain = write("plain.json", "");
+    const std::string halved = write("halved.json", R"(, "optimizer_share": 0.5)");
+    const auto losses = [](const std::vector<train::StepMetrics>& found) {
+        std::vector<double> all;
+        for (const train::StepMetrics& step : found) all.push_back(step.loss);
+        return all;
+    };
+    /// Of a program that is started with these words and takes its settings from its session.
+    const auto started = [&]<class Settings>(std::type_identity<Settings>, const std::string& name, std::vector<std::string> words) {
+        words.insert(words.begin(), {"test", "--output", (root / name).string()});
+        std::vector<const char*> argv;
+        for (const auto& word : words) argv.push_back(word.c_str());
+        const std::array keys{train::SettingsKeys::of<Settings>()};
+        testing::internal::CaptureStdout();
+        {
+            Session session{comm, train::CommandLine::parse(static_cast<int>(argv.size()), argv.data(), keys)};
+            Mine trainer{session, Line{}, train::options_from<Mine>(session.settings<Settings>(), 10)};
+            trainer.fit(FunctionSource{some_rows, 10, 8});
+        }
+        testing::internal::GetCapturedStdout();
+        return losses(train::read_metrics(root / name / "metrics.jsonl"));
+    };
+    const auto by_rule = std::type_identity<train::ConfigFor<Mine>>{};
+    const auto by_any = std::type_identity<config::TrainerConfig>{};
+
+    const auto given = [&](const char* name, double share) {
+        return losses(metrics<ZeroStage<2>, Optimizer<Signs>>(
+            name, {.max_steps = 12,
+                   .schedule = {.shape = ScheduleShape::constant_with_warmup, .lr = 1e-2},
+                   .engine = {.update = {.share = share}}}));
+    };
+    const auto whole = given("whole", 1.0);
+    const auto half = given("half", 0.5);
+    ASSERT_EQ(whole.size(), 12U);
+    ASSERT_NE(whole, half) << "the number acts";
+
+    EXPECT_EQ(started(by_rule, "a", {"--config", plain}), whole);
+    EXPECT_EQ(started(by_rule, "b", {"--config", halved}), half) << "from the file";
+    EXPECT_EQ(started(by_rule, "c", {"--config", plain, "--optimizer_share", "0.5"}), half) << "from the command line";
+    EXPECT_EQ(started(by_any, "d", {"--config", halved}), half) << "settings that do not know the rule";
+    EXPECT_EQ(started(by_any, "e", {"--config", halved, "--optimizer_share=1"}), whole) << "the command line goes before the file";
+}
+
+/// A trainer's options are settings too: every one of them is a flag.
+TEST_F(TrainerOptions, AProgramWithoutAFileCanTakeATrainersOptionsAsItsFlags) {
+    using Mine = Trained<ZeroStage<1>, Optimizer<Signs>>;
+    const std::array keys{train::SettingsKeys::of<Mine::Options>()};
+    const std::string help = train::help_text("mine", keys);
+    for (const char* flag : {"  --max_steps  integer >= 1; default 1000\n", "  --optimizer_share  number 0.5 to 2; default 1\n",
+                             "  --learning_rate  number 0 to 10; default 1e-04\n", "  --offload_nvme_path or --nvme_path  text; default \"\"\n"})
+        EXPECT_NE(help.find(flag), std::string::npos) << flag << help;
+    const std::vector<const char*> words{"mine", "--max_steps", "3", "--optimizer_share=0.5", "--learning_rate", "0.01"};
+    const auto line = train::CommandLine::parse(static_cast<int>(words.size()), words.data(), keys);
+    const auto options = config::schema_of<Mine::Options>().read(line.overrides);
+    EXPECT_EQ(options.engine.update.share, 0.5);
+    EXPECT_EQ((metrics<ZeroStage<1>, Optimizer<Signs>>("flags", options).size()), 3U);
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ struct TrainerRescue : strata_test::TrainerRuns {
     void expect_nothing_lost(const std::string& tag, Fault fault, Errc code, const std::string& problem, int accumulation = 1) {
         SCOPED_TRACE(tag);
         Options eight = options(8);
-        eight.gradient_accumulation_steps = accumulation;
-        eight.nvme_path = root;
+        eight.engine.gradient_accumulation_steps = accumulation;
+        eight.engine.tiers.nvme_path = root;
         on_disk([&] { fs::create_directories(root); });
         run<Policies...>("whole_" + tag, eight);
         const std::int64_t calls_in_all = calls;

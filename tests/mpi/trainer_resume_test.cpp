@@ -140,7 +140,7 @@ TEST_F(TrainerResume, AChangedSeedIsSaid) {
 TEST_F(TrainerResume, AChangedBatchIsSaidWithBothNumbers) {
     six();
     Options other = options(7);
-    other.gradient_accumulation_steps = 2;
+    other.engine.gradient_accumulation_steps = 2;
     run<ZeroStage<2>>("run", other);
     const std::string ranks = std::to_string(8 * comm.world());
     expect_said("the effective batch changed, samples a step: " + ranks + " in the checkpoint, " + std::to_string(16 * comm.world()) +

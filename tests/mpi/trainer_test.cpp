@@ -94,7 +94,7 @@ struct Trainer : strata_test::OutputFolder {
             torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // ranks start apart: rank 0 decides
             strata::Trainer<Net, Policies...> trainer{
                 session, Net{},
-                {.max_steps = steps, .schedule = {.lr = 1e-2}, .gradient_accumulation_steps = accumulation, .max_grad_norm = 0.5, .nvme_path = disk}};
+                {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.gradient_accumulation_steps = accumulation, .max_grad_norm = 0.5, .tiers = {.nvme_path = disk}}}};
             if (each_step) trainer.every(1, each_step);
             result = trainer.fit(FunctionSource{some_pairs, 10, 8});
             calls = trainer.model().calls.template item<std::int64_t>();
@@ -204,7 +204,7 @@ TEST_F(Trainer, StepsWhoseFp16GradientsOverflowAreSkippedAndNotLogged) {
         {
             Session session{comm, 3, argv.data()};
             strata::Trainer<HalfNet, ZeroStage<2>, Precision<Fp16>> trainer{
-                session, HalfNet{}, {.max_steps = steps, .schedule = {.lr = 1e-2}, .loss_scale = {.initial = 0x1p24}}};
+                session, HalfNet{}, {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.loss_scale = {.initial = 0x1p24}}}};
             EXPECT_EQ(trainer.fit(FunctionSource{some_pairs, 100, 8}).step, steps);
         }
         said = testing::internal::GetCapturedStdout();

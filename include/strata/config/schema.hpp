@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,65 +14,16 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <strata/config/described_keys.hpp>
+#include <strata/config/given_options.hpp>
+#include <strata/config/key.hpp>
+#include <strata/config/value.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/core/secret.hpp>
 
 namespace strata::config {
-
-/// A JSON document with the file's name, for messages.
-///
-/// Throws Errc::unreadable_config when the file is missing, no UTF-8 or no JSON (with line and column), and
-/// Errc::bad_value when an object has a key twice or a number is too large to keep. A byte order mark is skipped.
-[[nodiscard]] nlohmann::json load_json(const std::filesystem::path& file);
-
-/// One value and where it stands, converted strictly. A number or truth value may also be written as
-/// text ("1e-4", "true"), as many files of this world do. `{env:NAME}` inside text becomes the value
-/// of that environment variable. Every conversion throws Errc::bad_value naming file and key; messages quote what
-/// the file says and never what a variable holds.
-class Value {
-public:
-    ///   file  empty for what a command line says; `key` is the flag then, with its dashes
-    Value(const nlohmann::json& json, std::string file, std::string key)
-        : json_{&json}, file_{std::move(file)}, key_{std::move(key)} {}
-
-    /// The same value, which messages do not quote.
-    [[nodiscard]] Value hidden() const {
-        Value other = *this;
-        other.hidden_ = true;
-        return other;
-    }
-
-    [[nodiscard]] std::string text() const;
-    [[nodiscard]] std::int64_t integer() const;
-    [[nodiscard]] double number() const;
-    [[nodiscard]] bool flag() const;
-    [[nodiscard]] std::vector<std::string> texts() const;  ///< a list of text, or one text
-    [[nodiscard]] bool is_null() const;
-    [[nodiscard]] std::vector<Value> elements() const;  ///< of a list; Errc::bad_value for anything else
-    [[nodiscard]] bool is_object() const;
-
-    [[nodiscard]] const nlohmann::json& json() const noexcept { return *json_; }
-    [[nodiscard]] const std::string& file() const noexcept { return file_; }
-    [[nodiscard]] const std::string& key() const noexcept { return key_; }
-
-    /// What the file says, cut after 60 bytes; of a hidden value only its kind.
-    [[nodiscard]] std::string shown() const;
-
-    /// "FILE: key 'KEY'", or the flag.
-    [[nodiscard]] std::string place() const;
-
-    /// Throws Error{code, "<place()> <problem>", fix}.
-    [[noreturn]] void refuse(Errc code, std::string_view problem, std::string_view fix) const;
-
-private:
-    const nlohmann::json* json_;
-    std::string file_;
-    std::string key_;
-    bool hidden_ = false;
-};
-
-using strata::Range;
 
 /// A value of a choice: what the file says, and what it means. `why_not` makes it one that other
 /// trainers know and strata does not act on: a sentence without its full stop.
@@ -83,71 +33,6 @@ struct Choice {
     Enum value{};
     std::string_view why_not = {};
 };
-
-/// How a command line writes the value of a key.
-enum class KeyKind : std::uint8_t {
-    word,  ///< one word; `null` is the same as leaving the key out
-    text,  ///< one word, whatever it is
-    flag,  ///< true or false; alone it is true
-    list,  ///< one word an element, each behind the key again; or a JSON list
-    json,  ///< a JSON object or list; anything else is one word
-};
-
-/// What documentation says about a key.
-struct KeyInfo {
-    std::string key;
-    std::string type;      ///< "text", "integer >= 1", "one of `a`, `b`"
-    std::string fallback;  ///< the default as a JSON value; "required" when there is none
-    std::string meaning;
-    std::string alias;     ///< a second spelling of the key, or empty
-    KeyKind kind = KeyKind::word;
-};
-
-/// A key as a command line gives it, to be used in place of what a file says.
-struct Override {
-    std::string name;                 ///< the key or its alias, without dashes
-    std::vector<std::string> values;  ///< as they were typed; several for a KeyKind::list
-};
-using Overrides = std::vector<Override>;
-
-/// A key that other trainers know and strata does not act on; `why` says what to do instead.
-struct UnsupportedKey {
-    std::string_view key;
-    std::string_view why;
-    bool false_is_fine = false;  ///< `false` asks for what strata does anyway, so it is no error
-};
-
-/// A key of other trainers that is accepted because no result depends on it; `why` says what strata does instead.
-struct IdleKey {
-    std::string_view key;
-    std::string_view why;
-};
-
-namespace detail {
-
-/// The parts of Schema that do not depend on the settings' type.
-[[nodiscard]] std::string quoted(std::string_view text);
-[[nodiscard]] std::string shown(double number);
-[[nodiscard]] std::string shown(const std::vector<std::string>& texts);
-[[nodiscard]] std::string shown(const Range& range);
-void check_range(const Value& value, double number, const Range& range);
-void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
-                const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported,
-                const std::vector<IdleKey>& idle);
-/// The member under the key's name or alias, or nullptr. Both at once throw Errc::bad_value.
-[[nodiscard]] const nlohmann::json* member(const nlohmann::json& object, const std::string& file,
-                                           const std::string& path, const KeyInfo& info);
-/// Calls `read` with what a command line says of the key; false if it says nothing. Two spellings at once throw
-/// Errc::bad_value.
-bool read_override(const Overrides& overrides, const KeyInfo& info, const std::function<void(const Value&)>& read);
-[[nodiscard]] const nlohmann::json& no_keys();  ///< {}
-/// JSON of a file's text, or of what stands behind a flag; `file` names either. Throws as load_json() does.
-[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
-
-}  // namespace detail
-
-/// The name among `known` that is nearest to `name` by edit distance, or empty when none is near.
-[[nodiscard]] std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& known);
 
 /// The keys of one JSON object that becomes a `Settings`.
 ///
@@ -234,6 +119,47 @@ public:
                                     "use one of " + valid);
                    });
     }
+    /// The options that a member describes (core/option_description.hpp), and those in its parts: each by its own words,
+    /// with its member's value in `Settings{}` as the default.
+    ///
+    ///   without  paths of options and parts in it that get no key: "engine.max_grad_value"
+    template <DescribedOptions Part>
+    Schema& described(Part Settings::*member, const std::vector<std::string_view>& without = {}, std::string_view prefix = {}) {
+        const Settings defaults{};
+        for (auto& key : detail::described_keys<Part>(defaults.*member, std::string{prefix}, "", without))
+            add(std::move(key.info), [member, read = std::move(key.read)](Settings& settings, const Value& value) {
+                read(settings.*member, value);
+            });
+        return *this;
+    }
+    /// The options that Settings describes of itself.
+    Schema& described(std::string_view prefix = {}) {
+        for (auto& key : detail::described_keys<Settings>(Settings{}, std::string{prefix}, "", {}))
+            add(std::move(key.info), std::move(key.read));
+        return *this;
+    }
+    /// A real number that is kept as it was given, for whoever knows more of it.
+    Schema& given(std::string key, GivenOptions Settings::*member, Range range, std::string meaning) {
+        return add({std::move(key), "number" + detail::shown(range), "null", std::move(meaning), {}},
+                   [member, range](Settings& settings, const Value& value) {
+                       detail::check_range(value, value.number(), range);
+                       (settings.*member).put(detail::given(value));
+                   });
+    }
+    /// Keys that begin alike, and that are read where more is known of them.
+    Schema& family(KeyFamily family, GivenOptions Settings::*member) {
+        families_.push_back(family);
+        family_members_.push_back(member);
+        return *this;
+    }
+    /// The keys of a base class's schema, but for those that begin with `prefix`; of families none.
+    template <class Base>
+        requires std::derived_from<Settings, Base>
+    Schema& of_base(const Schema<Base>& keys, std::string_view prefix) {
+        for (std::size_t i = 0; i < keys.keys_.size(); ++i)
+            if (!keys.keys_[i].key.starts_with(prefix)) add(keys.keys_[i], keys.readers_[i]);
+        return unsupported(keys.unsupported_).idle(keys.idle_);
+    }
     /// An object with keys of its own; absent, the member stays as it is.
     template <class Part>
     Schema& object(std::string key, std::optional<Part> Settings::*member, const Schema<Part>& keys,
@@ -260,6 +186,17 @@ public:
         return add({std::move(key), std::move(type), std::move(fallback), std::move(meaning), {}, KeyKind::json},
                    std::move(read));
     }
+    /// The keys of other settings, whose values are looked at as these read them, and then given to `keep`.
+    template <class Other>
+    Schema& read_by(const Schema<Other>& keys, std::function<void(Settings&, const Value&)> keep) {
+        for (std::size_t i = 0; i < keys.keys_.size(); ++i)
+            add(keys.keys_[i], [keep, look = keys.readers_[i]](Settings& settings, const Value& value) {
+                Other other{};
+                look(other, value);
+                keep(settings, value);
+            });
+        return *this;
+    }
     /// Makes the key added last one that must be given.
     Schema& required() {
         keys_.back().fallback = "required";
@@ -285,6 +222,15 @@ public:
     [[nodiscard]] const std::vector<KeyInfo>& keys() const noexcept { return keys_; }
     [[nodiscard]] const std::vector<UnsupportedKey>& unsupported() const noexcept { return unsupported_; }
     [[nodiscard]] const std::vector<IdleKey>& idle() const noexcept { return idle_; }
+    [[nodiscard]] const std::vector<KeyFamily>& families() const noexcept { return families_; }
+
+    /// Settings from what families of keys were given, over `settings`. What is not a key here is not looked at. Throws
+    /// Errc::bad_value, unsupported_key.
+    [[nodiscard]] Settings read(const GivenOptions& given, Settings settings = {}) const {
+        for (std::size_t i = 0; i < keys_.size(); ++i)
+            detail::read_given(given, keys_[i], [&](const Value& value) { readers_[i](settings, value); });
+        return settings;
+    }
 
     /// Settings from a JSON object; `settings` holds the values of keys that are absent or null.
     ///
@@ -294,7 +240,10 @@ public:
     /// Throws Errc::unknown_key with the nearest known name, unsupported_key or bad_value.
     [[nodiscard]] Settings read(const nlohmann::json& object, const std::string& file, const std::string& path,
                                 Settings settings = {}, const Overrides& overrides = {}) const {
-        detail::check_keys(object, file, path, keys_, unsupported_, idle_);
+        detail::check_keys(object, file, path, keys_, unsupported_, idle_, families_);
+        for (std::size_t i = 0; i < families_.size(); ++i)
+            for (auto& one : detail::read_family(object, file, families_[i], keys_, overrides))
+                (settings.*family_members_[i]).put(std::move(one));
         for (std::size_t i = 0; i < keys_.size(); ++i) {
             const auto take = [&](const Value& value) { readers_[i](settings, value); };
             if (!overrides.empty() && detail::read_override(overrides, keys_[i], take)) continue;
@@ -322,22 +271,30 @@ private:
     std::vector<Reader> readers_;  // of the key with the same index
     std::vector<UnsupportedKey> unsupported_;
     std::vector<IdleKey> idle_;
+    std::vector<KeyFamily> families_;
+    std::vector<GivenOptions Settings::*> family_members_;
 };
 
-/// A struct that says itself which keys it has, as strata::run() takes it: a program's own flags, or a configuration.
+/// A struct that says itself which keys it has, as strata::run() takes it: a program's own flags, a configuration, or
+/// options that describe themselves, such as a trainer's.
 template <class S>
-concept Settings = requires {
+concept Settings = DescribedOptions<S> || requires {
     { S::schema() } -> std::same_as<const Schema<S>&>;
 };
 
-/// The Markdown table of a schema's keys, as docs/configuration.md and docs/dataset-keys.md have it.
-[[nodiscard]] std::string markdown(const std::vector<KeyInfo>& keys);
-[[nodiscard]] std::string markdown(const std::vector<UnsupportedKey>& keys);
-[[nodiscard]] std::string markdown(const std::vector<IdleKey>& keys);
+/// The keys of Settings: what their schema() says, else what they describe.
+template <Settings S>
+[[nodiscard]] const Schema<S>& schema_of() {
+    if constexpr (requires { S::schema(); }) {
+        return S::schema();
+    } else {
+        static const Schema<S> schema = [] {
+            Schema<S> keys;
+            keys.described();
+            return keys;
+        }();
+        return schema;
+    }
+}
 
 }  // namespace strata::config
-
-#ifndef STRATA_COMPILED
-#include <strata/config/impl/load_json.ipp>
-#include <strata/config/impl/schema.ipp>
-#endif

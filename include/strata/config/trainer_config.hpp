@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/core/schedule_shape.hpp>
+#include <strata/options/train_options.hpp>
 
 namespace strata::config {
 
@@ -46,40 +48,24 @@ enum class BucketMode : std::uint8_t {
 struct TrainerConfig {
     std::filesystem::path output_dir = "output";
     std::filesystem::path data_backend_config = "multidatabackend.json";
-    std::int64_t seed = 42;
-
     std::int64_t max_train_steps = 0;   ///< optimizer steps; 0: num_train_epochs decides
     std::int64_t num_train_epochs = 0;  ///< 0: max_train_steps decides; load_trainer_config leaves exactly one at 0
     std::int64_t train_batch_size = 4;  ///< samples of one rank in one micro-batch
-    std::int64_t gradient_accumulation_steps = 1;
 
-    double learning_rate = 1e-4;
-    ScheduleShape lr_scheduler = ScheduleShape::constant_with_warmup;
-    std::int64_t lr_warmup_steps = 0;
-    double lr_end = 0;
-    std::int64_t lr_num_cycles = 1;  ///< of cosine_with_restarts
-    double lr_power = 0.8;           ///< of polynomial
-    std::optional<double> optimizer_beta1;  ///< nullopt: the update rule's own default
-    std::optional<double> optimizer_beta2;
-    std::optional<double> optimizer_epsilon;
-    std::optional<double> optimizer_weight_decay;
-    std::optional<double> optimizer_momentum;
-    double max_grad_norm = 2;  ///< 0: no clipping
-    GradClipMethod grad_clip_method = GradClipMethod::norm;
+    /// What the trainer is told, in its own structs. Its numbers have their defaults there, but for these: files of this
+    /// kind have others.
+    TrainOptions<zero::NoRule> options{
+        .schedule = {.shape = ScheduleShape::constant_with_warmup, .power = 0.8},
+        .engine = {.max_grad_norm = 2, .ema = {.decay = 0.995}},
+        .checkpoint_every = 500,
+    };
+    GivenOptions optimizer;  ///< keys optimizer_...: the update rule's own, which knows what they may be
+    GradClipMethod grad_clip_method = GradClipMethod::norm;  ///< what options.engine.max_grad_norm limits
 
-    std::optional<bool> use_ema;  ///< nullopt: as the program composes it
-    double ema_decay = 0.995;
-    std::int64_t ema_warmup_steps = 0;     ///< before this step the average is the weights; 0: the decay grows slowly
-    std::int64_t ema_update_interval = 1;  ///< optimizer steps
-    std::optional<EmaDevice> ema_device;   ///< nullopt: as the program composes it
+    std::optional<bool> use_ema;          ///< nullopt: as the program composes it
+    std::int64_t ema_warmup_steps = 0;    ///< before this step the average is the weights; 0: the decay grows slowly
+    std::optional<EmaDevice> ema_device;  ///< nullopt: as the program composes it
     EmaValidation ema_validation = EmaValidation::comparison;
-
-    std::int64_t prefetch_bucket_bytes = -1;  ///< -1: of the largest unit
-    std::int64_t max_live_parameters = 0;     ///< 0: no bound
-    std::int64_t collective_timeout = 600;    ///< seconds
-
-    std::int64_t checkpoint_step_interval = 500;
-    std::int64_t checkpoints_total_limit = 5;
 
     std::int64_t validation_step_interval = 100;
     std::vector<std::string> validation_prompts;
@@ -110,6 +96,16 @@ struct TrainerConfig {
 };
 
 [[nodiscard]] const Schema<TrainerConfig>& trainer_schema();
+
+/// Keys optimizer_... that update rules of strata have. One that the program's rule does not have is passed over, so
+/// that a file serves programs with different rules.
+[[nodiscard]] const std::vector<std::string_view>& usual_rule_keys();
+
+/// The steps of load_trainer_config() around the reading itself, for settings that have more keys.
+///
+///   read    returns what the object and the overrides say; the file's name is for messages
+void read_trainer_config(const std::filesystem::path& file, const Overrides& overrides,
+                         const std::function<TrainerConfig&(const nlohmann::json& object, const std::string& file)>& read);
 
 /// Reads a trainer configuration. Keys may be written with a leading "--".
 ///

@@ -2,6 +2,7 @@
 // strata/core/option_check.hpp - OptionCheck: everything that is wrong with a set of options, in one Error.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -11,18 +12,19 @@
 #include <vector>
 
 #include <strata/core/inline.hpp>
+#include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 
 namespace strata {
 
-/// What options are looked at with. Options that can be wrong say how:
+/// What options are looked at with: by the ranges that they describe (core/option_description.hpp), and by a
+/// `void check(OptionCheck&) const` of their own where a range does not say it all:
 ///
-///   struct Options {
-///       double momentum = 0.9;
-///       void check(OptionCheck& check) const { check.number("momentum", momentum, ranges::momentum); }
-///   };
+///   void check(OptionCheck& check) const {
+///       if (check.described(*this) && least > most) check.refuse(...);
+///   }
 ///
-/// and whoever takes them calls part() for each and finish() at the end, before anything is written or allocated.
+/// Whoever takes options calls part() for each and finish() at the end, before anything is written or allocated.
 class OptionCheck {
 public:
     /// What a person wrote in place of a member: {"schedule.lr", "'learning_rate'"}.
@@ -49,11 +51,30 @@ public:
     /// A problem of another kind, and what mends it; as for Error, without full stops.
     void refuse(std::string what, std::string fix) { problems_.push_back({std::move(what), std::move(fix)}); }
 
-    /// Looks at options that are a member of others. Options without a check() of their own cannot be wrong.
+    /// Looks at the ranges that options describe, and at parts in them; true if nothing is wrong there.
+    template <class Options>
+    bool described(const Options& options) {
+        const std::size_t before = problems_.size();
+        visit_options<Options>([&](const auto& option) {
+            using Member = typename std::remove_cvref_t<decltype(option)>::member_type;
+            const Member& member = options.*option.member;
+            if constexpr (strata::detail::is_number_v<Member>) {
+                number(option.name, counted(member), option.range, note_of(option.words));
+            } else if constexpr (std::is_class_v<Member>) {
+                part(option.name, member);
+            }
+        });
+        return problems_.size() == before;
+    }
+
+    /// Looks at options that are a member of others: by their check() or, if they have none, by their description. A
+    /// check() that wants more than an OptionCheck is left to who has that.
     template <class Options>
     void part(std::string_view member, const Options& options) {
         if constexpr (requires { options.check(*this); }) {
             inside(member, [&] { options.check(*this); });
+        } else if constexpr (!requires { &Options::check; }) {
+            inside(member, [&] { described(options); });
         }
     }
 
@@ -82,6 +103,9 @@ private:
         std::string what;
         std::string fix;
     };
+    [[nodiscard]] static std::string note_of(const OptionWords& words) {
+        return std::string{words.unit} + (words.unit.empty() || words.special.empty() ? "" : ", ") + std::string{words.special};
+    }
     void out_of_range(std::string_view option, const std::string& value, const Range& range, std::string_view note);
 
     Names names_;

@@ -3,7 +3,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+
+#include <strata/core/option_description.hpp>
 
 namespace strata {
 
@@ -19,13 +20,8 @@ enum class ScheduleShape : std::uint8_t {
     sine,                  ///< from the middle of end_lr and lr up to lr and back, in half a sine
 };
 
-struct NamedScheduleShape {
-    std::string_view name;  ///< as configuration files have it
-    ScheduleShape shape;
-};
-
-/// Every shape once.
-inline constexpr std::array<NamedScheduleShape, 7> schedule_shapes{{
+/// Every shape once, by the name that configuration files have.
+inline constexpr std::array<NamedValue<ScheduleShape>, 7> schedule_shapes{{
     {"constant", ScheduleShape::constant},
     {"constant_with_warmup", ScheduleShape::constant_with_warmup},
     {"linear", ScheduleShape::linear},

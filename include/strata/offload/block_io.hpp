@@ -9,24 +9,13 @@
 #include <string_view>
 
 #include <strata/core/error.hpp>
+#include <strata/options/pipeline_options.hpp>
 
 namespace strata::offload {
-
-/// What direct I/O wants offsets, sizes and addresses to be multiples of.
-inline constexpr std::size_t io_alignment = 4096;
 
 constexpr std::size_t aligned_up(std::size_t bytes) noexcept {
     return (bytes + io_alignment - 1) / io_alignment * io_alignment;
 }
-
-enum class IoDirection : std::uint8_t { read, write };
-
-/// Who does the work.
-enum class IoEngine : std::uint8_t {
-    automatic,  ///< uring where the kernel allows it, else threads
-    uring,
-    threads,
-};
 
 /// One run of bytes between memory and a file: the order, and what became of it.
 struct Transfer {
@@ -39,21 +28,6 @@ struct Transfer {
     int error = 0;                ///< errno of a block that failed, or 0
     bool ended = false;           ///< a read met the end of the file
     std::size_t open_blocks = 0;  ///< BlockIo's own
-};
-
-/// Faults for tests, and nothing in production.
-struct IoFaults {
-    /// Called before a block is handed to the system; returns how many of `length` bytes to ask for, a multiple of
-    /// io_alignment, or a negative errno to fail without asking. Called from any thread.
-    std::function<std::int64_t(IoDirection, std::uint64_t offset, std::size_t length)> block;
-};
-
-struct IoOptions {
-    IoEngine engine = IoEngine::automatic;
-    std::size_t block_bytes = std::size_t{1} << 20;  ///< a transfer is cut into blocks of this size
-    unsigned queue_depth = 256;                      ///< blocks that the kernel has at once
-    unsigned threads = 8;                            ///< of IoEngine::threads: blocks that are under way at once
-    IoFaults faults{};
 };
 
 /// Reads and writes that go on while the caller computes. Short reads and writes are continued until the transfer is

@@ -7,15 +7,9 @@
 #include <span>
 
 #include <strata/core/inline.hpp>
+#include <strata/options/pipeline_options.hpp>
 
 namespace strata::offload {
-
-/// Which bytes a check sum looks at.
-enum class Coverage : std::uint8_t {
-    none,
-    sectors,     ///< 64 bytes of every 512: a sector that was not written is noticed, a changed bit seldom; costs 1/8
-    every_byte,  ///< 38 GB/s a core: up to 5 % of a step on a disk of 4 GB/s, nothing to be seen on one of 1 GB/s
-};
 
 /// CRC32C (Castagnoli et al. 1993; polynomial 0x1EDC6F41, reflected, as in iSCSI) of four interleaved parts.
 ///

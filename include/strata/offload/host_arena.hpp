@@ -2,19 +2,13 @@
 // strata/offload/host_arena.hpp - one aligned allocation of host memory that is there for good once it is made.
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string_view>
 
 #include <strata/core/error.hpp>
+#include <strata/options/pipeline_options.hpp>
 
 namespace strata::offload {
-
-/// How host memory becomes known to a GPU and is forgotten before it is freed. Both empty: plain memory.
-struct Pinning {
-    std::function<void(std::span<std::byte>)> pin;    ///< may throw: the arena is then not made
-    std::function<void(std::span<std::byte>)> unpin;  ///< must not throw
-};
 
 /// Page-aligned host memory for buffers that a disk or a GPU reads and writes directly. Zero at first; freed at the
 /// end.

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,15 +12,9 @@
 #include <strata/offload/block_io.hpp>
 #include <strata/offload/checksum.hpp>
 #include <strata/offload/swap_folder.hpp>
+#include <strata/options/pipeline_options.hpp>
 
 namespace strata::offload {
-
-struct SwapFileOptions {
-    bool direct = true;                     ///< O_DIRECT where the file system has it; direct() tells
-    Coverage coverage = Coverage::sectors;  ///< of the check sum that a window gets when it is written
-    /// For tests: replaces posix_fallocate; returns an errno.
-    std::function<int(int descriptor, std::uint64_t bytes)> preallocate{};
-};
 
 /// Windows of bytes in one file that lives as long as this object.
 ///

@@ -17,6 +17,7 @@
 #include <strata/offload/swap_file.hpp>
 #include <strata/offload/swap_folder.hpp>
 #include <strata/offload/windows.hpp>
+#include <strata/options/pipeline_options.hpp>
 
 namespace strata::offload {
 
@@ -44,13 +45,6 @@ public:
 private:
     std::size_t index_;
     std::vector<std::span<std::byte>> arrays_;
-};
-
-struct PipelineOptions {
-    std::size_t budget_bytes = 0;  ///< of all buffers together; 0: chosen from the free memory (plan_buffers)
-    IoOptions io{};
-    SwapFileOptions file{};
-    Pinning pinning{};
 };
 
 /// What a pipeline has done since it was made.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <strata/core/option_check.hpp>
+#include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/optim/adam_moments.hpp>
 #include <strata/optim/simd.hpp>
@@ -26,11 +26,11 @@ struct Adam : optim::AdamMoments {
         double epsilon = 1e-8;
         double weight_decay = 0.0;
 
-        void check(OptionCheck& check) const {
-            check.number("beta1", beta1, ranges::beta1);
-            check.number("beta2", beta2, ranges::beta2);
-            check.number("epsilon", epsilon, ranges::epsilon);
-            check.number("weight_decay", weight_decay, ranges::weight_decay);
+        static void describe(auto& option) {
+            option("beta1", &Options::beta1, ranges::beta1, {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
+            option("beta2", &Options::beta2, ranges::beta2, {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
+            option("epsilon", &Options::epsilon, ranges::epsilon, {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
         }
     };
 

@@ -12,7 +12,7 @@
 
 #include <strata/core/option_check.hpp>
 #include <strata/core/ranges.hpp>
-#include <strata/optim/run_length.hpp>
+#include <strata/options/run_length.hpp>
 
 namespace strata::optim {
 

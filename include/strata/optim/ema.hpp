@@ -1,61 +1,16 @@
 #pragma once
-// strata/optim/ema.hpp - exponential moving average of weights: the decay by step, and the update.
+// strata/optim/ema.hpp - exponential moving average of weights: the update; EmaOptions has its decay.
 
-#include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <cstdint>
 #include <span>
 
-#include <strata/core/option_check.hpp>
-#include <strata/core/ranges.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
+#include <strata/options/ema_options.hpp>
 
 namespace strata::optim {
-
-/// The decay of every step, as diffusers' EMAModel has it; a pure function, so a run resumes at any step.
-///
-///   s = max(0, step - update_after_step - 1)
-///   decay = 0                                   where s = 0: the average becomes the weights, min_decay or not
-///           (1 + s) / (10 + s)                  without warm-up
-///           1 - (1 + s / inv_gamma)^-power      with warm-up
-///   clamped into min_decay .. decay otherwise
-struct EmaSchedule {
-    double decay = 0.9999;
-    double min_decay = 0.0;
-    std::int64_t update_after_step = 0;
-    bool use_warmup = false;
-    double inv_gamma = 1.0;
-    double power = 2.0 / 3.0;
-
-    void check(OptionCheck& check) const {
-        if (check.number("decay", decay, ranges::average_decay)) check.number("min_decay", min_decay, {0, decay});
-        check.number("update_after_step", update_after_step, {-1, ranges::count.most});
-        check.number("inv_gamma", inv_gamma, {1e-9, 1e12});
-        check.number("power", power, {1e-6, 100});
-    }
-
-    /// The decay of optimizer step `step`, counted from 1.
-    [[nodiscard]] double at(std::int64_t step) const noexcept {
-        const auto s = static_cast<double>(std::max<std::int64_t>(0, step - update_after_step - 1));
-        if (s == 0.0) return 0.0;
-        const double growing = use_warmup ? 1.0 - std::pow(1.0 + s / inv_gamma, -power) : (1.0 + s) / (10.0 + s);
-        return std::max(min_decay, std::min(decay, growing));
-    }
-};
-
-/// What Ema<...> can be told.
-struct EmaOptions {
-    EmaSchedule schedule{};
-    std::int64_t interval = 1;  ///< steps from one update of the average to the next
-
-    void check(OptionCheck& check) const {
-        check.inside("schedule", [&] { schedule.check(check); });
-        check.number("interval", interval, ranges::positive);
-    }
-};
 
 namespace detail {
 
@@ -84,7 +39,7 @@ struct EmaLoop {
 
 /// average <- average - (1 - decay) (average - weight), in fp32. Local; 12 bytes of traffic an element.
 ///
-///   decay    EmaSchedule::at(step)
+///   decay    EmaOptions::at(step)
 ///   weight   N fp32 elements, best the master weights, or bf16; unchanged
 ///   average  N elements; before the first update the weights the run starts from
 ///   level    for tests; the same bits at every level and with any number of threads

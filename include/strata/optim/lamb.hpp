@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <strata/core/option_check.hpp>
+#include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
@@ -34,14 +35,18 @@ struct Lamb {
         double min_weight_norm = 0.0;
         double max_weight_norm = std::numeric_limits<double>::infinity();
 
+        static void describe(auto& option) {
+            option("beta1", &Options::beta1, ranges::beta1, {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
+            option("beta2", &Options::beta2, ranges::beta2, {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
+            option("epsilon", &Options::epsilon, ranges::epsilon, {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "Times the weight, added to its direction", .alias = "adam_weight_decay"});
+            option("bias_correction", &Options::bias_correction, "Means are divided by what they lack at first, as Adam does");
+            option("min_weight_norm", &Options::min_weight_norm, {0, 1e30}, "Norms of weights below this count as this");
+            option("max_weight_norm", &Options::max_weight_norm, {0}, "Norms of weights above this count as this");
+        }
+        /// Beside the ranges: the norms' limits are in order.
         void check(OptionCheck& check) const {
-            check.number("beta1", beta1, ranges::beta1);
-            check.number("beta2", beta2, ranges::beta2);
-            check.number("epsilon", epsilon, ranges::epsilon);
-            check.number("weight_decay", weight_decay, ranges::weight_decay);
-            constexpr double infinity = std::numeric_limits<double>::infinity();
-            if (check.number("min_weight_norm", min_weight_norm, {0, 1e30}))
-                check.number("max_weight_norm", max_weight_norm, {min_weight_norm, infinity});
+            if (check.described(*this)) check.number("max_weight_norm", max_weight_norm, {min_weight_norm});
         }
     };
     static constexpr std::array<std::string_view, 2> state_names{"exp_avg", "exp_avg_sq"};

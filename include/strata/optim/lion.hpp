@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <strata/core/option_check.hpp>
+#include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
@@ -25,10 +25,10 @@ struct Lion {
         double beta2 = 0.99;
         double weight_decay = 0.0;
 
-        void check(OptionCheck& check) const {
-            check.number("beta1", beta1, ranges::beta1);
-            check.number("beta2", beta2, ranges::beta2);
-            check.number("weight_decay", weight_decay, ranges::weight_decay);
+        static void describe(auto& option) {
+            option("beta1", &Options::beta1, ranges::beta1, {.help = "Share of the momentum in the direction of a step", .alias = "adam_beta1"});
+            option("beta2", &Options::beta2, ranges::beta2, {.help = "Decay of the momentum, a step", .alias = "adam_beta2"});
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "Decoupled weight decay: what a step takes of a weight, times the learning rate", .alias = "adam_weight_decay"});
         }
     };
     static constexpr std::array<std::string_view, 1> state_names{"exp_avg"};

@@ -6,21 +6,9 @@
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/option_check.hpp>
+#include <strata/options/loss_scale_options.hpp>
 
 namespace strata::optim {
-
-/// Settings of a LossScale; DeepSpeed's names and defaults.
-struct LossScaleOptions {
-    double initial = 65536.0;             ///< a power of two costs no precision
-    std::int64_t window = 1000;           ///< steps without overflow after which the scale doubles
-    int hysteresis = 2;                   ///< overflows until the scale is halved
-    bool consecutive_hysteresis = false;  ///< a step without overflow refills the hysteresis
-    double minimum = 1.0;
-    bool dynamic = true;                  ///< false: the scale stays `initial`, overflows still skip their step
-
-    /// Scales and window above 0, hysteresis at least 1, initial not below minimum.
-    void check(OptionCheck& check) const;
-};
 
 /// The dynamic loss scale of mixed precision training (Micikevicius et al. 2018, arXiv:1710.03740, section 3.2), with
 /// DeepSpeed's rule: halve at an overflow (with hysteresis), double after `window` steps without one.

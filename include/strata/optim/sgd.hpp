@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <strata/core/option_check.hpp>
+#include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
@@ -26,10 +27,15 @@ struct Sgd {
         double weight_decay = 0.0;
         bool nesterov = false;  ///< with momentum, and without dampening
 
+        static void describe(auto& option) {
+            option("momentum", &Options::momentum, ranges::momentum, "Decay of the momentum, a step");
+            option("dampening", &Options::dampening, {0, 1}, "Share of a gradient that is kept out of the momentum");
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
+            option("nesterov", &Options::nesterov, "Steps go from where the momentum alone would lead; with momentum, and without dampening");
+        }
+        /// Beside the ranges: what nesterov goes with.
         void check(OptionCheck& check) const {
-            check.number("momentum", momentum, ranges::momentum);
-            check.number("dampening", dampening, {0, 1});
-            check.number("weight_decay", weight_decay, ranges::weight_decay);
+            check.described(*this);
             if (nesterov && (momentum == 0.0 || dampening != 0.0))
                 check.refuse(check.name("nesterov") + " is true with " + check.name("momentum") + " " +
                                  OptionCheck::shown(momentum) + " and " + check.name("dampening") + " " +

@@ -27,12 +27,13 @@ struct SettingsKeys {
     std::span<const config::KeyInfo> known;
     std::span<const config::UnsupportedKey> unsupported;
     std::span<const config::IdleKey> idle;
+    std::span<const config::KeyFamily> families;
     std::string_view default_file;  ///< empty: these are not in a file
 
     template <config::Settings S>
     [[nodiscard]] static SettingsKeys of() {
-        const config::Schema<S>& schema = S::schema();
-        SettingsKeys keys{schema.keys(), schema.unsupported(), schema.idle(), {}};
+        const config::Schema<S>& schema = config::schema_of<S>();
+        SettingsKeys keys{schema.keys(), schema.unsupported(), schema.idle(), schema.families(), {}};
         if constexpr (FileSettings<S>) keys.default_file = S::default_file;
         return keys;
     }

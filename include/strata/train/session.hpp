@@ -125,8 +125,9 @@ void heed_early_stop(Session& session);
 ///
 /// It comes first in main: it may start the program anew (train::choose_cpu_kernels), and stop signals are heeded from here on.
 ///
-///   Settings  what the program is told by its command line, and by a file where they are FileSettings:
-///             strata::run<config::TrainerConfig>(argc, argv, [](Session&, const config::TrainerConfig&) { ... })
+///   Settings  what the program is told by its command line, and by a file where they are FileSettings: a struct that
+///             describes itself, as a trainer's Options do, or has a schema():
+///             strata::run<train::ConfigFor<MyTrainer>>(argc, argv, [](Session&, const config::TrainerConfig&) { ... })
 ///   body      Session&, const Settings&... -> void
 ///   returns   0, also when it was stopped by a signal; 2 after bad input; 1 after another failure
 template <config::Settings... Settings, std::invocable<Session&, const Settings&...> Body>
@@ -158,7 +159,7 @@ S Session::settings() {
         if constexpr (train::FileSettings<S>)
             return S::load(command_line_.config_file(S::default_file), command_line_.overrides);
         else
-            return S::schema().read(command_line_.overrides);
+            return config::schema_of<S>().read(command_line_.overrides);
     }();
     if constexpr (requires { output_dir_ = settings.output_dir; }) {
         if (command_line_.output) {

@@ -8,41 +8,24 @@
 
 #include <strata/core/option_check.hpp>
 #include <strata/core/ranges.hpp>
-#include <strata/optim/run_length.hpp>
+#include <strata/options/run_length.hpp>
 #include <strata/train/options.hpp>
-#include <strata/zero/option_checks.hpp>
 
 namespace strata::train {
 
-/// Looks at all options of a run: those given in C++, and those of a configuration file.
-///
-///   check  knows what a person calls the options
-///   run    options.max_steps, and what a person calls it
-/// Local.
-template <class Rule>
-void check_options(const TrainOptions<Rule>& options, OptionCheck& check, const optim::RunLength& run) {
-    if (check.number("max_steps", options.max_steps, {1}))
-        check.inside("schedule", [&] { options.schedule.check(check, run); });
-    zero::check_shared_options(options, check);
-    check.number("nvme_buffer_bytes", options.nvme_buffer_bytes, ranges::size, "0 chooses");
-    check.number("bucket_numel", options.bucket_numel, ranges::size, "0 chooses");
-    check.number("collective_timeout", options.collective_timeout.count(), ranges::timeout_s, "seconds");
-    check.number("checkpoint_every", options.checkpoint_every, ranges::count, "0 saves at the end only");
-    check.number("checkpoints_kept", options.checkpoints_kept, ranges::positive);
-}
-
-/// The options as a run uses them: a schedule whose length was left open has the run's. Local. Throws bad_value, with
-/// everything that is wrong in one message.
+/// The options as a run uses them: a schedule whose length was left open has the run's, and the engine rounds with the
+/// run's seed. Local. Throws bad_value, with everything that is wrong in one message.
 ///
 ///   names  of options that came from a file, as the file has them
-template <class Rule>
-[[nodiscard]] TrainOptions<Rule> validate(TrainOptions<Rule> options, OptionCheck::Names names = {},
-                                          const std::optional<optim::RunLength>& run = std::nullopt) {
+template <class Rule, class Average>
+[[nodiscard]] TrainOptions<Rule, Average> validate(TrainOptions<Rule, Average> options, OptionCheck::Names names = {},
+                                                   const std::optional<optim::RunLength>& run = std::nullopt) {
     OptionCheck check{std::move(names)};
     const optim::RunLength length = run ? *run : optim::RunLength{options.max_steps};
-    check_options(options, check, length);
+    options.check(check, length);
     check.finish();
     options.schedule = options.schedule.for_run(length);
+    options.engine.rounding_seed = options.seed;
     return options;
 }
 

@@ -86,7 +86,7 @@ template <class Setup, comm::Communicator Comm, ComputeDevice Compute = CpuDevic
 class Engine {
 public:
     using Rule = typename Setup::optimizer::rule;
-    using Options = EngineOptions<Rule>;
+    using Options = engine_options_t<Setup>;
     using compute_device = Compute;
 
     /// Takes over the parameters that require a gradient: they get the values of rank 0, in the setup's precision.

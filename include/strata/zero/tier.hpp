@@ -65,7 +65,7 @@ public:
     [[nodiscard]] const offload::SwapFolder& folder() const noexcept { return *folder_; }
     /// For names of files, and messages.
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
-    /// EngineOptions::nvme or nvme_units: the memory for buffers, and how files are read and written.
+    /// TierOptions::state or units: the memory for buffers, and how files are read and written.
     [[nodiscard]] const offload::PipelineOptions& windows() const noexcept { return windows_; }
 
     /// For one of the tiers that a tier is made of.
@@ -124,7 +124,7 @@ struct AnyWeights {
 ///   memory        where it wants starting values: Place::device for device addresses, else Place::host
 ///   fails_alone   a call may throw on this rank only, as a disk does: ranks then tell each other at the end of a pass.
 ///                 With false, what a call throws ends the job
-///   wants_folder  it keeps files, below EngineOptions::nvme_path
+///   wants_folder  it keeps files, below TierOptions::nvme_path
 ///   bytes(numels)
 ///                 what it is going to keep in every place, for parts of these sizes; at most, where that is not known
 ///   make(context, numels)

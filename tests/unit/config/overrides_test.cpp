@@ -30,13 +30,15 @@ TEST(Overrides, GoBeforeTheFile) {
                  "adam_beta2": 0.6, "validation_prompts": ["of the file"]})",
              {{"learning_rate", {"1e-4"}}, {"use_ema", {"false"}}, {"lr_scheduler", {"linear"}}, {"output_dir", {"b"}},
               {"optimizer_beta1", {"0.9"}}, {"validation_prompts", {"one, with a comma", "[two]"}}});
-    EXPECT_EQ(config.learning_rate, 1e-4);
+    EXPECT_EQ(config.options.schedule.lr, 1e-4);
     EXPECT_EQ(config.use_ema, false);
-    EXPECT_EQ(config.lr_scheduler, strata::ScheduleShape::linear);
+    EXPECT_EQ(config.options.schedule.shape, strata::ScheduleShape::linear);
     EXPECT_EQ(config.output_dir, "b");
-    EXPECT_EQ(config.seed, 7);
-    EXPECT_EQ(config.optimizer_beta1, 0.9) << "the file has it under its other name";
-    EXPECT_EQ(config.optimizer_beta2, 0.6);
+    EXPECT_EQ(config.options.seed, 7U);
+    ASSERT_NE(config.optimizer.find("optimizer_beta1"), nullptr);
+    EXPECT_EQ(config.optimizer.find("optimizer_beta1")->json, "\"0.9\"") << "the file has it under its other name";
+    ASSERT_NE(config.optimizer.find("optimizer_beta2"), nullptr);
+    EXPECT_EQ(config.optimizer.find("optimizer_beta2")->json, "0.6");
     EXPECT_EQ(config.validation_prompts, (std::vector<std::string>{"one, with a comma", "[two]"}));
 }
 
@@ -53,12 +55,12 @@ TEST(Overrides, AListMayBeJson) {
 TEST(Overrides, NullIsTheDefaultAndTextIsText) {
     const TrainerConfig config = load(R"({"use_ema": true, "seed": 7})", {{"use_ema", {"null"}}, {"seed", {"null"}}, {"output_dir", {"null"}}});
     EXPECT_FALSE(config.use_ema.has_value());
-    EXPECT_EQ(config.seed, 42);
+    EXPECT_EQ(config.options.seed, 42U);
     EXPECT_EQ(config.output_dir, "null");
 }
 
 TEST(Overrides, WhatTheFileSaysOfTheKeyIsNotLookedAt) {
-    EXPECT_EQ(load(R"({"seed": "seven"})", {{"seed", {"8"}}}).seed, 8);
+    EXPECT_EQ(load(R"({"seed": "seven"})", {{"seed", {"8"}}}).options.seed, 8U);
     EXPECT_EQ(refused({{"seed", {"8"}}}, R"({"sede": 7})").code, Errc::unknown_key) << "but whether there is such a key";
 }
 

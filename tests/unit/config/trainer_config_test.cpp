@@ -1,3 +1,4 @@
+#include <chrono>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ TEST(TrainerConfig, AnEmptyFileTrainsOneEpochWithTheDefaults) {
     EXPECT_EQ(config.num_train_epochs, 1);
     EXPECT_EQ(config.max_train_steps, 0);
     EXPECT_EQ(config.train_batch_size, 4);
-    EXPECT_FALSE(config.optimizer_beta1.has_value());
+    EXPECT_TRUE(config.optimizer.all().empty());
 }
 
 TEST(TrainerConfig, ReadsKeysWithAndWithoutDashes) {
@@ -32,9 +33,10 @@ TEST(TrainerConfig, ReadsKeysWithAndWithoutDashes) {
         "adam_beta1": 0.9, "adam_beta2": 0.95, "validation_prompts": ["a red star", "a blue car"], "num_train_epochs": 0})");
     EXPECT_EQ(config.max_train_steps, 100);
     EXPECT_EQ(config.num_train_epochs, 0);
-    EXPECT_EQ(config.learning_rate, 3e-4);
-    EXPECT_EQ(config.lr_scheduler, ScheduleShape::cosine);
-    EXPECT_EQ(config.optimizer_beta2, 0.95);
+    EXPECT_EQ(config.options.schedule.lr, 3e-4);
+    EXPECT_EQ(config.options.schedule.shape, ScheduleShape::cosine);
+    ASSERT_NE(config.optimizer.find("optimizer_beta2"), nullptr) << "by its other name";
+    EXPECT_EQ(config.optimizer.find("optimizer_beta2")->json, "0.95");
     EXPECT_EQ(config.validation_prompts.size(), 2U);
 }
 
@@ -73,11 +75,11 @@ TEST(TrainerConfig, ReadsHowBucketsAreChosen) {
 
 TEST(TrainerConfig, ReadsTheShapeOfASchedule) {
     const TrainerConfig config = load(R"({"lr_scheduler": "polynomial", "lr_power": 2, "lr_num_cycles": 3})");
-    EXPECT_EQ(config.lr_scheduler, ScheduleShape::polynomial);
-    EXPECT_EQ(config.lr_power, 2.0);
-    EXPECT_EQ(config.lr_num_cycles, 3);
+    EXPECT_EQ(config.options.schedule.shape, ScheduleShape::polynomial);
+    EXPECT_EQ(config.options.schedule.power, 2.0);
+    EXPECT_EQ(config.options.schedule.cycles, 3);
     for (const auto& [name, shape] : strata::schedule_shapes)
-        EXPECT_EQ(load((R"({"lr_scheduler": ")" + std::string{name} + "\"}").c_str()).lr_scheduler, shape) << name;
+        EXPECT_EQ(load((R"({"lr_scheduler": ")" + std::string{name} + "\"}").c_str()).options.schedule.shape, shape) << name;
     EXPECT_EQ(refused(R"({"lr_power": 0})").code, Errc::bad_value);
 }
 
@@ -89,9 +91,9 @@ TEST(TrainerConfig, AMovingAverageIsLeftToTheProgramUnlessTheFileNamesIt) {
     const TrainerConfig config = load(R"({"use_ema": true, "ema_decay": 0.9, "ema_warmup_steps": 5, "ema_update_interval": 100,
         "ema_device": "accelerator", "ema_validation": "ema_only"})");
     EXPECT_EQ(config.use_ema, true);
-    EXPECT_EQ(config.ema_decay, 0.9);
+    EXPECT_EQ(config.options.engine.ema.decay, 0.9);
     EXPECT_EQ(config.ema_warmup_steps, 5);
-    EXPECT_EQ(config.ema_update_interval, 100);
+    EXPECT_EQ(config.options.engine.ema.interval, 100);
     EXPECT_EQ(config.ema_device, EmaDevice::accelerator);
     EXPECT_EQ(config.ema_validation, EmaValidation::ema_only);
     EXPECT_EQ(load(R"({"use_ema": "false"})").use_ema, false);
@@ -104,16 +106,17 @@ TEST(TrainerConfig, AMovingAverageIsLeftToTheProgramUnlessTheFileNamesIt) {
 TEST(TrainerConfig, ReadsClippingMomentumStageThreeAndWaiting) {
     const TrainerConfig defaults = load("{}");
     EXPECT_EQ(defaults.grad_clip_method, GradClipMethod::norm);
-    EXPECT_EQ(defaults.collective_timeout, 600);
-    EXPECT_EQ(defaults.max_live_parameters, 0);
-    EXPECT_EQ(defaults.prefetch_bucket_bytes, -1);
+    EXPECT_EQ(defaults.options.collective_timeout, std::chrono::seconds{600});
+    EXPECT_EQ(defaults.options.engine.max_live_parameters, 0);
+    EXPECT_EQ(defaults.options.engine.prefetch_bucket_bytes, -1);
     const TrainerConfig config = load(R"({"grad_clip_method": "value", "optimizer_momentum": 0.5, "prefetch_bucket_bytes": 0,
         "stage3_max_live_parameters": 1e9, "collective_timeout": 5400})");
     EXPECT_EQ(config.grad_clip_method, GradClipMethod::value);
-    EXPECT_EQ(config.optimizer_momentum, 0.5);
-    EXPECT_EQ(config.prefetch_bucket_bytes, 0);
-    EXPECT_EQ(config.max_live_parameters, 1'000'000'000);
-    EXPECT_EQ(config.collective_timeout, 5400);
+    ASSERT_NE(config.optimizer.find("optimizer_momentum"), nullptr);
+    EXPECT_EQ(config.optimizer.find("optimizer_momentum")->json, "0.5");
+    EXPECT_EQ(config.options.engine.prefetch_bucket_bytes, 0);
+    EXPECT_EQ(config.options.engine.max_live_parameters, 1'000'000'000);
+    EXPECT_EQ(config.options.collective_timeout, std::chrono::seconds{5400});
     for (const char* json : {R"({"grad_clip_method": "agc"})", R"({"optimizer_momentum": 1})", R"({"prefetch_bucket_bytes": -2})",
                              R"({"max_live_parameters": -1})", R"({"collective_timeout": 0})", R"({"collective_timeout": 1.5})",
                              R"({"max_live_parameters": 1, "stage3_max_live_parameters": 1})"})

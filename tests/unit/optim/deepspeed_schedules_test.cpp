@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/optim/deepspeed_schedules.hpp>
-#include <strata/optim/schedule.hpp>
+#include <strata/options/schedule.hpp>
 
 namespace {
 

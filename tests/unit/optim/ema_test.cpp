@@ -17,7 +17,7 @@
 namespace {
 
 using strata::bf16;
-using strata::optim::EmaSchedule;
+using strata::optim::EmaOptions;
 using strata::optim::simd_level;
 using strata::optim::SimdLevel;
 using strata::optim::update_average;
@@ -25,15 +25,15 @@ using strata::optim::testing::normal_values;
 using strata::optim::testing::rounded;
 
 TEST(Ema, DecayGrowsFromZeroToItsLimits) {
-    const EmaSchedule plain{.decay = 0.5};
+    const EmaOptions plain{.decay = 0.5};
     EXPECT_EQ(plain.at(1), 0.0);
     EXPECT_EQ(plain.at(2), 2.0 / 11);
     EXPECT_EQ(plain.at(9), 0.5);
     EXPECT_EQ(plain.at(1000), 0.5);
-    const EmaSchedule late{.min_decay = 0.3, .update_after_step = 5};
+    const EmaOptions late{.min_decay = 0.3, .update_after_step = 5};
     EXPECT_EQ(late.at(6), 0.0) << "the average still becomes the weights, whatever min_decay says";
     EXPECT_EQ(late.at(7), 0.3);
-    const EmaSchedule warm{.use_warmup = true, .inv_gamma = 2.0, .power = 1.0};
+    const EmaOptions warm{.use_warmup = true, .inv_gamma = 2.0, .power = 1.0};
     EXPECT_EQ(warm.at(3), 0.5);
 }
 
@@ -70,7 +70,7 @@ TEST(Ema, MatchesDiffusers) {
     int traces = 0;
     for (const auto& golden : document.at("variants")) {
         const auto& args = golden.at("args");
-        EmaSchedule schedule;
+        EmaOptions schedule;
         schedule.decay = args.value("decay", schedule.decay);
         schedule.min_decay = args.value("min_decay", schedule.min_decay);
         schedule.update_after_step = args.value("update_after_step", schedule.update_after_step);

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <strata/optim/schedule.hpp>
+#include <strata/options/schedule.hpp>
 
 namespace {
 

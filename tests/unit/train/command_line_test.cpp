@@ -84,7 +84,7 @@ TEST(CommandLine, SeveralSettingsShareIt) {
     const CommandLine line = parse({"--loud", "--seed", "3", "--quick", "x"}, {SettingsKeys::of<TrainerConfig>(), SettingsKeys::of<Own>()});
     ASSERT_EQ(line.overrides.size(), 2U) << "an idle key changes nothing";
     EXPECT_TRUE(Own::schema().read(line.overrides).loud);
-    EXPECT_EQ(TrainerConfig::schema().read(line.overrides).seed, 3);
+    EXPECT_EQ(TrainerConfig::schema().read(line.overrides).options.seed, 3U);
 }
 
 TEST(CommandLine, WordsThatAreNotUnderstoodAreRefusedWithWhatToTypeInstead) {

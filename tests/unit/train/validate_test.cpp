@@ -68,41 +68,45 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
         {"schedule.total_steps is -1", [](auto& o) { o.schedule.total_steps = -1; }},
         {"schedule.cycles is 0", [](auto& o) { o.schedule.cycles = 0; }},
         {"schedule.power is 0", [](auto& o) { o.schedule.power = 0; }},
-        {"update.beta1 is 1.5", [](auto& o) { o.update.beta1 = 1.5; }},
-        {"update.beta2 is -0.1", [](auto& o) { o.update.beta2 = -0.1; }},
-        {"update.epsilon is 0", [](auto& o) { o.update.epsilon = 0; }},
-        {"update.weight_decay is nan", [](auto& o) { o.update.weight_decay = nan; }},
-        {"groups[0].takes is empty", [](auto& o) { o.groups.resize(1); }},
-        {"groups[1].lr_factor is -2",
+        {"engine.update.beta1 is 1.5", [](auto& o) { o.engine.update.beta1 = 1.5; }},
+        {"engine.update.beta2 is -0.1", [](auto& o) { o.engine.update.beta2 = -0.1; }},
+        {"engine.update.epsilon is 0", [](auto& o) { o.engine.update.epsilon = 0; }},
+        {"engine.update.weight_decay is nan", [](auto& o) { o.engine.update.weight_decay = nan; }},
+        {"engine.groups[0].takes is empty", [](auto& o) { o.engine.groups.resize(1); }},
+        {"engine.groups[1].lr_factor is -2",
          [](auto& o) {
-             o.groups.resize(2, {.takes = [](std::string_view) { return true; }});
-             o.groups[1].lr_factor = -2;
+             o.engine.groups.resize(2, {.takes = [](std::string_view) { return true; }});
+             o.engine.groups[1].lr_factor = -2;
          }},
-        {"groups[0].update.beta1 is 1", [](auto& o) {
-             o.groups.resize(1, {.takes = [](std::string_view) { return true; }});
-             o.groups[0].update.beta1 = 1;
+        {"engine.groups[0].update.beta1 is 1", [](auto& o) {
+             o.engine.groups.resize(1, {.takes = [](std::string_view) { return true; }});
+             o.engine.groups[0].update.beta1 = 1;
          }},
-        {"gradient_accumulation_steps is 0", [](auto& o) { o.gradient_accumulation_steps = 0; }},
-        {"max_grad_norm is -1", [](auto& o) { o.max_grad_norm = -1; }},
-        {"max_grad_norm is nan", [](auto& o) { o.max_grad_norm = nan; }},
-        {"max_grad_value is -1", [](auto& o) { o.max_grad_value = -1; }},
-        {"max_grad_norm is 1 and max_grad_value is 0.5", [](auto& o) { o.max_grad_norm = 1, o.max_grad_value = 0.5; }},
-        {"loss_scale.initial is 0", [](auto& o) { o.loss_scale.initial = 0; }},
-        {"loss_scale.initial is 0.5, below loss_scale.minimum = 1", [](auto& o) { o.loss_scale.initial = 0.5; }},
-        {"loss_scale.window is 0", [](auto& o) { o.loss_scale.window = 0; }},
-        {"loss_scale.hysteresis is 0", [](auto& o) { o.loss_scale.hysteresis = 0; }},
-        {"loss_scale.minimum is nan", [](auto& o) { o.loss_scale.minimum = nan; }},
-        {"ema.decay is 1", [](auto& o) { o.ema.decay = 1; }},
-        {"ema.min_decay is 0.99995", [](auto& o) { o.ema.min_decay = 0.99995; }},
-        {"ema.update_after_step is -2", [](auto& o) { o.ema.update_after_step = -2; }},
-        {"ema.inv_gamma is 0", [](auto& o) { o.ema.inv_gamma = 0; }},
-        {"ema.power is 0", [](auto& o) { o.ema.power = 0; }},
-        {"ema_interval is 0", [](auto& o) { o.ema_interval = 0; }},
-        {"nvme_buffer_bytes is 18446744073709551615", [](auto& o) { o.nvme_buffer_bytes = static_cast<std::size_t>(-1); }},
-        {"bucket_numel is -1", [](auto& o) { o.bucket_numel = -1; }},
-        {"prefetch_bucket_bytes is -2", [](auto& o) { o.prefetch_bucket_bytes = -2; }},
-        {"max_live_parameters is -1", [](auto& o) { o.max_live_parameters = -1; }},
-        {"nvme_lock_timeout is -1", [](auto& o) { o.nvme_lock_timeout = std::chrono::seconds{-1}; }},
+        {"engine.gradient_accumulation_steps is 0", [](auto& o) { o.engine.gradient_accumulation_steps = 0; }},
+        {"engine.max_grad_norm is -1", [](auto& o) { o.engine.max_grad_norm = -1; }},
+        {"engine.max_grad_norm is nan", [](auto& o) { o.engine.max_grad_norm = nan; }},
+        {"engine.max_grad_value is -1", [](auto& o) { o.engine.max_grad_value = -1; }},
+        {"engine.max_grad_norm is 1 and engine.max_grad_value is 0.5", [](auto& o) { o.engine.max_grad_norm = 1, o.engine.max_grad_value = 0.5; }},
+        {"engine.loss_scale.initial is 0", [](auto& o) { o.engine.loss_scale.initial = 0; }},
+        {"engine.loss_scale.initial is 0.5, below engine.loss_scale.minimum = 1", [](auto& o) { o.engine.loss_scale.initial = 0.5; }},
+        {"engine.loss_scale.window is 0", [](auto& o) { o.engine.loss_scale.window = 0; }},
+        {"engine.loss_scale.hysteresis is 0", [](auto& o) { o.engine.loss_scale.hysteresis = 0; }},
+        {"engine.loss_scale.minimum is nan", [](auto& o) { o.engine.loss_scale.minimum = nan; }},
+        {"engine.ema.decay is 1", [](auto& o) { o.engine.ema.decay = 1; }},
+        {"engine.ema.min_decay is 0.99995", [](auto& o) { o.engine.ema.min_decay = 0.99995; }},
+        {"engine.ema.update_after_step is -2", [](auto& o) { o.engine.ema.update_after_step = -2; }},
+        {"engine.ema.inv_gamma is 0", [](auto& o) { o.engine.ema.inv_gamma = 0; }},
+        {"engine.ema.power is 0", [](auto& o) { o.engine.ema.power = 0; }},
+        {"engine.ema.interval is 0", [](auto& o) { o.engine.ema.interval = 0; }},
+        {"engine.tiers.state.budget_bytes is 18446744073709551615", [](auto& o) { o.engine.tiers.state.budget_bytes = static_cast<std::size_t>(-1); }},
+        {"engine.bucket_numel is -1", [](auto& o) { o.engine.bucket_numel = -1; }},
+        {"engine.prefetch_bucket_bytes is -2", [](auto& o) { o.engine.prefetch_bucket_bytes = -2; }},
+        {"engine.max_live_parameters is -1", [](auto& o) { o.engine.max_live_parameters = -1; }},
+        {"engine.tiers.nvme_lock_timeout is -1", [](auto& o) { o.engine.tiers.nvme_lock_timeout = std::chrono::seconds{-1}; }},
+        {"engine.buckets_in_flight is 0", [](auto& o) { o.engine.buckets_in_flight = 0; }},
+        {"engine.tiers.units.io.queue_depth is 0", [](auto& o) { o.engine.tiers.units.io.queue_depth = 0; }},
+        {"engine.tiers.state.io.threads is 0", [](auto& o) { o.engine.tiers.state.io.threads = 0; }},
+        {"engine.tiers.state.io.block_bytes is 5000, no multiple of 4096", [](auto& o) { o.engine.tiers.state.io.block_bytes = 5000; }},
         {"collective_timeout is 0", [](auto& o) { o.collective_timeout = std::chrono::seconds{0}; }},
         {"checkpoint_every is -1", [](auto& o) { o.checkpoint_every = -1; }},
         {"checkpoints_kept is 0", [](auto& o) { o.checkpoints_kept = 0; }},
@@ -117,24 +121,24 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
 }
 
 TEST(Validate, SaysEverythingThatIsWrongAtOnce) {
-    TrainOptions<AdamW> options{.max_steps = 10, .schedule = {.lr = -1}, .update = {.beta1 = 1.5}, .checkpoints_kept = 0};
+    TrainOptions<AdamW> options{.max_steps = 10, .schedule = {.lr = -1}, .engine = {.update = {.beta1 = 1.5}}, .checkpoints_kept = 0};
     EXPECT_EQ(refusal(options),
-              "[ST2103] schedule.lr is -1; update.beta1 is 1.5; checkpoints_kept is 0. Fix: use schedule.lr from 0 to 10; "
-              "use update.beta1 from 0 to 0.999999; use checkpoints_kept from 1 to 1e+12.");
+              "[ST2103] schedule.lr is -1; engine.update.beta1 is 1.5; checkpoints_kept is 0. Fix: use schedule.lr from 0 to 10; "
+              "use engine.update.beta1 from 0 to 0.999999; use checkpoints_kept from 1 to 1e+12.");
 }
 
 TEST(Validate, OtherRulesNumbersAreRefusedToo) {
     const auto says = [](const std::string& message, const char* words) {
         EXPECT_NE(message.find(words), std::string::npos) << message;
     };
-    says(refusal(TrainOptions<Lion>{.update = {.beta2 = 1}}), "update.beta2 is 1");
-    says(refusal(TrainOptions<Adam>{.update = {.epsilon = -1}}), "update.epsilon is -1");
-    says(refusal(TrainOptions<Sgd>{.update = {.momentum = 1}}), "update.momentum is 1");
-    says(refusal(TrainOptions<Sgd>{.update = {.dampening = 2}}), "update.dampening is 2");
-    says(refusal(TrainOptions<Sgd>{.update = {.momentum = 0, .nesterov = true}}), "update.nesterov is true with update.momentum 0");
-    says(refusal(TrainOptions<Adagrad>{.update = {.lr_decay = -1}}), "update.lr_decay is -1");
-    says(refusal(TrainOptions<Adagrad>{.update = {.initial_accumulator_value = nan}}), "update.initial_accumulator_value is nan");
-    says(refusal(TrainOptions<Lamb>{.update = {.min_weight_norm = 3, .max_weight_norm = 2}}), "use update.max_weight_norm >= 3");
+    says(refusal(TrainOptions<Lion>{.engine = {.update = {.beta2 = 1}}}), "engine.update.beta2 is 1");
+    says(refusal(TrainOptions<Adam>{.engine = {.update = {.epsilon = -1}}}), "engine.update.epsilon is -1");
+    says(refusal(TrainOptions<Sgd>{.engine = {.update = {.momentum = 1}}}), "engine.update.momentum is 1");
+    says(refusal(TrainOptions<Sgd>{.engine = {.update = {.dampening = 2}}}), "engine.update.dampening is 2");
+    says(refusal(TrainOptions<Sgd>{.engine = {.update = {.momentum = 0, .nesterov = true}}}), "engine.update.nesterov is true with engine.update.momentum 0");
+    says(refusal(TrainOptions<Adagrad>{.engine = {.update = {.lr_decay = -1}}}), "engine.update.lr_decay is -1");
+    says(refusal(TrainOptions<Adagrad>{.engine = {.update = {.initial_accumulator_value = nan}}}), "engine.update.initial_accumulator_value is nan");
+    says(refusal(TrainOptions<Lamb>{.engine = {.update = {.min_weight_norm = 3, .max_weight_norm = 2}}}), "use engine.update.max_weight_norm >= 3");
 }
 
 /// A rule of a user's own, with a check of its own; and one that says nothing.
@@ -156,6 +160,36 @@ TEST(Validate, ARuleOfOnesOwnBringsItsOwnCheck) {
     check.part("update", Unchecked::Options{});
     EXPECT_EQ(thrown_by([&] { check.finish(); }).message,
               "[ST2103] update.sharpness is 3. Fix: use update.sharpness from 0.5 to 2.");
+}
+
+/// One that describes itself, with numbers that go together.
+struct Described {
+    struct Options {
+        double least = 0.5;
+        double most = 2;
+        std::int64_t every = 1;
+        static void describe(auto& option) {
+            option("least", &Options::least, {0, 1}, "The least");
+            option("most", &Options::most, {0, 10}, "The most");
+            option("every", &Options::every, {1, 100}, {.help = "How often", .unit = "steps", .special = "1 is always"});
+        }
+        void check(OptionCheck& check) const {
+            if (check.described(*this) && least > most) check.refuse(check.name("least") + " is above " + check.name("most"), "swap them");
+        }
+    };
+};
+
+TEST(Validate, ADescriptionIsACheckOfEachNumberAndTheRulesOwnComesAfterIt) {
+    EXPECT_NO_THROW((void)validate(TrainOptions<Described>{}));
+    EXPECT_EQ(refusal(TrainOptions<Described>{.engine = {.update = {.least = 2, .most = 1, .every = 0}}}),
+              "[ST2103] engine.update.least is 2; engine.update.every is 0. Fix: use engine.update.least from 0 to 1; use "
+              "engine.update.every from 1 to 100 (steps, 1 is always).");
+    EXPECT_EQ(refusal(TrainOptions<Described>{.engine = {.update = {.least = 1, .most = 0.75}}}),
+              "[ST2103] engine.update.least is above engine.update.most. Fix: swap them.");
+}
+
+TEST(Validate, TheEngineRoundsWithTheRunsSeed) {
+    EXPECT_EQ(validate(TrainOptions<AdamW>{.seed = 7}).engine.rounding_seed, 7U);
 }
 
 TEST(Validate, AWarmUpLongerThanTheRunIsRefused) {

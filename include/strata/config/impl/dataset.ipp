@@ -7,7 +7,7 @@
 
 #include <strata/config/dataset.hpp>
 #include <strata/config/impl/dataset_foreign_keys.ipp>
-#include <strata/config/impl/schema.ipp>
+#include <strata/config/impl/key.ipp>
 
 namespace strata::config {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <strata/config/dataset.hpp>
-#include <strata/config/impl/schema.ipp>
+#include <strata/config/impl/key.ipp>
 
 namespace strata::config::detail {
 

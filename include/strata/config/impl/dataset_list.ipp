@@ -10,7 +10,7 @@
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/impl/dataset.ipp>
 #include <strata/config/impl/dataset_checks.ipp>
-#include <strata/config/impl/schema.ipp>
+#include <strata/config/impl/key.ipp>
 
 namespace strata::config {
 

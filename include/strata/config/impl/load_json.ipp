@@ -15,7 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <strata/config/schema.hpp>
+#include <strata/config/key.hpp>
 #include <strata/core/inline.hpp>
 
 namespace strata::config {

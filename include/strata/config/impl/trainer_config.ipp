@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/config/impl/dataset.ipp>
-#include <strata/config/impl/schema.ipp>
+#include <strata/config/impl/key.ipp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/ranges.hpp>
 
@@ -24,6 +24,9 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
         {"fsdp_enable", "the program names the stage: ZeroStage<2> or ZeroStage<3>"},
         {"gradient_checkpointing", "the program says what is computed again in backward: Recompute<Blocks>"},
         {"stage3_prefetch_bucket_size", "the key is `prefetch_bucket_bytes`, in bytes"},
+        {"initial_scale_power", "the key is `loss_scale_initial`, the scale itself: 2 to that power"},
+        {"loss_scale", "the key is `loss_scale_initial`, and with `loss_scale_dynamic` false it stays"},
+        {"max_grad_value", "the key is `max_grad_norm`, with `grad_clip_method` `value`"},
         {"num_processes", "the number of ranks is what mpirun starts"},
         {"num_machines", "the number of ranks is what mpirun starts"},
         {"accelerate_config", "the number of ranks is what mpirun starts"},
@@ -81,32 +84,18 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         Schema<C> s;
         s.text("output_dir", &C::output_dir, "Folder of checkpoints, metrics, samples and the report");
         s.text("data_backend_config", &C::data_backend_config, "The dataset list");
-        s.integer("seed", &C::seed, {0, 9e15}, "Start of every random sequence; equal seeds give equal runs");
         s.integer("max_train_steps", &C::max_train_steps, ranges::count, "Optimizer steps of the run; 0 leaves it to `num_train_epochs`");
         s.integer("num_train_epochs", &C::num_train_epochs, ranges::count,
                   "Epochs of the run; 0 leaves it to `max_train_steps`, and with both at 0 it is 1");
         s.integer("train_batch_size", &C::train_batch_size, {1, 65536}, "Samples of one rank in one micro-batch");
-        s.integer("gradient_accumulation_steps", &C::gradient_accumulation_steps, ranges::accumulation_steps,
-                  "Micro-batches whose gradients make one optimizer step");
-        s.number("learning_rate", &C::learning_rate, ranges::learning_rate, "Learning rate after the warm-up");
-        std::vector<Choice<ScheduleShape>> shapes;
-        for (const auto& [name, shape] : schedule_shapes) shapes.push_back({name, shape});
-        s.choice<ScheduleShape>("lr_scheduler", &C::lr_scheduler, shapes, "How the learning rate goes from step to step");
-        s.integer("lr_warmup_steps", &C::lr_warmup_steps, ranges::count, "Optimizer steps in which the learning rate rises from 0");
-        s.number("lr_end", &C::lr_end, ranges::learning_rate, "Lowest learning rate after the warm-up");
-        s.integer("lr_num_cycles", &C::lr_num_cycles, ranges::cycles, "Times that `cosine_with_restarts` falls");
-        s.number("lr_power", &C::lr_power, ranges::power, "How `polynomial` falls: 1 in a straight line, below 1 late, above 1 early");
-        s.number("optimizer_beta1", &C::optimizer_beta1, ranges::beta1,
-                 "First decay of the update rule; null leaves the rule's own default").alias("adam_beta1");
-        s.number("optimizer_beta2", &C::optimizer_beta2, ranges::beta2,
-                 "Second decay of the update rule; null leaves the rule's own default").alias("adam_beta2");
-        s.number("optimizer_epsilon", &C::optimizer_epsilon, ranges::epsilon,
-                 "Epsilon of the update rule; null leaves the rule's own default").alias("adam_epsilon");
-        s.number("optimizer_weight_decay", &C::optimizer_weight_decay, ranges::weight_decay,
-                 "Decoupled weight decay; null leaves the rule's own default").alias("adam_weight_decay");
-        s.number("optimizer_momentum", &C::optimizer_momentum, ranges::momentum,
-                 "Momentum of `Sgd`; null leaves the rule's own default");
-        s.number("max_grad_norm", &C::max_grad_norm, ranges::gradient_limit, "Limit of the gradient, in the sense of `grad_clip_method`; 0 = none");
+        s.described(&C::options, {"max_steps", "engine.max_grad_value", "engine.ema.min_decay", "engine.ema.update_after_step"});
+        const std::string otherwise = "; null leaves the rule's own default";
+        s.given("optimizer_beta1", &C::optimizer, ranges::beta1, "First decay of the update rule" + otherwise).alias("adam_beta1");
+        s.given("optimizer_beta2", &C::optimizer, ranges::beta2, "Second decay of the update rule" + otherwise).alias("adam_beta2");
+        s.given("optimizer_epsilon", &C::optimizer, ranges::epsilon, "Epsilon of the update rule" + otherwise).alias("adam_epsilon");
+        s.given("optimizer_weight_decay", &C::optimizer, ranges::weight_decay, "Weight decay" + otherwise).alias("adam_weight_decay");
+        s.given("optimizer_momentum", &C::optimizer, ranges::momentum, "Momentum of `Sgd`" + otherwise);
+        s.family({"optimizer_", "Whatever else the program's update rule can be told, by the names of its options"}, &C::optimizer);
         s.choice<GradClipMethod>("grad_clip_method", &C::grad_clip_method,
                                  {{"norm", GradClipMethod::norm}, {"value", GradClipMethod::value}},
                                  "`norm`: the whole gradient is scaled down to the norm `max_grad_norm`; `value`: every element "
@@ -114,10 +103,8 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.flag("use_ema", &C::use_ema,
                "Whether the program's trainer keeps a moving average of the weights (`Ema<>`): one that does otherwise is refused; "
                "null leaves it to the program");
-        s.number("ema_decay", &C::ema_decay, ranges::average_decay, "Largest decay of the average: the share of it that a step keeps");
         s.integer("ema_warmup_steps", &C::ema_warmup_steps, ranges::count,
                   "The average is a copy of the weights before this step and has the whole decay from it on; with 0 the decay grows slowly");
-        s.integer("ema_update_interval", &C::ema_update_interval, ranges::positive, "Optimizer steps between updates of the average");
         s.choice<EmaDevice>("ema_device", &C::ema_device, {{"cpu", EmaDevice::cpu}, {"accelerator", EmaDevice::accelerator}},
                             "Where the program's trainer keeps the average (`Ema<Cpu>`, `Ema<Device>`): one that does otherwise is "
                             "refused; null leaves it to the program");
@@ -126,16 +113,6 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                                  {"ema_only", EmaValidation::ema_only},
                                  {"comparison", EmaValidation::comparison}},
                                 "Sample grids of a trainer with an average: of the trained weights, of the average, or of both");
-        s.integer("prefetch_bucket_bytes", &C::prefetch_bucket_bytes, ranges::bytes_ahead,
-                  "`ZeroStage<3>`: bytes of units that are gathered ahead of their use, at most; -1 = the largest unit, 0 = none");
-        s.integer("max_live_parameters", &C::max_live_parameters, ranges::size,
-                  "`ZeroStage<3>`: no unit is gathered ahead while more parameters of units than this would be whole at once; "
-                  "0 = no such bound").alias("stage3_max_live_parameters");
-        s.integer("collective_timeout", &C::collective_timeout, ranges::timeout_s,
-                  "Seconds that a rank waits for the others before it ends the job and says who is missing");
-        s.integer("checkpoint_step_interval", &C::checkpoint_step_interval, ranges::count,
-                  "Optimizer steps between checkpoints; 0 = at the end and when asked to stop only");
-        s.integer("checkpoints_total_limit", &C::checkpoints_total_limit, ranges::positive, "Newest checkpoints that are kept");
         s.integer("validation_step_interval", &C::validation_step_interval, ranges::positive, "Optimizer steps between sample grids");
         s.texts("validation_prompts", &C::validation_prompts, "Captions that sample grids are made for; none = no grids");
         s.number("validation_guidance", &C::validation_guidance, {0, 100}, "Strength of classifier-free guidance; 1 = off");
@@ -175,7 +152,30 @@ STRATA_INLINE TrainerConfig TrainerConfig::load(const std::filesystem::path& fil
     return load_trainer_config(file, overrides);
 }
 
+STRATA_INLINE const std::vector<std::string_view>& usual_rule_keys() {
+    static const std::vector<std::string_view> names = [] {
+        std::vector<std::string_view> all;
+        for (const KeyInfo& info : trainer_schema().keys()) {
+            if (!info.key.starts_with("optimizer_")) continue;
+            all.push_back(info.key);
+            if (!info.alias.empty()) all.push_back(info.alias);
+        }
+        return all;
+    }();
+    return names;
+}
+
 STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& path, const Overrides& overrides) {
+    TrainerConfig config;
+    read_trainer_config(path, overrides, [&](const nlohmann::json& object, const std::string& file) -> TrainerConfig& {
+        return config = trainer_schema().read(object, file, "", {}, overrides);
+    });
+    return config;
+}
+
+STRATA_INLINE void read_trainer_config(
+    const std::filesystem::path& path, const Overrides& overrides,
+    const std::function<TrainerConfig&(const nlohmann::json& object, const std::string& file)>& read) {
     const std::string file = path.string();
     const nlohmann::json json = load_json(path);
     if (!json.is_object()) throw Error{Errc::bad_value, file + " is not a JSON object", "write {\"key\": value, ...}"};
@@ -186,7 +186,7 @@ STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& pat
             throw Error{Errc::bad_value, file + ": '" + name + "' and '--" + name + "' are the same key", "keep one of them"};
         plain[name] = value;
     }
-    TrainerConfig config = trainer_schema().read(plain, file, "", {}, overrides);
+    TrainerConfig& config = read(plain, file);
 
     const auto flag_of = [&](std::string_view key) -> const Override* {
         const auto& keys = trainer_schema().keys();
@@ -215,16 +215,19 @@ STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& pat
                (flag_of("aspect_bucket_alignment") != nullptr ? "" : "key ") + name("aspect_bucket_alignment") + " is " +
                    std::to_string(alignment),
                "use 8, 16, 24, 32 or 64");
-    if (config.optimizer_beta1.has_value() != config.optimizer_beta2.has_value())
+    const auto given = [&](const char* key, const char* alias) {
+        return config.optimizer.find(key) != nullptr || config.optimizer.find(alias) != nullptr;
+    };
+    if (given("optimizer_beta1", "adam_beta1") != given("optimizer_beta2", "adam_beta2"))
         refuse({"optimizer_beta1", "optimizer_beta2"},
                "only one of " + name("optimizer_beta1") + " and " + name("optimizer_beta2") + " is given", "give both or none");
-    if (config.lr_end > config.learning_rate)
+    const optim::Schedule& schedule = config.options.schedule;
+    if (schedule.end_lr > schedule.lr)
         refuse({"lr_end", "learning_rate"}, name("lr_end") + " is above " + name("learning_rate"),
                "use a final learning rate that is not larger");
-    if (config.max_train_steps > 0 && config.lr_warmup_steps > config.max_train_steps)
+    if (config.max_train_steps > 0 && schedule.warmup_steps > config.max_train_steps)
         refuse({"lr_warmup_steps", "max_train_steps"}, name("lr_warmup_steps") + " is above " + name("max_train_steps"),
                "use a shorter warm-up");
-    return config;
 }
 
 }  // namespace strata::config

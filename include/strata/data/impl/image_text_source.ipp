@@ -23,8 +23,8 @@ namespace strata::data {
 STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfig& config) {
     ImageTextOptions options;
     options.train_batch_size = config.train_batch_size;
-    options.gradient_accumulation_steps = config.gradient_accumulation_steps;
-    options.seed = static_cast<std::uint64_t>(config.seed);
+    options.gradient_accumulation_steps = config.options.engine.gradient_accumulation_steps;
+    options.seed = config.options.seed;
     options.aspect_bucket_alignment = config.aspect_bucket_alignment;
     options.bucket_mode = config.bucket_mode;
     options.aspect_bucket_rounding = config.aspect_bucket_rounding;

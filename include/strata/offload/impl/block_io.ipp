@@ -281,11 +281,9 @@ STRATA_INLINE bool has_uring() noexcept {
 }
 
 STRATA_INLINE std::unique_ptr<BlockIo> make_block_io(const IoOptions& options) {
-    if (options.block_bytes == 0 || options.block_bytes % io_alignment != 0 || options.block_bytes > 1U << 30) {
-        throw Error{Errc::bad_value,
-                    "the I/O block size " + std::to_string(options.block_bytes) + " is no multiple of 4096 up to 1 GiB",
-                    "set a multiple, as 1048576"};
-    }
+    OptionCheck check;
+    options.check(check);
+    check.finish();
     const bool uring = options.engine == IoEngine::uring || (options.engine == IoEngine::automatic && has_uring());
     if (uring) return std::make_unique<detail::UringIo>(options);
     return std::make_unique<detail::ThreadIo>(options);

@@ -5,21 +5,9 @@
 #include <cmath>
 #include <string>
 
-#include <strata/core/ranges.hpp>
 #include <strata/optim/loss_scale.hpp>
 
 namespace strata::optim {
-
-STRATA_INLINE void LossScaleOptions::check(OptionCheck& check) const {
-    constexpr Range scale{1e-9, 1e30};
-    const bool starts = check.number("initial", initial, scale, "a power of two, for instance 65536");
-    check.number("window", window, ranges::positive);
-    check.number("hysteresis", hysteresis, {1, 1e6});
-    if (check.number("minimum", minimum, scale) && starts && dynamic && initial < minimum)
-        check.refuse(check.name("initial") + " is " + OptionCheck::shown(initial) + ", below " + check.name("minimum") +
-                         " = " + OptionCheck::shown(minimum),
-                     "start with a larger scale, for instance 65536");
-}
 
 STRATA_INLINE LossScale::LossScale(const LossScaleOptions& options)
     : options_{options}, state_{.scale = options.initial, .hysteresis_left = options.hysteresis} {

@@ -30,7 +30,6 @@
 #include <strata/train/buffer_copies.hpp>
 #include <strata/train/checkpoints.hpp>
 #include <strata/train/compute.hpp>
-#include <strata/train/engine_options.hpp>
 #include <strata/train/environment.hpp>
 #include <strata/train/fit_result.hpp>
 #include <strata/train/metrics.hpp>
@@ -52,7 +51,7 @@ class TrainerBody {
 public:
     using setup = Setup;
     using Rule = typename Setup::optimizer::rule;
-    using Options = TrainOptions<Rule>;
+    using Options = train_options_t<Setup>;
     using Batch = typename Model::Batch;
 
     /// In a build with CUDA the model moves to this rank's GPU, part by part, and batches follow it as far as
@@ -64,7 +63,7 @@ public:
           compute_{session.comm()},
           model_{on_device(std::move(model), compute_)},
           options_{std::move(options)},
-          engine_{compute_.comm(), zero::parameters_of(*model_), train::engine_options(options_), compute_.device()} {
+          engine_{compute_.comm(), zero::parameters_of(*model_), options_.engine, compute_.device()} {
         report_.title = "strata run";
     }
     TrainerBody(Session& session, Model model, Options options)
@@ -224,7 +223,7 @@ private:
         plan_ = {.seed = options_.seed,
                  .ranks = session_.world(),
                  .samples_per_micro_batch = source.samples_per_micro_batch(),
-                 .gradient_accumulation_steps = options_.gradient_accumulation_steps,
+                 .gradient_accumulation_steps = options_.engine.gradient_accumulation_steps,
                  .micro_batches_per_epoch = source.micro_batches_per_epoch(),
                  .precision = train::precision_name<typename Setup::precision>()};
         if constexpr (requires { checkpoint::Facts{source.identity()}; }) data_ = source.identity();
@@ -252,7 +251,7 @@ private:
         comm.broadcast(std::as_writable_bytes(std::span{&last_, 1}), 0);
         seconds_before_ = last_.seconds;
         model_->train();
-        source.seek(samples_ / plan_.samples_per_step() * options_.gradient_accumulation_steps);
+        source.seek(samples_ / plan_.samples_per_step() * options_.engine.gradient_accumulation_steps);
     }
 
     static void clear(const std::filesystem::path& output) {
@@ -280,7 +279,7 @@ private:
         }
         metrics.grad_norm = result.grad_norm;
         metrics.step = engine_.step_count();
-        const double steps_an_epoch = static_cast<double>(plan_.micro_batches_per_epoch) / options_.gradient_accumulation_steps;
+        const double steps_an_epoch = static_cast<double>(plan_.micro_batches_per_epoch) / options_.engine.gradient_accumulation_steps;
         metrics.epoch = static_cast<double>(metrics.step) / steps_an_epoch;
         metrics.seconds = seconds_before_ + shared.seconds;
         metrics.samples_per_second = static_cast<double>(plan_.samples_per_step()) / std::max(1e-9, metrics.seconds - last_.seconds);
@@ -307,8 +306,8 @@ private:
             together_ = true;
         };
         double sum = 0;
-        for (int i = 0; i < options_.gradient_accumulation_steps; ++i) {
-            const std::int64_t micro_batch = engine_.step_count() * options_.gradient_accumulation_steps + i;
+        for (int i = 0; i < options_.engine.gradient_accumulation_steps; ++i) {
+            const std::int64_t micro_batch = engine_.step_count() * options_.engine.gradient_accumulation_steps + i;
             train::seed_generators(train::mixed_seed(options_.seed, micro_batch, comm.rank()));
             std::optional<Batch> batch;
             failure.guard([&] {
@@ -340,7 +339,7 @@ private:
             with_others([&] { error = failure.told(comm); });
             throw *error;
         }
-        const double mean = shared[0] / (static_cast<double>(comm.world()) * options_.gradient_accumulation_steps);
+        const double mean = shared[0] / (static_cast<double>(comm.world()) * options_.engine.gradient_accumulation_steps);
         if (!std::isfinite(mean))
             throw Error{Errc::non_finite, "the loss of step " + std::to_string(engine_.step_count() + 1) + " is not finite",
                         "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"};

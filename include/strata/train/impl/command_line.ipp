@@ -113,22 +113,23 @@ inline bool take_key(Words& words, std::span<const SettingsKeys> keys, config::O
     const std::string_view key = words.key();
     if (key.size() == words.flag().size()) return false;
     const auto is_named = [key](const auto& other) { return other.key == key; };
+    const auto take = [&](config::KeyKind kind) {
+        std::string value = kind == config::KeyKind::flag ? words.truth() : words.value("VALUE");
+        const auto given =
+            std::find_if(overrides.begin(), overrides.end(), [key](const auto& one) { return one.name == key; });
+        if (given == overrides.end())
+            overrides.push_back({std::string{key}, {std::move(value)}});
+        else if (kind == config::KeyKind::list)
+            given->values.push_back(std::move(value));
+        else
+            words.refuse_twice();
+        return true;
+    };
     for (const SettingsKeys& list : keys) {
         const auto info = std::find_if(list.known.begin(), list.known.end(), [key](const config::KeyInfo& one) {
             return one.key == key || (!one.alias.empty() && one.alias == key);
         });
-        if (info != list.known.end()) {
-            std::string value = info->kind == config::KeyKind::flag ? words.truth() : words.value("VALUE");
-            const auto given =
-                std::find_if(overrides.begin(), overrides.end(), [key](const auto& one) { return one.name == key; });
-            if (given == overrides.end())
-                overrides.push_back({std::string{key}, {std::move(value)}});
-            else if (info->kind == config::KeyKind::list)
-                given->values.push_back(std::move(value));
-            else
-                words.refuse_twice();
-            return true;
-        }
+        if (info != list.known.end()) return take(info->kind);
         const auto other = std::find_if(list.unsupported.begin(), list.unsupported.end(), is_named);
         if (other != list.unsupported.end()) {
             if (other->false_is_fine && words.truth() == "false") return true;
@@ -141,6 +142,9 @@ inline bool take_key(Words& words, std::span<const SettingsKeys> keys, config::O
             return true;
         }
     }
+    const auto begins = [key](const config::KeyFamily& family) { return key.starts_with(family.prefix); };
+    for (const SettingsKeys& list : keys)
+        if (std::any_of(list.families.begin(), list.families.end(), begins)) return take(config::KeyKind::word);
     return false;
 }
 
@@ -270,6 +274,10 @@ STRATA_INLINE std::string help_text(std::string_view program, std::span<const Se
                      0);
         text += '\n';
         detail::describe(text, list.known);
+        for (const config::KeyFamily& family : list.families) {
+            text += "  --" + std::string{family.prefix} + "...\n      ";
+            detail::wrap(text, detail::plain(family.meaning), 6);
+        }
     }
     return text;
 }

@@ -54,7 +54,7 @@ template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 class Assembly {
 public:
     using Rule = typename Setup::optimizer::rule;
-    using Options = EngineOptions<Rule>;
+    using Options = engine_options_t<Setup>;
     using Numerics = typename Setup::precision;
     using Element = typename Numerics::element;
     using Kept = typename Numerics::kept;
@@ -172,8 +172,8 @@ private:
     }
     [[nodiscard]] std::unique_ptr<AverageKeeper> made_average() const {
         if constexpr (Setup::averaging::enabled) {
-            using Average = detail::average_of_t<typename Setup::averaging, Kept>;
-            return std::make_unique<AverageOf<Average>>(optim::EmaOptions{options_->ema, options_->ema_interval});
+            using Average = detail::average_on_t<typename Setup::averaging, Kept>;
+            return std::make_unique<AverageOf<Average>>(options_->ema);
         } else {
             return nullptr;
         }
@@ -239,14 +239,14 @@ private:
         if constexpr (!Compute::is_host) compute.release_cached();
     }
     void make_tiers(const TakeOver& model) {
-        folder.open(options.nvme_path, exchange.rank(), options.nvme_lock_timeout);
+        folder.open(options.tiers.nvme_path, exchange.rank(), options.tiers.nvme_lock_timeout);
         const auto context = [&](const char* name, offload::PipelineOptions windows) {
             if (!windows.pinning.pin) windows.pinning = compute.pinning();
             return TierContext{*pool, folder.get(), name, std::move(windows)};
         };
-        state.make(context("optimizer", options.nvme), buckets.part_numels());
-        shards.make(context("parameters", options.nvme_units), model.shard_numels());
-        if (average) average->make(context("average", options.nvme), share_numels());
+        state.make(context("optimizer", options.tiers.state), buckets.part_numels());
+        shards.make(context("parameters", options.tiers.units), model.shard_numels());
+        if (average) average->make(context("average", options.tiers.state), share_numels());
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values_B = model.take_bucket(bucket);

@@ -1,5 +1,5 @@
 #pragma once
-// strata/optim/schedule.hpp - Schedule: the learning rate as a pure function of the optimizer step.
+// strata/options/schedule.hpp - Schedule: the learning rate as a pure function of the optimizer step.
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,10 @@
 #include <utility>
 
 #include <strata/core/option_check.hpp>
+#include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/core/schedule_shape.hpp>
-#include <strata/optim/run_length.hpp>
+#include <strata/options/run_length.hpp>
 
 namespace strata::optim {
 
@@ -38,6 +39,22 @@ struct Schedule {
     std::function<double(std::int64_t)> custom{};  ///< when set, a rate of your own; nothing above enters
     std::function<Schedule(const RunLength&)> custom_for{};                     ///< of(): for_run()
     std::function<void(OptionCheck&, const RunLength&)> check_custom{};         ///< of(): the rate's own check()
+
+    static void describe(auto& option) {
+        option("lr", &Schedule::lr, ranges::learning_rate, {.help = "Learning rate after the warm-up", .key = "learning_rate"});
+        option("shape", &Schedule::shape, schedule_shapes,
+               {.help = "How the learning rate goes from step to step", .key = "lr_scheduler"});
+        option("warmup_steps", &Schedule::warmup_steps, ranges::count,
+               "Optimizer steps in which the learning rate rises from 0");
+        option("end_lr", &Schedule::end_lr, ranges::learning_rate,
+               {.help = "Lowest learning rate after the warm-up", .key = "lr_end"});
+        option("cycles", &Schedule::cycles, ranges::cycles,
+               {.help = "Times that `cosine_with_restarts` falls", .key = "lr_num_cycles"});
+        option("power", &Schedule::power, ranges::power,
+               "How `polynomial` falls: 1 in a straight line, below 1 late, above 1 early");
+        option("total_steps", &Schedule::total_steps, {0},
+               {.help = "Optimizer steps in which the learning rate falls, warm-up included", .special = "0 takes the run's"});
+    }
 
     /// A schedule that asks `rate.at(step)`: one of optim/deepspeed_schedules.hpp, or a type of your own. A rate may
     /// have `void check(OptionCheck&, const optim::RunLength&) const`, and a member total_steps, which becomes the run's

@@ -1,5 +1,5 @@
 #pragma once
-// strata/optim/run_length.hpp - RunLength: how long a run is, for what has to fit into it.
+// strata/options/run_length.hpp - RunLength: how long a run is, for what has to fit into it.
 
 #include <cstdint>
 #include <string>

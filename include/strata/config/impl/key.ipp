@@ -1,16 +1,12 @@
 #pragma once
-// strata/config/impl/schema.ipp - values with places for messages, and the checks every schema shares.
+// strata/config/impl/key.ipp - the checks every schema shares, and the tables of the documentation.
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
-#include <system_error>
 
 #include <nlohmann/json.hpp>
 
-#include <strata/config/schema.hpp>
-#include <strata/core/environment.hpp>
+#include <strata/config/key.hpp>
 #include <strata/core/option_check.hpp>
 
 namespace strata::config {
@@ -32,15 +28,6 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
         }
     }
     return d[a.size()][b.size()];
-}
-
-/// Text as a number, when all of it is one.
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-    Number number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
 }
 
 STRATA_INLINE std::string quoted(std::string_view text) { return nlohmann::json(text).dump(); }
@@ -72,7 +59,7 @@ inline std::string place_of(const std::string& file, const std::string& path, co
 
 STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
                               const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported,
-                              const std::vector<IdleKey>& idle) {
+                              const std::vector<IdleKey>& idle, const std::vector<KeyFamily>& families) {
     const std::string place = path.empty() ? "the file" : "'" + path.substr(0, path.size() - 1) + "'";
     if (!object.is_object())
         throw Error{Errc::bad_value, (file.empty() ? "" : file + ": ") + place + " is not a JSON object",
@@ -86,6 +73,8 @@ STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& f
         const auto is_named = [&key = key](const auto& other) { return other.key == key; };
         if (std::find(names.begin(), names.end(), key) != names.end()) continue;
         if (std::any_of(idle.begin(), idle.end(), is_named)) continue;
+        if (std::any_of(families.begin(), families.end(), [&key = key](const KeyFamily& one) { return key.starts_with(one.prefix); }))
+            continue;
         const std::string what = place_of(file, path, key);
         const auto other = std::find_if(unsupported.begin(), unsupported.end(), is_named);
         if (other != unsupported.end()) {
@@ -142,85 +131,16 @@ STRATA_INLINE bool read_override(const Overrides& overrides, const KeyInfo& info
     return true;
 }
 
+inline bool is_key(const std::vector<KeyInfo>& known, std::string_view name) {
+    return std::any_of(known.begin(), known.end(), [&](const KeyInfo& info) { return info.key == name || info.alias == name; });
+}
+
 STRATA_INLINE const nlohmann::json& no_keys() {
     static const nlohmann::json none = nlohmann::json::object();
     return none;
 }
 
 }  // namespace detail
-
-STRATA_INLINE std::string Value::place() const { return file_.empty() ? key_ : file_ + ": key '" + key_ + "'"; }
-
-STRATA_INLINE void Value::refuse(Errc code, std::string_view problem, std::string_view fix) const {
-    throw Error{code, place() + " " + std::string{problem}, fix};
-}
-
-STRATA_INLINE std::string Value::shown() const {
-    if (hidden_) return std::string{"a value of type "} + json_->type_name();
-    std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (file_.empty() && json_->is_string()) text.front() = text.back() = '\'';  // nobody types a number in double quotes
-    return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
-
-STRATA_INLINE bool Value::is_null() const { return json_->is_null(); }
-
-STRATA_INLINE bool Value::is_object() const { return json_->is_object(); }
-
-STRATA_INLINE std::vector<Value> Value::elements() const {
-    if (!json_->is_array()) refuse(Errc::bad_value, "is " + shown() + ", not a list", "write [..., ...]");
-    std::vector<Value> all;
-    for (std::size_t i = 0; i < json_->size(); ++i) {
-        all.emplace_back(json_->at(i), file_, key_ + "[" + std::to_string(i) + "]");
-        all.back().hidden_ = hidden_;
-    }
-    return all;
-}
-
-STRATA_INLINE std::string Value::text() const {
-    if (!json_->is_string()) refuse(Errc::bad_value, "is " + shown() + ", not text", "write it in double quotes");
-    const auto& found = json_->get_ref<const std::string&>();
-    if (found.find('\0') != std::string::npos)  // a path or name would end there
-        refuse(Errc::bad_value, "holds the character \\u0000", "write the text without it");
-    return expand_environment(found, place(), process_environment);
-}
-
-STRATA_INLINE std::int64_t Value::integer() const {
-    std::optional<std::int64_t> found;
-    if (json_->is_string()) {
-        found = detail::number_in<std::int64_t>(text());
-    } else if (json_->is_number_integer()) {
-        const bool too_large = json_->is_number_unsigned() &&
-                               json_->get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
-        if (!too_large) found = json_->get<std::int64_t>();
-    } else if (json_->is_number_float()) {
-        const double number = json_->get<double>();  // 1e3 and 5.0 are whole numbers as well
-        if (number == std::floor(number) && std::abs(number) < 9e15) found = static_cast<std::int64_t>(number);
-    }
-    if (!found) refuse(Errc::bad_value, "is " + shown() + ", not a whole number", "write a whole number");
-    return *found;
-}
-
-STRATA_INLINE double Value::number() const {
-    std::optional<double> found;
-    if (json_->is_string()) found = detail::number_in<double>(text());
-    else if (json_->is_number()) found = json_->get<double>();
-    if (!found || !std::isfinite(*found)) refuse(Errc::bad_value, "is " + shown() + ", not a number", "write a number");
-    return *found;
-}
-
-STRATA_INLINE bool Value::flag() const {
-    if (json_->is_boolean()) return json_->get<bool>();
-    const std::string word = json_->is_string() ? text() : std::string{};
-    if (word != "true" && word != "false") refuse(Errc::bad_value, "is " + shown() + ", not true or false", "write true or false");
-    return word == "true";
-}
-
-STRATA_INLINE std::vector<std::string> Value::texts() const {
-    if (!json_->is_array()) return {text()};
-    std::vector<std::string> all;
-    for (const Value& element : elements()) all.push_back(element.text());
-    return all;
-}
 
 STRATA_INLINE std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& known) {
     std::string_view nearest;
