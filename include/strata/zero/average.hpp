@@ -12,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/options/engine_options.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/memory_meter.hpp>
@@ -25,8 +26,7 @@ namespace strata::zero {
 ///   average <- decay(step) average + (1 - decay(step)) weight      after every step that is due
 ///
 ///   memory         where its values are: Place::host or Place::device
-///   Options        what a program sets; default-constructible, copyable, with check(OptionCheck&) const
-///   A{options}     one for each engine
+///   A{options}     one for each engine. Options is what the policy names so, or optim::EmaOptions (options/)
 ///   bytes(numels)  what it is going to keep in every place, for shares of these sizes
 ///   make(context, numels)
 ///                  this rank's share of every bucket has so many elements. Once, before the others
@@ -34,8 +34,8 @@ namespace strata::zero {
 ///   due(step), decay(step)
 ///                  of optimizer step `step`, counted from 1. Functions of the step and the options alone: a run resumes at
 ///                  any step, and every rank says the same
-template <class A>
-concept WeightAverage = detail::Complete<A> && std::constructible_from<A, const typename A::Options&> &&
+template <class A, class Options>
+concept WeightAverage = detail::Complete<A> && std::constructible_from<A, const Options&> &&
     requires(A& average, const A& constant, const TierContext& context, std::vector<std::int64_t> numels,
              std::size_t bucket, std::int64_t step) {
     requires A::memory == Place::host || A::memory == Place::device;
@@ -46,7 +46,7 @@ concept WeightAverage = detail::Complete<A> && std::constructible_from<A, const 
     { constant.decay(step) } -> std::convertible_to<double>;
 };
 
-/// The memory of an average, for one to derive from: it adds Options, a constructor, due() and decay().
+/// The memory of an average, for one to derive from: it adds a constructor, due() and decay().
 template <Place place>
 class AverageInMemory {
 public:
@@ -71,13 +71,13 @@ namespace detail {
 template <class Averaging, class Kept>
 struct AverageOn {
     using type = typename Averaging::template average<Kept>;
-    static_assert(WeightAverage<type>,
-                  "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory, Options, "
-                  "a constructor from them, bytes(), make(), values(), due() and decay(). Fix: include the header that defines "
+    static_assert(WeightAverage<type, average_options_t<Averaging>>,
+                  "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory, "
+                  "a constructor from the options, bytes(), make(), values(), due() and decay(). Fix: include the header that defines "
                   "it, and write what zero::WeightAverage asks for (docs/write-an-average.md).");
 };
 template <class Averaging, class Kept>
-using average_of_t = typename AverageOn<Averaging, Kept>::type;
+using average_on_t = typename AverageOn<Averaging, Kept>::type;
 
 }  // namespace detail
 

@@ -3,24 +3,23 @@
 
 #include <cstdint>
 
-#include <strata/optim/ema.hpp>
+#include <strata/options/ema_options.hpp>
 #include <strata/policy/ema.hpp>
 #include <strata/zero/average.hpp>
 
 namespace strata {
 
-/// zero::WeightAverage. Its decay is diffusers' (optim::EmaSchedule).
+/// zero::WeightAverage. Its decay is diffusers' (optim::EmaOptions).
 template <class Tier>
 template <class Kept>
 class Ema<Tier>::average : public zero::AverageInMemory<Tier::place> {
 public:
-    using Options = optim::EmaOptions;
-    explicit average(const Options& options) : options_{options} {}
+    explicit average(const optim::EmaOptions& options) : options_{options} {}
     [[nodiscard]] bool due(std::int64_t step) const noexcept { return step % options_.interval == 0; }
-    [[nodiscard]] double decay(std::int64_t step) const noexcept { return options_.schedule.at(step); }
+    [[nodiscard]] double decay(std::int64_t step) const noexcept { return options_.at(step); }
 
 private:
-    Options options_;
+    optim::EmaOptions options_;
 };
 
 }  // namespace strata

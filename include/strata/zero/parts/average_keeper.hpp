@@ -35,10 +35,11 @@ protected:
     AverageKeeper() = default;
 };
 
-template <WeightAverage Average>
+template <class Average>
 class AverageOf final : public AverageKeeper {
 public:
-    explicit AverageOf(const typename Average::Options& options) : average_{options} {}
+    template <class Options>
+    explicit AverageOf(const Options& options) : average_{options} {}
 
     [[nodiscard]] Place memory() const override { return Average::memory; }
     [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override { return Average::bytes(numels); }
