@@ -179,6 +179,7 @@ strata_room(zero
         engine_options.hpp
         layout.hpp
         memory_meter.hpp
+        non_finite.hpp
         option_checks.hpp
         parameters.hpp
         state.hpp
@@ -298,6 +299,7 @@ strata_room(train
         engine_options.hpp
         environment.hpp
         fit_result.hpp
+        frozen.hpp
         gallery.hpp
         loss_curve.hpp
         metrics.hpp
@@ -305,16 +307,28 @@ strata_room(train
         options_from_config.hpp
         picture_grid.hpp
         progress.hpp
+        ranks_together.hpp
         report.hpp
+        rescue.hpp
+        run_actions.hpp
         run_folders.hpp
         run_log.hpp
         run_plan.hpp
+        run_record.hpp
         seed.hpp
         session.hpp
+        step_end.hpp
         step_failure.hpp
+        step_pass.hpp
+        step_samples.hpp
+        step_undo.hpp
         stop_signal.hpp
         trainable.hpp
         trainer.hpp
+        trainer_run.hpp
+        turn_plan.hpp
+        turn_taker.hpp
+        turns.hpp
         unit_rules.hpp
         validate.hpp)
 

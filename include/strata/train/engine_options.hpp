@@ -14,6 +14,8 @@ template <class Rule>
     engine.gradient_accumulation_steps = options.gradient_accumulation_steps;
     engine.max_grad_norm = options.max_grad_norm;
     engine.max_grad_value = options.max_grad_value;
+    engine.on_non_finite = options.on_non_finite;
+    engine.non_finite_limit = options.non_finite_limit;
     engine.update = options.update;
     engine.groups = options.groups;
     engine.prefetch_bucket_bytes = options.prefetch_bucket_bytes;

@@ -15,6 +15,8 @@
 
 namespace strata {
 
+using zero::OnNonFinite;
+
 ///   Rule  the update rule, whose own numbers are in `update`
 template <class Rule>
 struct TrainOptions {
@@ -26,6 +28,8 @@ struct TrainOptions {
     int gradient_accumulation_steps = 1;    ///< micro-batches a step
     double max_grad_norm = 0;               ///< global L2 norm gradients are clipped to; 0 leaves them
     double max_grad_value = 0;              ///< instead: what every element of the mean gradient is clamped to; 0 leaves them
+    OnNonFinite on_non_finite = OnNonFinite::stop;  ///< of a step whose loss or gradients are not finite
+    std::int64_t non_finite_limit = 10;     ///< OnNonFinite::skip: steps in a row that are skipped at most
     optim::LossScaleOptions loss_scale{};   ///< Precision<Fp16>
     optim::EmaSchedule ema{};               ///< Ema<>: the average's decay by optimizer step
     std::int64_t ema_interval = 1;          ///< Ema<>: steps between updates of the average

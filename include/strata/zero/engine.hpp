@@ -52,6 +52,7 @@
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/layout.hpp>
 #include <strata/zero/memory_meter.hpp>
+#include <strata/zero/non_finite.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/state.hpp>
 #include <strata/zero/tier.hpp>
@@ -146,10 +147,11 @@ public:
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.
     ///
-    /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. With fp16 such a
-    /// step is skipped instead, on all ranks, and the loss scale falls; loss_scale_exhausted when it cannot. Also
-    /// wrong_call_order, and what a tier's disk meets.
-    StepResult step(double lr);
+    ///   loss_is_finite  false: a rank's loss was not, and the step ends as if its gradients were not; the same on every rank
+    /// Throws non_finite on all ranks when the gradient norm is, unless the options say OnNonFinite::skip; weights and state are
+    /// then unchanged. With fp16 such a step is skipped in any case, on all ranks, and the loss scale falls; loss_scale_exhausted
+    /// when it cannot. Also wrong_call_order, and what a tier's disk meets.
+    StepResult step(double lr, bool loss_is_finite = true);
 
     /// Gathers the unit that a parameter, frozen or not, belongs to, and drops the one of the call before; nothing for
     /// parameters that are whole anyway. For reading all parameters one after the other without having them all. Between
@@ -436,7 +438,9 @@ private:
     bool sharded_ = false;         // units are whole only while they compute
     bool average_in_ = false;
     bool state_is_whole_ = true;
+    bool in_backward_ = false;     // gradients that arrive are of this engine's backward pass
     optim::LossScale loss_scale_;
+    NonFiniteSteps non_finite_{options_.on_non_finite, options_.non_finite_limit};
     detail::TierFolder<State::wants_folder || Shards::wants_folder> folder_;
     State state_;
     Shards shards_;

@@ -15,6 +15,7 @@
 #include <strata/optim/ema.hpp>
 #include <strata/optim/loss_scale.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/zero/non_finite.hpp>
 #include <strata/zero/option_checks.hpp>
 
 namespace strata::zero {
@@ -36,6 +37,10 @@ struct EngineOptions {
     double max_grad_value = 0.0;             ///< clamps every element of the mean gradient instead; 0 does not
     typename Rule::Options update{};         ///< betas, weight decay, ... of parameters that no group takes
     std::vector<ParameterGroup<Rule>> groups{};  ///< a parameter belongs to the first that takes it
+
+    OnNonFinite on_non_finite = OnNonFinite::stop;  ///< a step whose loss or gradients are not finite; fp16 has loss_scale first
+    std::int64_t non_finite_limit = 10;             ///< OnNonFinite::skip: steps in a row that are skipped at most
+    bool computes_only = false;  ///< every parameter is frozen: no gradients, no state, no backward() and step()
 
     bool overlap = true;        ///< stages 0 and 1 reduce buckets while backward goes on; stage 2 always does
     int buckets_in_flight = 4;  ///< reductions that wait or run at once; stage 2 holds one whole bucket more than that
@@ -67,7 +72,8 @@ struct EngineOptions {
 struct StepResult {
     double grad_norm = 0.0;   ///< global 2-norm of the mean gradient, before clipping
     std::int64_t step = 0;    ///< steps done, this one included unless it was skipped
-    bool skipped = false;     ///< Precision<Fp16>: gradients overflowed, nothing but the loss scale has changed
+    bool skipped = false;     ///< weights and state are as before: fp16 gradients overflowed, or non_finite
+    bool non_finite = false;  ///< skipped by OnNonFinite::skip; else nothing but the loss scale has changed
     double loss_scale = 1.0;  ///< that this step's gradients were made with
 };
 

@@ -39,6 +39,7 @@ void check_shared_options(const Options& options, OptionCheck& check) {
     check.number("prefetch_bucket_bytes", options.prefetch_bucket_bytes, ranges::bytes_ahead,
                  "-1 takes the largest unit");
     check.number("max_live_parameters", options.max_live_parameters, ranges::size, "0 is no bound");
+    check.number("non_finite_limit", options.non_finite_limit, ranges::positive);
     check.number("nvme_lock_timeout", options.nvme_lock_timeout.count(), {0, ranges::timeout_s.most}, "seconds, 0 tries once");
 }
 

@@ -7,6 +7,10 @@ namespace strata::zero {
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::begin_backward() {
+    if (options_.computes_only) {
+        throw Error{Errc::wrong_call_order, "backward() was called on an engine that only computes",
+                    "leave computes_only out of its options, and give it parameters that require a gradient"};
+    }
     if (micro_batch_ == options_.gradient_accumulation_steps) {
         throw Error{Errc::wrong_call_order,
                     "backward() was called " + std::to_string(micro_batch_ + 1) + " times without step()",
@@ -24,11 +28,28 @@ void Engine<Setup, Comm, Compute>::begin_backward() {
     prefetch_state();
 }
 
+namespace detail {
+
+/// True while it lives.
+class Raised {
+public:
+    explicit Raised(bool& flag) : flag_{flag} { flag_ = true; }
+    ~Raised() { flag_ = false; }
+    Raised(const Raised&) = delete;
+    Raised& operator=(const Raised&) = delete;
+
+private:
+    bool& flag_;
+};
+
+}  // namespace detail
+
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::backward(const at::Tensor& loss) {
     begin_backward();
     try {
         detail::check_loss(loss);
+        const detail::Raised in_backward{in_backward_};
         backpropagate(loss);
     } catch (...) {
         if (gathering_) gathering_->abandon_pass();
@@ -113,6 +134,7 @@ void Engine<Setup, Comm, Compute>::gradient_arrived(std::size_t index) {
     BucketState& bucket = buckets_[parameter.bucket];
     const at::Tensor gradient = parameter.tensor.grad();
     parameter.tensor.mutable_grad().reset();
+    if (!in_backward_) return;  // another engine's loss went through this model, as a generator's goes through its critic
     if (gradient.layout() != at::kStrided) {
         throw Error{Errc::bad_parameter, "the parameter " + layout_[index].name + " has a sparse gradient",
                     "make its layer with sparse = false"};

@@ -41,7 +41,7 @@ Engine<Setup, Comm, Compute>::Engine(Comm& comm, std::vector<Parameter> paramete
     std::map<std::string, std::size_t> group_by_name;
     for (std::size_t i = 0; i < parameters.size(); ++i) group_by_name[parameters[i].name] = group_of[i];
     std::vector<Parameter> frozen = std::move(parameters);
-    const std::vector<Parameter> trained = detail::split_off_frozen(frozen, compute_.device());
+    const std::vector<Parameter> trained = detail::split_off_frozen(frozen, compute_.device(), options_.computes_only);
     for (const Parameter& parameter : trained) {
         layout_.push_back({parameter.name, parameter.tensor.sizes().vec(), numel_});
         numel_ += parameter.tensor.numel();
@@ -65,7 +65,7 @@ void Engine<Setup, Comm, Compute>::plan_buckets(const std::vector<Parameter>& tr
         extents.push_back({parameter.tensor.numel(), parameter.unit});
         units = units || parameter.unit >= 0;
     }
-    if (stage == 3 && !units) {
+    if (stage == 3 && !units && !options_.computes_only) {
         throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
                     "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
     }

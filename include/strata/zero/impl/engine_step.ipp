@@ -35,7 +35,7 @@ double Engine<Setup, Comm, Compute>::gradient_norm() {
 }
 
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
-StepResult Engine<Setup, Comm, Compute>::step(double lr) {
+StepResult Engine<Setup, Comm, Compute>::step(double lr, bool loss_is_finite) {
     if (micro_batch_ != options_.gradient_accumulation_steps) {
         throw Error{Errc::wrong_call_order,
                     "step() was called after " + std::to_string(micro_batch_) + " backward passes instead of " +
@@ -50,18 +50,25 @@ StepResult Engine<Setup, Comm, Compute>::step(double lr) {
     begin_call("step()");
     micro_batch_ = 0;
     const at::NoGradGuard no_grad;
-    double norm = gradient_norm();
     const double loss_scale = scales_loss ? loss_scale_.value() : 1.0;
+    const auto skipped = [&](double norm, bool non_finite) {
+        return StepResult{.grad_norm = norm, .step = step_count_, .skipped = true, .non_finite = non_finite, .loss_scale = loss_scale};
+    };
+    if (!loss_is_finite) {  // no loss scale mends that
+        non_finite_.met(step_count_ + 1, "loss");
+        return skipped(std::numeric_limits<double>::quiet_NaN(), true);
+    }
+    double norm = gradient_norm();
     if constexpr (scales_loss) {
         const auto verdict = loss_scale_.update(!std::isfinite(norm));
-        if (verdict.skip) return {.grad_norm = norm, .step = step_count_, .skipped = true, .loss_scale = loss_scale};
+        if (verdict.skip) return skipped(norm, false);
         norm *= verdict.unscale;
     }
     if (!std::isfinite(norm)) {
-        throw Error{
-            Errc::non_finite, "the gradient norm of step " + std::to_string(step_count_ + 1) + " is not finite",
-            "lower the learning rate, clip with max_grad_norm, or look for broken samples in this step's batches"};
+        non_finite_.met(step_count_ + 1, "gradient norm");
+        return skipped(norm, true);
     }
+    non_finite_.passed();
     const double factor = optim::clip_coefficient(norm, options_.max_grad_norm) / comm_.world() / loss_scale;
     const auto limit = options_.max_grad_value > 0.0 ? static_cast<float>(options_.max_grad_value)
                                                      : std::numeric_limits<float>::infinity();
@@ -309,7 +316,7 @@ void Engine<Setup, Comm, Compute>::post_weights(BucketState& b) {
 template <class Setup, comm::Communicator Comm, ComputeDevice Compute>
 void Engine<Setup, Comm, Compute>::end_pass() {
     if constexpr (replicated) {
-        buckets_.back().gathered_B.reset();
+        if (!buckets_.empty()) buckets_.back().gathered_B.reset();
     } else {
         while (gathered_ < buckets_.size()) gather_weights(buckets_[gathered_]);
         gathered_ = 0;
