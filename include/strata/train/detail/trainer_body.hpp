@@ -105,10 +105,14 @@ public:
 
     /// One sentence for anything else.
     template <class Source>
-    FitResult fit(Source&&, std::int64_t = 0) {
+    FitResult fit(Source&&) {
         using Broken = rule::first_broken_t<rule::SourceCanBeRead<Source>, rule::SourceMakesTheModelsBatch<Source, Batch>>;
         static_assert(sizeof(typename Broken::Report) > 0);
         return {};
+    }
+    template <class Source>
+    FitResult fit(Source&& source, std::int64_t) {
+        return fit(std::forward<Source>(source));
     }
 
     [[nodiscard]] Model& model() noexcept { return *model_; }
