@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +91,48 @@ TEST_F(TrainerFrozen, ItsPartsMayBeOnDisk) {
         train([&](const torch::Tensor& x) { return teacher(x); });
     };
     EXPECT_EQ(distil<2>("disk", 4, false, on_nvme), expected);
+}
+
+/// Units that a student and its teacher go through side by side, so that each gathers ahead while the other computes.
+struct Deep : torch::nn::Module {
+    using Units = UnitList<Net::Block>;
+    std::vector<std::shared_ptr<Unit<Net::Block>>> blocks;
+    Deep() {
+        for (int i = 0; i < 5; ++i) blocks.push_back(register_module("block" + std::to_string(i), std::make_shared<Unit<Net::Block>>()));
+    }
+};
+struct DeepStudent : Deep {
+    using Batch = Noise;
+    Deep* teacher = nullptr;
+    torch::Tensor loss(const Batch& batch) {
+        torch::Tensor mine = torch::cat({batch.z, batch.z, batch.z, batch.z, torch::ones({4, 1})}, 1), theirs = mine;
+        torch::Tensor sum = torch::zeros({});
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+            mine = blocks[i]->forward(mine);
+            theirs = teacher->blocks[i]->forward(theirs);
+            sum = sum + (mine - theirs).square().mean();
+        }
+        return sum;
+    }
+};
+
+TEST_F(TrainerFrozen, LayersOfBothMayTakeTurns) {
+    const auto train = [&](const std::string& name, bool sharded) {
+        in_session(name, [&](Session& session) {
+            const auto teacher = std::make_shared<Deep>();
+            for (at::Tensor& parameter : teacher->parameters()) parameter.requires_grad_(false);
+            std::optional<Frozen<Deep, ZeroStage<3>>> holds;
+            if (sharded) holds.emplace(session, teacher);
+            torch::manual_seed(5);
+            Trainer<DeepStudent, ZeroStage<3>> trainer{session, DeepStudent{}, options(20)};
+            trainer.model().teacher = teacher.get();
+            trainer.fit(FunctionSource{strata_test::some_noise, 10, 4});
+        });
+        return losses(name);
+    };
+    const auto expected = train("plain", false);
+    EXPECT_LT(expected[19], expected[0]);
+    EXPECT_EQ(train("sharded", true), expected);
 }
 
 TEST_F(TrainerFrozen, ItsNumbersAreLookedAt) {

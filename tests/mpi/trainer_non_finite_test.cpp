@@ -28,6 +28,17 @@ struct NamingNet : SmallNet {
     torch::Tensor loss(const Batch& batch) { return SmallNet::loss(batch); }
 };
 
+/// For fp16, in which libtorch's CPU kernels know no matrices.
+struct HalfNet : torch::nn::Module {
+    using Batch = NamedRows;
+    torch::Tensor weight = register_parameter("weight", torch::full({3}, 0.1));
+    torch::Tensor unused = register_parameter("unused", torch::ones({3}));
+    torch::Tensor loss(const Batch& batch) {
+        const torch::Tensor guess = (batch.x * weight.to(torch::kFloat)).sum(1, true);
+        return torch::mse_loss(guess, batch.y);
+    }
+};
+
 enum class Fault { loss, gradient };
 
 struct TrainerNonFinite : strata_test::TrainerRuns {
@@ -44,18 +55,28 @@ struct TrainerNonFinite : strata_test::TrainerRuns {
         };
     }
     template <class... Policies>
-    FitResult train(const std::string& name, const Options& given, const MakeNamed& make,
-                    const std::function<void(NamingNet&)>& prepare = {}) {
+    FitResult train(const std::string& name, const Options& given, const MakeNamed& make) {
         FitResult result;
         in_session(name, [&](Session& session) {
-            NamingNet net;
-            if (prepare) prepare(net);
-            Trainer<NamingNet, Policies...> trainer{session, std::move(net), given};
+            Trainer<NamingNet, Policies...> trainer{session, NamingNet{}, given};
             result = trainer.fit(FunctionSource{make, 10, 8});
             calls = trainer.model().calls.template item<std::int64_t>();
             mean = trainer.model().mean.template item<float>();
         });
         return result;
+    }
+    void train_half(const std::string& name, Options given, const MakeNamed& make, float unused = 1) {
+        given.loss_scale.initial = 256;
+        given.update.weight_decay = 0;
+        in_session(name, [&](Session& session) {
+            HalfNet net;
+            {
+                const torch::NoGradGuard no_grad;
+                net.unused.fill_(unused);
+            }
+            Trainer<HalfNet, ZeroStage<2>, Precision<Fp16>> trainer{session, std::move(net), given};
+            trainer.fit(FunctionSource{make, 10, 8});
+        });
     }
     [[nodiscard]] static Options skipping(std::int64_t steps, std::int64_t limit = 10) {
         Options given = options(steps);
@@ -116,10 +137,8 @@ TEST_F(TrainerNonFinite, ALossIsSkippedAtEveryPrecision) {
     train<ZeroStage<3>, Precision<Bf16>>("bf16 whole", options(4), rows());
     train<ZeroStage<3>, Precision<Bf16>>("bf16", skipping(4), rows({1}));
     EXPECT_EQ(losses("bf16"), losses("bf16 whole"));
-    Options scaled = skipping(4);
-    scaled.loss_scale.initial = 256;
-    train<ZeroStage<2>, Precision<Fp16>>("fp16 whole", scaled, rows());
-    train<ZeroStage<2>, Precision<Fp16>>("fp16", scaled, rows({1}));
+    train_half("fp16 whole", skipping(4), rows());
+    train_half("fp16", skipping(4), rows({1}));
     EXPECT_EQ(losses("fp16"), losses("fp16 whole")) << "no loss scale mends a loss, and none is changed for it";
     expect_said("its loss is not finite");
 }
@@ -152,27 +171,17 @@ TEST_F(TrainerNonFinite, WeightsThatAnUpdateMadeInfiniteAreNotPublishedAndTheirP
         };
         return Rate{};
     }());
-    given.update.weight_decay = 1e3;  // of a weight times 3e38: the gradient norm is finite all the way
+    given.update.weight_decay = 100;  // times 3e38 is too much for a float, while the gradient norm is finite all the way
     const Error error = error_of([&] { train<ZeroStage<2>>("run", given, rows()); });
     EXPECT_EQ(error.code(), Errc::non_finite) << error.what();
-    EXPECT_NE(error.problem().find("the weights are not finite, and such a checkpoint is never published: "), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("the weights are not finite, and such a checkpoint is never published: in.weight; step 3 is not saved"), std::string::npos) << error.what();
     EXPECT_NE(error.problem().find("step 3 is not saved, and the newest checkpoint is " + checkpoint("run", 2).string()), std::string::npos) << error.what();
-    const bool named = error.problem().find("published: unused") != std::string::npos || error.problem().find("published: in.weight") != std::string::npos;
-    EXPECT_TRUE(named) << error.what();
     EXPECT_TRUE(fs::exists(checkpoint("run", 2) / "manifest.json"));
     EXPECT_FALSE(fs::exists(checkpoint("run", 3)));
 }
 
 TEST_F(TrainerNonFinite, AWeightThatItsPrecisionCannotHoldIsNotPublished) {
-    Options given = options(2);
-    given.update.weight_decay = 0;
-    given.loss_scale.initial = 256;
-    const Error error = error_of([&] {
-        train<ZeroStage<2>, Precision<Fp16>>("run", given, rows(), [](NamingNet& net) {
-            const torch::NoGradGuard no_grad;
-            net.unused.fill_(1e5F);  // finite as a master
-        });
-    });
+    const Error error = error_of([&] { train_half("run", options(2), rows(), 1e5F); });  // finite as a master
     EXPECT_EQ(error.code(), Errc::non_finite) << error.what();
     EXPECT_NE(error.problem().find("never published: unused does not fit into the Half of model.safetensors"), std::string::npos) << error.what();
     EXPECT_FALSE(fs::exists(checkpoint("run", 2)));

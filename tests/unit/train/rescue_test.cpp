@@ -12,7 +12,7 @@ namespace {
 using namespace strata;
 
 /// A run as far as rescued() sees it.
-struct Run final : train::Rescuable {
+struct FailedRun final : train::Rescuable {
     std::int64_t steps = 4;
     int ranks = 2;
     bool saved = false, failed = false, whole = true, has_room = true;
@@ -34,20 +34,20 @@ struct Run final : train::Rescuable {
 };
 
 TEST(Rescue, TheStateIsPutBackSavedAndTheLogCompleted) {
-    Run run;
+    FailedRun run;
     EXPECT_EQ(train::rescued(run, Errc::non_finite, true), "step 4 is saved in out/step_00000004");
     EXPECT_EQ(run.undone + run.written + run.completed, 3);
 }
 
 TEST(Rescue, WhatIsSavedIsNotSavedAgain) {
-    Run run;
+    FailedRun run;
     run.saved = true;
     EXPECT_EQ(train::rescued(run, Errc::non_finite, true), "step 4 is saved in out/step_00000004");
     EXPECT_EQ(run.written, 0);
 }
 
 TEST(Rescue, ASaveThatFailedIsNotTriedAgain) {
-    Run run;
+    FailedRun run;
     run.failed = true;
     EXPECT_EQ(train::rescued(run, Errc::no_space, true), "step 4 is not saved, and there is no checkpoint");
     EXPECT_EQ(run.written, 0);
@@ -55,7 +55,7 @@ TEST(Rescue, ASaveThatFailedIsNotTriedAgain) {
 
 TEST(Rescue, RanksThatArePartedSaveNothing) {
     for (const Errc code : {Errc::step_failed, Errc::rank_failed}) {
-        Run run;
+        FailedRun run;
         EXPECT_EQ(train::rescued(run, code, code == Errc::rank_failed),
                   "step 4 could not be saved (the ranks are not at the same place any more), and there is no checkpoint");
         EXPECT_EQ(run.undone + run.written, 0);
@@ -65,7 +65,7 @@ TEST(Rescue, RanksThatArePartedSaveNothing) {
 }
 
 TEST(Rescue, HalfAnUpdateIsNotSaved) {
-    Run run;
+    FailedRun run;
     run.whole = false;
     EXPECT_EQ(train::rescued(run, Errc::io_failed, true),
               "step 4 could not be saved (the update of its weights broke off half way), and there is no checkpoint");
@@ -73,7 +73,7 @@ TEST(Rescue, HalfAnUpdateIsNotSaved) {
 }
 
 TEST(Rescue, BeforeTheFirstStepThereIsNothingToLose) {
-    Run run;
+    FailedRun run;
     run.steps = 0;
     EXPECT_EQ(train::rescued(run, Errc::non_finite, true), "no step was done before, so nothing is lost");
     EXPECT_EQ(run.undone, 1);
@@ -81,7 +81,7 @@ TEST(Rescue, BeforeTheFirstStepThereIsNothingToLose) {
 }
 
 TEST(Rescue, WhySavingFailedIsSaid) {
-    Run run;
+    FailedRun run;
     run.has_room = false;
     EXPECT_EQ(train::rescued(run, Errc::non_finite, true), "step 4 could not be saved (the disk is full), and there is no checkpoint");
 }
