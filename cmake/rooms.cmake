@@ -52,6 +52,7 @@ strata_room(options
         ema_options.hpp
         engine_options.hpp
         loss_scale_options.hpp
+        on_non_finite.hpp
         pipeline_options.hpp
         run_length.hpp
         schedule.hpp
@@ -190,6 +191,7 @@ strata_room(zero
         engine_options.hpp
         layout.hpp
         memory_meter.hpp
+        non_finite.hpp
         parameters.hpp
         parts/assembly.hpp
         parts/average_keeper.hpp
@@ -330,6 +332,7 @@ strata_room(train
         detail/trainer_body.hpp
         environment.hpp
         fit_result.hpp
+        frozen.hpp
         gallery.hpp
         loss_curve.hpp
         metrics.hpp
@@ -337,16 +340,28 @@ strata_room(train
         options_from_config.hpp
         picture_grid.hpp
         progress.hpp
+        ranks_together.hpp
         report.hpp
+        rescue.hpp
+        run_actions.hpp
         run_folders.hpp
         run_log.hpp
         run_plan.hpp
+        run_record.hpp
         seed.hpp
         session.hpp
+        step_end.hpp
         step_failure.hpp
+        step_pass.hpp
+        step_samples.hpp
+        step_undo.hpp
         stop_signal.hpp
         trainable.hpp
         trainer.hpp
+        trainer_run.hpp
+        turn_plan.hpp
+        turn_taker.hpp
+        turns.hpp
         unit_rules.hpp
         validate.hpp)
 

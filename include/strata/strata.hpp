@@ -16,6 +16,8 @@
 #include <strata/storage/local.hpp>
 #include <strata/storage/s3.hpp>
 #include <strata/train/batch_source.hpp>
+#include <strata/train/frozen.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainer.hpp>
+#include <strata/train/turns.hpp>
 #include <strata/zero/unit.hpp>

@@ -86,8 +86,9 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
         EXPECT_EQ(other.fit(FunctionSource{plain, 10, 8}).step, 3);
         for (const char* name : {"checkpoints", "samples", "..", ".hidden", "a/b", "new\nline", "report.html"}) {
             named.name = name;
-            Trained refused{session, Net{}, named};
-            EXPECT_EQ(error_of([&] { refused.fit(FunctionSource{plain, 10, 8}); }).code(), Errc::bad_value) << name;
+            const Error refused = error_of([&] { Trained{session, Net{}, named}; });
+            EXPECT_EQ(refused.code(), Errc::bad_value) << name;
+            EXPECT_EQ(refused.problem(), "name cannot be a trainer's folder: " + Error{Errc::bad_value, name, ""}.problem()) << "before anything is allocated";
         }
     });
     EXPECT_EQ(losses("run").size(), 2U);

@@ -37,6 +37,7 @@ namespace strata::checkpoint {
 struct NamedTensor {
     std::string name;
     at::Tensor tensor;
+    bool must_be_finite = false;  ///< of weights that are trained; a buffer, or a frozen mask, may hold infinity
 };
 
 /// The newest checkpoint in `folder`, by step. Local.
@@ -49,9 +50,10 @@ void remove_unfinished(const std::filesystem::path& folder);
 /// `count` says. Local: for rank 0.
 void keep_newest(const std::filesystem::path& folder, std::int64_t count);
 
-/// Gives a checkpoint that is damaged another name, under which nothing looks for it, and returns that. Local: for rank 0.
-/// Throws io_failed.
-std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
+/// Gives a checkpoint another name, under which nothing looks for it, and returns that. Local: for rank 0. Throws io_failed.
+///
+///   prefix  of that name
+std::filesystem::path set_aside(const std::filesystem::path& checkpoint, std::string_view prefix = "damaged_");
 
 /// Throws Error checkpoint_mismatch unless the manifest's parameters and state are those of this trainer.
 void check_matches(const std::filesystem::path& checkpoint, const Manifest& found, const Manifest& expected);
@@ -65,14 +67,18 @@ namespace detail {
 
 /// All checkpoints in a folder by step, which their names say.
 [[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder);
+/// The step of a folder named step_NNNNNNNN, or -1.
+[[nodiscard]] std::int64_t step_of(const std::filesystem::path& folder);
 [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step);
 [[nodiscard]] FileRecord record_of(const std::filesystem::path& file);
 /// A rank's file of state, written run by run.
 class StateWriter {
 public:
-    StateWriter(const std::filesystem::path& folder, int rank, int world, std::span<const zero::StateOutline> outline);
-    /// A part of one of the outline's runs.
+    ///   parameters  names for messages; outlive it
+    StateWriter(const std::filesystem::path& folder, int rank, int world, std::span<const zero::StateOutline> outline,
+                std::span<const zero::ParameterInfo> parameters);
+    /// A part of one of the outline's runs. Throws non_finite for weights and averages that are.
     void write(std::string_view kind, std::int64_t begin, std::span<const float> values);
     [[nodiscard]] FileRecord finish();
 
@@ -80,13 +86,15 @@ private:
     std::filesystem::path path_;
     std::vector<PieceRecord> pieces_;
     std::map<std::pair<std::string_view, std::int64_t>, std::size_t> index_;  // by kind and first element
+    std::span<const zero::ParameterInfo> parameters_;
     storage::SafetensorsWriter file_;
 };
 /// The file model_file, written tensor by tensor.
 class ModelWriter {
 public:
     ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors);
-    void write(std::size_t index, const at::Tensor& tensor);
+    /// Throws non_finite for one that must be finite and is not, as its file has it.
+    void write(std::size_t index, const NamedTensor& named);
     [[nodiscard]] FileRecord finish();
 
 private:
@@ -128,7 +136,7 @@ FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<
     on_first_rank([&] { writer.emplace(file, tensors); });
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         hold(tensors[i].tensor);
-        on_first_rank([&] { writer->write(i, tensors[i].tensor); });
+        on_first_rank([&] { writer->write(i, tensors[i]); });
     }
     FileRecord record;
     on_first_rank([&] { record = writer->finish(); });
@@ -186,7 +194,7 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
         });
         FileRecord mine;
         comm::agree(comm, [&] {
-            detail::StateWriter writer{partial, comm.rank(), comm.world(), outline};
+            detail::StateWriter writer{partial, comm.rank(), comm.world(), outline, manifest.parameters};
             read([&](std::string_view kind, std::int64_t begin, std::span<const float> values) {
                 writer.write(kind, begin, values);
             });

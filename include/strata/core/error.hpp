@@ -64,6 +64,8 @@ enum class Errc : std::uint16_t {
     swap_in_use = 2412,        ///< another living run keeps its state under the same run id
     swap_lock_timeout = 2413,  ///< another process keeps the lock of a disk for swap files
     loss_scale_exhausted = 2421,  ///< fp16 gradients overflow even at the smallest loss scale
+    uneven_batches = 2430,     ///< ranks' sources make micro-batches or epochs of different sizes
+    turns_out_of_step = 2431,  ///< trainers that take turns have no checkpoints of one moment
 
     corrupt_checkpoint = 2501,  ///< a checkpoint is incomplete or its check sums do not match
     checkpoint_mismatch = 2502,  ///< a checkpoint belongs to another model or update rule
@@ -108,6 +110,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_json_line:
         case Errc::no_gpu:
         case Errc::no_samples:
+        case Errc::uneven_batches:
         case Errc::small_bucket:
         case Errc::checkpoint_mismatch:
         case Errc::bad_argument:

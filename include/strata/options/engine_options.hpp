@@ -13,6 +13,7 @@
 #include <strata/core/ranges.hpp>
 #include <strata/options/ema_options.hpp>
 #include <strata/options/loss_scale_options.hpp>
+#include <strata/options/on_non_finite.hpp>
 #include <strata/options/tier_options.hpp>
 
 namespace strata::zero {
@@ -58,6 +59,10 @@ struct EngineOptions {
     typename Rule::Options update{};         ///< betas, weight decay, ... of parameters that no group takes
     std::vector<ParameterGroup<Rule>> groups{};  ///< a parameter belongs to the first that takes it
 
+    OnNonFinite on_non_finite = OnNonFinite::stop;  ///< a step whose loss or gradients are not finite; fp16 has loss_scale first
+    std::int64_t non_finite_limit = 10;             ///< OnNonFinite::skip: steps in a row that are skipped at most
+    bool computes_only = false;  ///< every parameter is frozen: no gradients, no state, no backward() and step()
+
     /// Where gradients are whole on every rank (stages 0 and 1): several micro-batches are added up there, and over the ranks
     /// once a step, in place of once a micro-batch. Fewer collectives, other bits, and gradients in fp32 whatever the
     /// parameters are kept in.
@@ -85,6 +90,10 @@ struct EngineOptions {
                {.help = "The norm that the whole gradient is scaled down to", .special = "0 does not clip"});
         option("max_grad_value", &E::max_grad_value, ranges::gradient_limit,
                {.help = "What every element of the gradient is clamped to instead", .special = "0 does not clip"});
+        option("on_non_finite", &E::on_non_finite, on_non_finite_names,
+               {.help = "Whether a step whose loss or gradients are not finite ends the run or is skipped"});
+        option("non_finite_limit", &E::non_finite_limit, ranges::positive,
+               "Steps in a row that are skipped for it at most; then the run ends");
         option("bucket_numel", &E::bucket_numel, {1, ranges::size.most},
                {.help = "Elements of a bucket of gradients outside of units, at most; a unit is a bucket of its own",
                 .alias = "reduce_bucket_size"});

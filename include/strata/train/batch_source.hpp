@@ -11,10 +11,13 @@ namespace strata {
 ///
 /// Semantic requirements (not checked by the compiler):
 ///   * what next() returns is a pure function of the position, so a run can resume at any of them;
-///   * all ranks have the same micro_batches_per_epoch() and are sought to the same position.
+///   * all ranks have the same micro_batches_per_epoch() and samples_per_micro_batch(), and are sought to the same position;
+///   * micro-batches are of that size: each counts the same in the mean of a step. Where sizes vary, a step's mean is that of the
+///     samples only if all micro-batches of the step, on all ranks, are of one size.
 /// A source that has closing_lines(comm), collective, has a say at the end of a run: lines that rank 0 shows. One that has
 /// identity(), a checkpoint::Facts that is the same on all ranks, is compared with that of the checkpoint when a run resumes:
-/// what is another there is said.
+/// what is another there is said. A batch that has a member `samples`, names of what it is made of, has them named where its loss
+/// is not finite.
 template <class S, class Batch>
 concept BatchSource = requires(S& source, std::int64_t micro_batch) {
     { source.next() } -> std::convertible_to<Batch>;                    // at the position, then moves on by one

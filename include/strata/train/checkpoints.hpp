@@ -56,21 +56,49 @@ public:
         newest_ = {-1, {}};
         if (!found) return std::nullopt;
         for (const std::string& note : found->notes) session_.progress().note(note);
-        checkpoint::StateReader state{found->folder, found->manifest};
-        const bool averaged = state.has(zero::average_kind);
-        engine_.set_step_count(found->manifest.step);
-        engine_.restore_scalars(found->manifest.scalars);
-        engine_.write_state([&](std::string_view kind, std::int64_t begin,
-                                std::span<float> values) { state.read(kind, begin, values); },
-                            averaged);
-        if constexpr (Setup::averaging::enabled) {
-            if (!averaged) {
-                engine_.restart_average();
-                session_.progress().note("the checkpoint has no moving average: it starts anew from the weights");
-            }
-        }
-        newest_ = {found->manifest.step, found->folder};
+        load(found->folder, found->manifest);
         return found->manifest;
+    }
+
+    // ---- for several trainers, whose checkpoints go together ---------------------------------------------------------------
+
+    /// The steps there are checkpoints of, ascending; whole or not.
+    [[nodiscard]] std::vector<std::int64_t> steps() {
+        std::vector<std::int64_t> found;
+        for (const auto& path : checkpoint::detail::newest_first(session_.comm(), folder_))
+            found.insert(found.begin(), checkpoint::detail::step_of(path));
+        return found;
+    }
+    /// What is wrong with the checkpoint of a step, if anything is. Throws checkpoint_mismatch.
+    [[nodiscard]] std::optional<std::string> damage_at(const checkpoint::Manifest& expected, std::int64_t step) {
+        auto& comm = session_.comm();
+        try {
+            comm::agree(comm, [&] {
+                static_cast<void>(checkpoint::detail::verified(checkpoint::detail::final_name(folder_, step), expected, comm.rank(), comm.world()));
+            });
+        } catch (const Error& error) {
+            if (!checkpoint::is_damage(error.code())) throw;
+            return error.problem();
+        }
+        return std::nullopt;
+    }
+    /// Gives the checkpoint of a step another name, under which nothing looks for it, and says so. Throws io_failed.
+    ///
+    ///   prefix  of its new name: "damaged_"
+    void set_aside(std::int64_t step, std::string_view prefix, const std::string& why) {
+        comm::agree(session_.comm(), [&] {
+            if (session_.rank() != 0) return;
+            const auto path = checkpoint::detail::final_name(folder_, step);
+            session_.progress().note("passed over " + path.string() + ": " + why + "; it is kept as " + checkpoint::set_aside(path, prefix).filename().string());
+        });
+    }
+    /// Loads the checkpoint of this step, which was looked at with damage_at(). Throws corrupt_checkpoint, io_failed.
+    [[nodiscard]] checkpoint::Manifest resume_at(const checkpoint::Manifest& expected, std::int64_t step) {
+        newest_ = {-1, {}};
+        const auto path = checkpoint::detail::final_name(folder_, step);
+        const checkpoint::Manifest found = checkpoint::open(session_.comm(), path, expected, named_buffers());
+        load(path, found);
+        return found;
     }
 
     /// Keeps room for the next checkpoint, of all ranks together: they write to one disk. What a killed run left
@@ -140,6 +168,23 @@ public:
     }
 
 private:
+    void load(const std::filesystem::path& path, const checkpoint::Manifest& manifest) {
+        checkpoint::StateReader state{path, manifest};
+        const bool averaged = state.has(zero::average_kind);
+        engine_.set_step_count(manifest.step);
+        engine_.restore_scalars(manifest.scalars);
+        engine_.write_state([&](std::string_view kind, std::int64_t begin,
+                                std::span<float> values) { state.read(kind, begin, values); },
+                            averaged);
+        if constexpr (Setup::averaging::enabled) {
+            if (!averaged) {
+                engine_.restart_average();
+                session_.progress().note("the checkpoint has no moving average: it starts anew from the weights");
+            }
+        }
+        newest_ = {manifest.step, path};
+    }
+
     [[nodiscard]] std::vector<checkpoint::NamedTensor> named_buffers() const {
         std::vector<checkpoint::NamedTensor> tensors;
         for (const auto& item : model_.named_buffers()) tensors.push_back({item.key(), item.value()});
@@ -147,7 +192,7 @@ private:
     }
     [[nodiscard]] std::vector<checkpoint::NamedTensor> named_tensors() const {
         auto tensors = named_buffers();
-        for (const auto& item : model_.named_parameters()) tensors.push_back({item.key(), item.value()});
+        for (const auto& item : model_.named_parameters()) tensors.push_back({item.key(), item.value(), item.value().requires_grad()});
         return tensors;
     }
 

@@ -1,6 +1,8 @@
 #pragma once
 // strata/train/compute.hpp - Compute: where this build trains, and what its ranks exchange gradients with.
 
+#include <memory>
+
 #include <ATen/core/Tensor.h>
 
 #include <strata/comm/default_comm.hpp>
@@ -20,6 +22,15 @@ void move_batch(Batch& batch, at::Device device) {
     if constexpr (zero::holds_tensors_v<Batch>) {
         zero::for_each_tensor(batch, [device](at::Tensor& tensor) { tensor = tensor.to(device); });
     }
+}
+
+/// A model's buffers go where it computes; its parameters are the engine's to move.
+template <class Model, class AnyCompute>
+[[nodiscard]] std::shared_ptr<Model> buffers_on_device(std::shared_ptr<Model> model, const AnyCompute& compute) {
+    if (AnyCompute::Device::is_host) return model;
+    const at::Device device = compute.device().device();
+    for (at::Tensor& buffer : model->buffers()) buffer.set_data(buffer.to(device));
+    return model;
 }
 
 /// What a Trainer is made for: an engine's device and communicator. Of a build without CUDA, the CPU and the session's

@@ -56,10 +56,30 @@ public:
     /// Every rank draws its share of the prompts; the pictures do not depend on how many ranks there are.
     ///
     ///   model   as models::sample_euler takes it; switched to evaluation while it draws
-    ///   folder  below the output directory, or a whole path; a trainer's report shows those in "samples" of its folder
+    ///   folder  below the output directory; the report of a trainer without a name shows those in "samples"
     /// Collective. Throws Error on all ranks: io_failed, no_space.
     template <class Model>
     void draw(Model& model, std::int64_t step, const std::filesystem::path& folder = "samples") {
+        draw_into(session_.output() / folder, model, step);
+    }
+
+    /// draw() for the model of a trainer, into its folder, with its moving average where the options say so. Collective.
+    template <class AnyTrainer>
+    void draw_from(AnyTrainer& trainer, std::int64_t step) {
+        if constexpr (AnyTrainer::setup::averaging::enabled) {
+            const bool only = options_.average == config::EmaValidation::ema_only;
+            if (options_.average != config::EmaValidation::none)
+                trainer.with_average(
+                    [&] { draw_into(trainer.folder() / (only ? "samples" : "samples_ema"), trainer.model(), step); });
+            if (only) return;
+        }
+        draw_into(trainer.folder() / "samples", trainer.model(), step);
+    }
+
+private:
+    ///   folder  a whole path
+    template <class Model>
+    void draw_into(const std::filesystem::path& folder, Model& model, std::int64_t step) {
         if (embedded_.empty()) return;
         auto& comm = session_.comm();
         const auto count = static_cast<std::int64_t>(embedded_.size());
@@ -87,26 +107,12 @@ public:
             if (comm.rank() != 0) return;
             char name[32];
             std::snprintf(name, sizeof name, "step_%08lld.png", static_cast<long long>(step));
-            const auto path = session_.output() / folder / name;
+            const auto path = folder / name;
             storage::write_file(path, encode_picture_grid(pictures, options_.columns));
             session_.progress().note("drew " + path.string());
         });
     }
 
-    /// draw() for the model of a trainer, with its moving average where the options say so. Collective.
-    template <class AnyTrainer>
-    void draw_from(AnyTrainer& trainer, std::int64_t step) {
-        if constexpr (AnyTrainer::setup::averaging::enabled) {
-            const bool only = options_.average == config::EmaValidation::ema_only;
-            if (options_.average != config::EmaValidation::none)
-                trainer.with_average(
-                    [&] { draw(trainer.model(), step, trainer.folder() / (only ? "samples" : "samples_ema")); });
-            if (only) return;
-        }
-        draw(trainer.model(), step, trainer.folder() / "samples");
-    }
-
-private:
     /// All ranks' pictures in the order of the prompts.
     std::vector<at::Tensor> gathered(const std::vector<at::Tensor>& mine, std::int64_t count, std::int64_t share) {
         auto& comm = session_.comm();

@@ -20,6 +20,7 @@ struct StepMetrics {
     double samples_per_second = 0;   ///< over all ranks, since the last step
     double seconds = 0;              ///< since the run started, resumed time included
     double epoch = 0;                ///< fractional
+    std::int64_t skipped = 0;        ///< tries of this step before it that changed nothing, because numbers were not finite
 };
 
 /// Appends steps to a file of JSON lines. For rank 0.

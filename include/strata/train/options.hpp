@@ -6,6 +6,8 @@
 
 namespace strata {
 
+using zero::OnNonFinite;
+
 /// TrainOptions with the composition's update rule and the options of its averaging policy.
 ///
 ///   Setup  Setup<Policies...>

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -29,7 +31,8 @@ public:
     /// every five seconds, and for the last step.
     ///
     ///   last_step  the step the run ends with, for the time that is left; "--" stands for what is not known yet
-    void step(const StepMetrics& metrics, std::int64_t last_step);
+    ///   name       of the trainer, where a session has several
+    void step(const StepMetrics& metrics, std::int64_t last_step, std::string_view name = {});
 
     /// A line of its own that stays: a checkpoint, a sample grid, a resume. Control characters in it, of a file's name
     /// say, are shown as escapes.
@@ -38,13 +41,18 @@ public:
 private:
     void clear_line();
 
+    /// How fast one trainer is, and when it was shown.
+    struct Pace {
+        std::chrono::steady_clock::time_point last_shown{};
+        DebiasedMean seconds_per_step{0.95};  // NaN until two steps are done: what the first one took began before training
+        std::int64_t last_step = 0;           // 0: none was shown yet
+        double last_seconds = 0;
+    };
+
     bool shown_;
     bool live_;
     bool line_open_ = false;
-    std::chrono::steady_clock::time_point last_shown_{};
-    DebiasedMean seconds_per_step_{0.95};  // NaN until two steps are done: what the first one took began before training
-    std::int64_t last_step_ = 0;           // 0: none was shown yet
-    double last_seconds_ = 0;
+    std::map<std::string, Pace, std::less<>> paces_;  // by trainer
 };
 
 }  // namespace strata::train

@@ -27,6 +27,7 @@
 #include <strata/zero/detail/loss.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/memory_meter.hpp>
+#include <strata/zero/non_finite.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/assembly.hpp>
 #include <strata/zero/parts/average_swap.hpp>
@@ -114,8 +115,11 @@ public:
         begin_backward();
         try {
             detail::check_loss(loss);
+            in_backward_ = true;
             backpropagate(loss);
+            in_backward_ = false;
         } catch (...) {
+            in_backward_ = false;
             if (parts_.gathering) parts_.gathering->abandon_pass();
             parts_.gradients.spoil();
             if (!parts_.gathers()) parts_.gradients.end_pass_for_others();
@@ -161,25 +165,33 @@ public:
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.
     ///
-    /// Throws non_finite on all ranks when the gradient norm is; weights and state are then unchanged. With fp16 such a
-    /// step is skipped instead, on all ranks, and the loss scale falls; loss_scale_exhausted when it cannot. Also
-    /// wrong_call_order, and what a tier's disk meets.
-    StepResult step(double lr) {
+    ///   loss_is_finite  false: a rank's loss was not, and the step ends as if its gradients were not; the same on every rank
+    /// Throws non_finite on all ranks when the gradient norm is, unless the options say OnNonFinite::skip; weights and state are
+    /// then unchanged. With fp16 such a step is skipped in any case, on all ranks, and the loss scale falls; loss_scale_exhausted
+    /// when it cannot. Also wrong_call_order, and what a tier's disk meets.
+    StepResult step(double lr, bool loss_is_finite = true) {
         check_step(lr);
         parts_.gradients.start_step();
         const at::NoGradGuard no_grad;
-        double norm = norm_(sums());
         const double loss_scale = scaler_.value();
+        const auto skipped = [&](double norm, bool non_finite) {
+            return StepResult{.grad_norm = norm, .step = step_count_, .skipped = true, .non_finite = non_finite, .loss_scale = loss_scale};
+        };
+        if (!loss_is_finite) {  // no loss scale mends that
+            non_finite_.met(step_count_ + 1, "loss");
+            return skipped(std::numeric_limits<double>::quiet_NaN(), true);
+        }
+        double norm = norm_(sums());
         if (scaler_.scales()) {
             const auto verdict = scaler_.update(!std::isfinite(norm));
-            if (verdict.skip) return {.grad_norm = norm, .step = step_count_, .skipped = true, .loss_scale = loss_scale};
+            if (verdict.skip) return skipped(norm, false);
             norm *= verdict.unscale;
         }
         if (!std::isfinite(norm)) {
-            throw Error{
-                Errc::non_finite, "the gradient norm of step " + std::to_string(step_count_ + 1) + " is not finite",
-                "lower the learning rate, clip with max_grad_norm, or look for broken samples in this step's batches"};
+            non_finite_.met(step_count_ + 1, "gradient norm");
+            return skipped(norm, true);
         }
+        non_finite_.passed();
         const Options& options = parts_.options;
         const double factor =
             optim::clip_coefficient(norm, options.max_grad_norm) / parts_.exchange.world() / loss_scale;
@@ -304,6 +316,10 @@ private:
     using Swap = AverageSwap<Pass, aside>;
 
     void begin_backward() {
+        if (parts_.options.computes_only) {
+            throw Error{Errc::wrong_call_order, "backward() was called on an engine that only computes",
+                        "leave computes_only out of its options, and give it parameters that require a gradient"};
+        }
         check_not_spoiled("backward()");
         begin_call("backward()");
         parts_.buckets.check_parameters_stayed();
@@ -325,6 +341,10 @@ private:
     }
     // Runs inside backward(), on the thread that called it or, for another device than the CPU, on autograd's for that device.
     void gradient_arrived(std::size_t index) {
+        if (!in_backward_) {  // another engine's loss went through this model, as a generator's goes through its critic
+            at::Tensor{parts_.buckets.parameter(index).tensor}.mutable_grad().reset();
+            return;
+        }
         if (parts_.gradients.arrived(index)) prefetch_state();
         const TrainedBucket& bucket = parts_.buckets[parts_.buckets.parameter(index).bucket];
         if (bucket.sharded) parts_.gathering->gradient_arrived(bucket.kept_unit);
@@ -384,6 +404,7 @@ private:
     }
 
     Parts parts_;
+    NonFiniteSteps non_finite_{parts_.options.on_non_finite, parts_.options.non_finite_limit};
     Scaler scaler_{Setup::precision::scales_loss, parts_.options.loss_scale};
     GradientNorm<Compute> norm_{parts_.exchange, *parts_.pool, parts_.compute};
     typename Parts::Update update_{parts_.pass,     parts_.gradients, parts_.weights, parts_.buckets,
@@ -393,6 +414,7 @@ private:
     std::optional<Swap> swap_ = made_swap();
     std::int64_t step_count_ = 0;
     bool state_is_whole_ = true;
+    bool in_backward_ = false;  // gradients that arrive are of this engine's backward pass
     std::unique_ptr<detail::GradientHooks> hooks_;
 };
 

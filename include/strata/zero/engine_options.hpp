@@ -18,7 +18,8 @@ using engine_options_t =
 struct StepResult {
     double grad_norm = 0.0;   ///< global 2-norm of the mean gradient, before clipping
     std::int64_t step = 0;    ///< steps done, this one included unless it was skipped
-    bool skipped = false;     ///< Precision<Fp16>: gradients overflowed, nothing but the loss scale has changed
+    bool skipped = false;     ///< weights and state are as before: fp16 gradients overflowed, or non_finite
+    bool non_finite = false;  ///< skipped by OnNonFinite::skip; else nothing but the loss scale has changed
     double loss_scale = 1.0;  ///< that this step's gradients were made with
 };
 

@@ -208,11 +208,26 @@ TEST_F(Checkpoint, WeightsThatAreNotFiniteAreNotPublished) {
             FAIL() << "published";
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), Errc::non_finite);
+            EXPECT_EQ(error.problem(), "the weights are not finite, and such a checkpoint is never published: b");
         }
         EXPECT_TRUE(names().empty());
     }
     weights[9] = std::numeric_limits<float>::max();
     saved(1);
+}
+
+TEST_F(Checkpoint, AParameterThatItsElementTypeCannotHoldIsNotPublishedAndABufferMayHoldInfinity) {
+    model.push_back({"mask", at::zeros({2}, at::kHalf).fill_(-std::numeric_limits<double>::infinity())});
+    saved(1);
+    model.push_back({"b", at::zeros({4}, at::kHalf).fill_(std::numeric_limits<double>::infinity()), true});
+    try {
+        saved(2);
+        FAIL() << "published";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::non_finite);
+        EXPECT_EQ(error.problem(), "the weights are not finite, and such a checkpoint is never published: b does not fit into the Half of model.safetensors");
+    }
+    EXPECT_EQ(names(), (std::vector<std::string>{"step_00000001"}));
 }
 
 TEST_F(Checkpoint, ItsSizeIsKnownBeforeItIsWritten) {

@@ -1,6 +1,8 @@
 // Operations in the order they were posted, on a thread when there is somebody to wait for.
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -151,6 +153,41 @@ TEST(Channel, PostDoesNotWait) {
     EXPECT_FALSE(ticket.done());
     go.set_value();
     ticket.wait();
+}
+
+TEST(Channel, TwoOfOneCommunicatorAreNeverInsideOfItTogether) {
+    FakeComm mine;
+    comm::Channel first{mine}, second{mine};
+    std::atomic<int> inside = 0;
+    std::atomic<bool> met = false;
+    std::vector<int> order;  // no lock: who comes later has waited
+    const auto operation = [&](int number) {
+        return [&, number] {
+            if (++inside > 1) met = true;
+            std::this_thread::sleep_for(std::chrono::microseconds{50});
+            order.push_back(number);
+            --inside;
+        };
+    };
+    for (int i = 0; i < 60; ++i) (i % 3 == 0 ? first : second).post("work", operation(i));
+    first.wait();  // for both
+    EXPECT_FALSE(met);
+    ASSERT_EQ(order.size(), 60U);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "the order of the program";
+}
+
+TEST(Channel, OneThatFailedOrIsGoneHoldsNobodyUp) {
+    FakeComm mine;
+    comm::Channel second{mine};
+    {
+        comm::Channel first{mine};
+        first.post("bad", [] { throw std::runtime_error{"first"}; });
+        bool ran = false;
+        second.run("good", [&] { ran = true; });
+        EXPECT_TRUE(ran);
+        EXPECT_THROW(first.wait(), std::runtime_error);
+    }
+    second.run("good", [] {});
 }
 
 TEST(Channel, UnwindingDropsWhatHasNotBegunAndInterruptsWhatHas) {

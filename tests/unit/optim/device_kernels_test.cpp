@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/error.hpp>
 #include <strata/core/fp16.hpp>
 #include <strata/optim/adagrad.hpp>
 #include <strata/optim/adam.hpp>
@@ -412,6 +413,18 @@ TEST(DeviceKernels, LambInPureBf16HasTheBitsOfTheCpu) {
 TEST(DeviceKernels, MoreSegmentsThanATableHoldsAreTakenInTheirOrder) {
     expect_lamb<float, float, bf16>(150, 70'003, {0, 0, 0, 0}, true);
     expect_lamb<bf16, bf16, bf16>(150, 70'003, {0, 0, 0, 0}, false);
+}
+
+TEST(DeviceKernels, ALaunchThatIsRefusedIsSaidInTheWordsOfTheRuntime) {
+    try {
+        detail::throw_launch_failed("cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::device_failed);
+        EXPECT_EQ(error.problem(), "an update could not be launched on the GPU: no kernel image is available for execution on the device "
+                                   "(cudaErrorNoKernelImageForDevice)");
+        EXPECT_NE(error.fix().find("CMAKE_CUDA_ARCHITECTURES"), std::string::npos);
+    }
 }
 
 TEST(DeviceKernels, EmptyRunsLaunchNothing) {

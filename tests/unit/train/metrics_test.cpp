@@ -63,6 +63,26 @@ TEST_F(Metrics, ALossComesBackWithEveryBit) {
     EXPECT_EQ(strata::train::read_metrics(file)[0].loss, loss);
 }
 
+TEST_F(Metrics, TriesThatWereSkippedAreInTheLineOfTheirStepOnly) {
+    {
+        MetricsLog log{file, 0};
+        log.append(step(1, 0.5));
+        StepMetrics second = step(2, 0.4);
+        second.skipped = 3;
+        log.append(second);
+    }
+    const auto read = strata::train::read_metrics(file);
+    ASSERT_EQ(read.size(), 2U);
+    EXPECT_EQ(read[0].skipped, 0);
+    EXPECT_EQ(read[1].skipped, 3);
+    std::ifstream in{file};
+    std::string first, other;
+    std::getline(in, first);
+    std::getline(in, other);
+    EXPECT_EQ(first.find("skipped"), std::string::npos) << "lines of runs without any are as they were";
+    EXPECT_NE(other.find(",\"skipped\":3}"), std::string::npos) << other;
+}
+
 TEST_F(Metrics, AResumedRunLeavesOutTheStepsAfterItsCheckpoint) {
     {
         MetricsLog log{file, 0};

@@ -28,6 +28,20 @@ TEST(Progress, ALineNamesStepLossRateSpeedAndTimeLeft) {
     EXPECT_EQ(shown(false, 10), "step 1/10  loss 0.5000  lr 1.00e-03  8.0 samples/s  ETA --\nsaved\n") << "nobody knows after one step";
 }
 
+TEST(Progress, TrainersOfOneSessionHaveTheirNamesAndPaces) {
+    testing::internal::CaptureStdout();
+    strata::train::Progress progress{true, false};
+    for (const double seconds : {1.0, 2.0}) {
+        const auto step = static_cast<std::int64_t>(seconds);
+        progress.step({.step = step, .loss = 1, .seconds = seconds}, 2, "critic");
+        progress.step({.step = step, .loss = 2, .seconds = 10 * seconds}, 11 * step - 9);
+    }
+    const std::string text = testing::internal::GetCapturedStdout();
+    EXPECT_NE(text.find("critic: step 1/2  loss 1.0000"), std::string::npos) << text;
+    EXPECT_NE(text.find("\nstep 2/13  loss 2.0000"), std::string::npos) << text;
+    EXPECT_NE(text.find("ETA 1:50"), std::string::npos) << "11 steps of 10 s; the critic's take 1 s\n" << text;
+}
+
 TEST(Progress, OnATerminalTheLineIsDrawnInPlaceAndNotesGetTheirOwn) {
     EXPECT_EQ(shown(true, 10), "\r\x1b[Kstep 1/10  loss 0.5000  lr 1.00e-03  8.0 samples/s  ETA --\nsaved\n");
 }

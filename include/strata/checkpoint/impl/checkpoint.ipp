@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <ATen/ops/isfinite.h>
+
 #include <strata/checkpoint/checkpoint.hpp>
 #include <strata/core/error.hpp>
 #include <strata/storage/safetensors.hpp>
@@ -28,8 +30,7 @@ inline Error corrupt(const std::filesystem::path& file, const std::string& what)
                  "put back a copy of it, or start over with --fresh"};
 }
 
-/// The step of a folder named step_NNNNNNNN, or -1.
-inline std::int64_t step_of(const std::filesystem::path& folder) {
+STRATA_INLINE std::int64_t step_of(const std::filesystem::path& folder) {
     const std::string name = folder.filename().string();
     std::int64_t step = -1;
     if (!name.starts_with("step_")) return -1;
@@ -112,8 +113,11 @@ inline std::vector<storage::TensorOutline> outlines_of(std::span<const PieceReco
 }
 
 STRATA_INLINE StateWriter::StateWriter(const std::filesystem::path& folder, int rank, int world,
-                                       std::span<const zero::StateOutline> outline)
-    : path_{folder / state_file_name(rank, world)}, pieces_{records_of(outline)}, file_{path_, outlines_of(pieces_)} {
+                                       std::span<const zero::StateOutline> outline, std::span<const zero::ParameterInfo> parameters)
+    : path_{folder / state_file_name(rank, world)},
+      pieces_{records_of(outline)},
+      parameters_{parameters},
+      file_{path_, outlines_of(pieces_)} {
     for (std::size_t i = 0; i < pieces_.size(); ++i) index_[{pieces_[i].kind, pieces_[i].begin}] = i;
 }
 
@@ -124,10 +128,23 @@ inline bool all_finite(std::span<const float> values) {
     return largest < 0x7f800000U;
 }
 
+[[noreturn]] inline void refuse_non_finite(const std::string& what) {
+    throw Error{Errc::non_finite, "the weights are not finite, and such a checkpoint is never published: " + what,
+                "resume from the checkpoint before with a lower learning rate, or start over with --fresh"};
+}
+
+/// The parameter that has an element of the virtual array; its name.
+inline std::string parameter_of(std::span<const zero::ParameterInfo> parameters, std::int64_t element) {
+    const auto after = std::upper_bound(parameters.begin(), parameters.end(), element,
+                                        [](std::int64_t at, const zero::ParameterInfo& parameter) { return at < parameter.begin; });
+    return after == parameters.begin() ? "element " + std::to_string(element) : std::prev(after)->name;
+}
+
 STRATA_INLINE void StateWriter::write(std::string_view kind, std::int64_t begin, std::span<const float> values) {
-    if ((kind == zero::weight_kind || kind == zero::average_kind) && !all_finite(values))
-        throw Error{Errc::non_finite, "the weights are not finite, and such a checkpoint is never published",
-                    "resume from the checkpoint before with a lower learning rate, or start over with --fresh"};
+    if ((kind == zero::weight_kind || kind == zero::average_kind) && !all_finite(values)) {
+        const auto first = std::find_if(values.begin(), values.end(), [](float value) { return !all_finite({&value, 1}); });
+        refuse_non_finite((kind == zero::average_kind ? "the average of " : "") + parameter_of(parameters_, begin + (first - values.begin())));
+    }
     const auto after = index_.upper_bound({kind, begin});
     assert(after != index_.begin());
     const std::size_t piece = std::prev(after)->second;
@@ -151,8 +168,10 @@ inline std::vector<storage::TensorOutline> outlines_of(std::span<const NamedTens
 STRATA_INLINE ModelWriter::ModelWriter(std::filesystem::path file, std::span<const NamedTensor> tensors)
     : path_{std::move(file)}, file_{path_, outlines_of(tensors)} {}
 
-STRATA_INLINE void ModelWriter::write(std::size_t index, const at::Tensor& tensor) {
-    const at::Tensor host = tensor.detach().cpu().contiguous();
+STRATA_INLINE void ModelWriter::write(std::size_t index, const NamedTensor& named) {
+    const at::Tensor host = named.tensor.detach().cpu().contiguous();
+    if (named.must_be_finite && !at::isfinite(host).all().item<bool>())
+        refuse_non_finite(named.name + " does not fit into the " + std::string{at::toString(host.scalar_type())} + " of " + path_.filename().string());
     file_.write(index, {static_cast<const std::byte*>(host.data_ptr()), host.nbytes()});
 }
 
@@ -246,15 +265,15 @@ STRATA_INLINE std::optional<std::filesystem::path> newest(const std::filesystem:
     return found.back().second;
 }
 
-STRATA_INLINE std::filesystem::path set_aside(const std::filesystem::path& checkpoint) {
-    const auto plain = checkpoint.parent_path() / ("damaged_" + checkpoint.filename().string());
+STRATA_INLINE std::filesystem::path set_aside(const std::filesystem::path& checkpoint, std::string_view prefix) {
+    const auto plain = checkpoint.parent_path() / (std::string{prefix} + checkpoint.filename().string());
     auto place = plain;
     std::error_code unknown;
     for (int number = 2; std::filesystem::exists(place, unknown); ++number) place = plain.string() + "_" + std::to_string(number);
     std::error_code failed;
     std::filesystem::rename(checkpoint, place, failed);
     if (failed)
-        throw Error{Errc::io_failed, "the damaged checkpoint " + checkpoint.string() + " cannot be renamed: " + failed.message(),
+        throw Error{Errc::io_failed, "the checkpoint " + checkpoint.string() + " cannot be renamed: " + failed.message(),
                     "rename or delete it, or change the permissions of its folder"};
     return place;
 }

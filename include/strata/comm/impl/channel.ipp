@@ -3,6 +3,9 @@
 
 #include <cassert>
 #include <chrono>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include <strata/comm/channel.hpp>
 
@@ -100,6 +103,29 @@ STRATA_INLINE void OperationQueue::wait(std::uint64_t number) {
 STRATA_INLINE bool OperationQueue::done(std::uint64_t number) const {
     const std::lock_guard lock{mutex_};
     return finished_ >= number;
+}
+
+STRATA_INLINE void OperationQueue::drain() {
+    std::unique_lock lock{mutex_};
+    finished_something_.wait(lock, [this] { return finished_ == posted_; });
+}
+
+inline std::mutex channel_turns_mutex;
+inline std::map<const void*, OperationQueue*> channel_turns;  // who posted last, by communicator
+
+STRATA_INLINE void ChannelTurns::take(const void* comm, OperationQueue& queue) {
+    OperationQueue* before = nullptr;
+    {
+        const std::lock_guard lock{channel_turns_mutex};
+        before = std::exchange(channel_turns[comm], &queue);
+    }
+    if (before != nullptr && before != &queue) before->drain();
+}
+
+STRATA_INLINE void ChannelTurns::give_up(const void* comm, const OperationQueue& queue) {
+    const std::lock_guard lock{channel_turns_mutex};
+    const auto found = channel_turns.find(comm);
+    if (found != channel_turns.end() && found->second == &queue) channel_turns.erase(found);
 }
 
 STRATA_INLINE std::uint64_t OperationQueue::posted() const {

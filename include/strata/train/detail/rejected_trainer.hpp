@@ -45,6 +45,7 @@ class RejectedTrainer : public Body {
 
 public:
     using typename Body::Options;
+    static constexpr bool is_rejected = true;
     template <class... A>
     explicit RejectedTrainer(A&&...) : Body{typename Body::Rejected{}} {}
     /// So that options in braces, whose type no template can deduce, are accepted too.

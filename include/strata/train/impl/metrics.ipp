@@ -37,7 +37,8 @@ inline std::string json_number(double value, int digits) {
 inline std::string to_json_line(const StepMetrics& m) {
     return "{\"step\":" + std::to_string(m.step) + ",\"loss\":" + json_number(m.loss, 17) + ",\"lr\":" + json_number(m.learning_rate, 17) +
            ",\"grad_norm\":" + json_number(m.grad_norm, 17) + ",\"samples_per_second\":" + json_number(m.samples_per_second, 6) +
-           ",\"seconds\":" + json_number(m.seconds, 6) + ",\"epoch\":" + json_number(m.epoch, 6) + "}\n";
+           ",\"seconds\":" + json_number(m.seconds, 6) + ",\"epoch\":" + json_number(m.epoch, 6) +
+           (m.skipped > 0 ? ",\"skipped\":" + std::to_string(m.skipped) : "") + "}\n";
 }
 
 /// The step that a line tells of, whatever else it has; none if it is no JSON object with a step of 1 or more, or a
@@ -58,6 +59,8 @@ inline std::optional<StepMetrics> parsed_step(std::string_view line) {
         if (found != json.end() && !found->is_null() && !found->is_number()) return std::nullopt;
         *value = found != json.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
     }
+    if (const auto skipped = json.find("skipped"); skipped != json.end() && skipped->is_number_integer())
+        m.skipped = skipped->get<std::int64_t>();
     return m;
 }
 

@@ -37,26 +37,28 @@ STRATA_INLINE std::string clock_text(double seconds) {
     return text;
 }
 
-STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step) {
+STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step, std::string_view name) {
     if (!shown_) return;
-    if (last_step_ > 0 && m.step > last_step_) {
-        const auto steps = static_cast<double>(m.step - last_step_);
-        seconds_per_step_.add((m.seconds - last_seconds_) / steps, steps);
+    Pace& pace = paces_.try_emplace(std::string{name}).first->second;
+    if (pace.last_step > 0 && m.step > pace.last_step) {
+        const auto steps = static_cast<double>(m.step - pace.last_step);
+        pace.seconds_per_step.add((m.seconds - pace.last_seconds) / steps, steps);
     }
-    last_step_ = m.step;
-    last_seconds_ = m.seconds;
+    pace.last_step = m.step;
+    pace.last_seconds = m.seconds;
 
     using namespace std::chrono_literals;
     const auto now = std::chrono::steady_clock::now();
     const auto pause = live_ ? 100ms : 5000ms;
-    if (now - last_shown_ < pause && m.step != last_step) return;
-    last_shown_ = now;
+    if (now - pace.last_shown < pause && m.step != last_step) return;
+    pace.last_shown = now;
 
-    const double left = m.step == last_step ? 0 : static_cast<double>(last_step - m.step) * seconds_per_step_.value();
+    const double left = m.step == last_step ? 0 : static_cast<double>(last_step - m.step) * pace.seconds_per_step.value();
     char speed[32] = "--";
     if (std::isfinite(m.samples_per_second)) std::snprintf(speed, sizeof speed, "%.1f", m.samples_per_second);
-    char line[256];
-    std::snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  lr %.2e  %s samples/s  ETA %s",
+    char line[320];
+    std::snprintf(line, sizeof line, "%.*s%sstep %lld/%lld  loss %.4f  lr %.2e  %s samples/s  ETA %s",
+                  static_cast<int>(std::min<std::size_t>(name.size(), 64)), name.data(), name.empty() ? "" : ": ",
                   static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate, speed,
                   std::isfinite(left) ? clock_text(left).c_str() : "--");
     if (live_) {

@@ -10,13 +10,16 @@
 
 namespace strata::train {
 
-STRATA_INLINE std::filesystem::path RunFolders::take(const std::filesystem::path& output, const std::string& name) {
+STRATA_INLINE bool RunFolders::is_name(std::string_view name) {
     constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
     constexpr std::array<std::string_view, 7> of_a_run{"checkpoints", "samples", "samples_ema", "index", "metrics.jsonl", "report.html", "skipped.txt"};
-    const bool fits = name.size() <= 64 && !name.starts_with('.') && name.find_first_not_of(letters) == std::string::npos;
-    if (!fits || std::find(of_a_run.begin(), of_a_run.end(), name) != of_a_run.end())
-        throw Error{Errc::bad_value, "TrainOptions::name cannot be a trainer's folder: " + name.substr(0, 64),
-                    "use at most 64 letters, digits, '_', '-' and '.', with no '.' in front, and no name of a run's own files"};
+    const bool fits = name.size() <= longest_name && !name.starts_with('.') && name.find_first_not_of(letters) == std::string_view::npos;
+    return fits && std::find(of_a_run.begin(), of_a_run.end(), name) == of_a_run.end();
+}
+
+STRATA_INLINE std::filesystem::path RunFolders::take(const std::filesystem::path& output, const std::string& name) {
+    if (!is_name(name))
+        throw Error{Errc::bad_value, "TrainOptions::name cannot be a trainer's folder: " + name.substr(0, longest_name), names_are};
     std::filesystem::path folder = name.empty() ? output : output / name;
     if (!taken_.insert(folder).second)
         throw Error{Errc::output_in_use, "two trainers of this session would work in " + folder.string(),

@@ -93,7 +93,9 @@ void check_same_model(const std::vector<std::string>& descriptions);
 /// Moves the parameters that require a gradient out of `parameters` and returns them, in order.
 /// Throws no_parameters if there is none, bad_parameter for one that cannot be trained, or is neither on `device` nor on
 /// the CPU.
-[[nodiscard]] std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device);
+///
+///   computes_only  none may require a gradient
+[[nodiscard]] std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device, bool computes_only);
 
 /// This rank's part of what all ranks of this node need, as one line; and the check of all ranks' lines. Throws
 /// not_enough_memory.

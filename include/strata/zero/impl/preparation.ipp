@@ -47,13 +47,15 @@ STRATA_INLINE void check_same_model(const std::vector<std::string>& descriptions
     throw Error{Errc::bad_parameter, "the parameter " + parameter.name + " " + why, fix};
 }
 
-STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device) {
+STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device, bool computes_only) {
     const auto middle = std::stable_partition(parameters.begin(), parameters.end(), [](const Parameter& parameter) {
         return !parameter.tensor.requires_grad();
     });
     std::vector<Parameter> trained{std::make_move_iterator(middle), std::make_move_iterator(parameters.end())};
     parameters.erase(middle, parameters.end());
-    if (trained.empty()) {
+    if (computes_only && !trained.empty())
+        refuse(trained.front(), "requires a gradient, and this engine only computes", "freeze it: requires_grad_(false)");
+    if (trained.empty() && !computes_only) {
         throw Error{Errc::no_parameters, "the model has no parameter that requires a gradient",
                     "register parameters with register_parameter or register_module, and do not freeze all of them"};
     }

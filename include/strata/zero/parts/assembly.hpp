@@ -110,13 +110,13 @@ private:
         : options_{std::move(checked)},
           model_{sorted_model(
               comm, std::move(parameters), [this](std::string_view name) { return group_of(name); }, described(),
-              device.device())},
+              device.device(), options_->computes_only)},
           compute{std::move(device)},
           exchange{comm, *pool, compute},
           buckets{model_.trained, model_.group_of, bucket_options(comm)} {
         const at::NoGradGuard no_grad;
         make_groups();
-        if (sharded.parameters && !model_.has_units()) {
+        if (sharded.parameters && !model_.has_units() && !options.computes_only) {
             throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
                         "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
         }

@@ -34,10 +34,11 @@ struct TrainedModel {
 ///   group_of  the number of a parameter's group, by its name
 ///   options   names and values that must be the same on every rank
 ///   device    where the engine computes
+///   computes_only  no parameter may require a gradient
 template <class Comm>
 [[nodiscard]] TrainedModel sorted_model(Comm& comm, std::vector<Parameter> parameters,
                                         const std::function<std::size_t(std::string_view)>& group_of,
-                                        const std::string& options, at::Device device) {
+                                        const std::string& options, at::Device device, bool computes_only) {
     std::vector<std::size_t> groups;
     for (const Parameter& parameter : parameters) groups.push_back(group_of(parameter.name));
     detail::check_same_model(comm.all_gather_varied(detail::describe(parameters, groups, options)));
@@ -46,7 +47,7 @@ template <class Comm>
         if (parameters[i].tensor.requires_grad()) model.group_of.push_back(groups[i]);
     }
     model.frozen = std::move(parameters);
-    model.trained = detail::split_off_frozen(model.frozen, device);
+    model.trained = detail::split_off_frozen(model.frozen, device, computes_only);
     return model;
 }
 

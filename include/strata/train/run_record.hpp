@@ -1,0 +1,80 @@
+#pragma once
+// strata/train/run_record.hpp - RunRecord: what a run tells of its steps: log, report, and what follows from the step before.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <strata/comm/agree.hpp>
+#include <strata/comm/communicator.hpp>
+#include <strata/core/inline.hpp>
+#include <strata/train/metrics.hpp>
+#include <strata/train/report.hpp>
+#include <strata/train/run_log.hpp>
+#include <strata/train/run_plan.hpp>
+
+namespace strata::train {
+
+/// Every rank has one; files are rank 0's. Local, but for open().
+class RunRecord {
+public:
+    using Say = std::function<void(const std::string&)>;
+
+    /// Removes what an earlier run left in `folder`, checkpoints included. For rank 0.
+    static void clear(const std::filesystem::path& folder);
+
+    /// Continues the log in `folder` after `step`, and removes pictures that were drawn later. Collective. Throws on all ranks
+    /// as RunLog::open() does.
+    ///
+    ///   say  called on rank 0 with what is to be said of the log
+    template <comm::Communicator Comm>
+    void open(Comm& comm, const std::filesystem::path& folder, std::int64_t step, const Say& say) {
+        comm::agree(comm, [&] {
+            if (comm.rank() == 0) open_files(folder, step, say);
+        });
+        comm.broadcast(std::as_writable_bytes(std::span{&last_, 1}), 0);
+    }
+
+    /// The last step done, earlier runs included.
+    [[nodiscard]] const StepMetrics& last() const noexcept { return last_; }
+
+    /// Steps follow: their time is added to that of the last one.
+    void begin();
+    /// Since the first call after begin().
+    [[nodiscard]] double seconds();
+
+    /// A try of the next step changed nothing.
+    void skip() noexcept { ++skipped_; }
+    /// Fills in what follows from plan and time, and makes it the last step.
+    ///
+    ///   metrics  its step is known
+    ///   seconds  rank 0's seconds()
+    void complete(StepMetrics& metrics, double seconds, const RunPlan& plan);
+
+    /// Throws io_failed, no_space; the line is then kept for mend().
+    void append(const StepMetrics& metrics) { log_.append(metrics); }
+    [[nodiscard]] ReportContent& report() noexcept { return report_; }
+    void write_report() { log_.report(report_); }
+    /// What the log and the report lack after a failure, as far as that can be written now. Throws nothing.
+    void mend(const Say& say);
+
+private:
+    void open_files(const std::filesystem::path& folder, std::int64_t step, const Say& say);
+
+    RunLog log_;  // open on rank 0
+    ReportContent report_;
+    StepMetrics last_;
+    double seconds_before_ = 0;
+    std::int64_t skipped_ = 0;  // tries of the step under way
+    std::optional<std::chrono::steady_clock::time_point> began_;
+};
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/run_record.ipp>
+#endif

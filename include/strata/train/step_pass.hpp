@@ -1,0 +1,148 @@
+#pragma once
+// strata/train/step_pass.hpp - StepPass: the micro-batches of one optimizer step, and what ranks tell one another of them.
+
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/core/error.hpp>
+#include <strata/train/compute.hpp>
+#include <strata/train/ranks_together.hpp>
+#include <strata/train/seed.hpp>
+#include <strata/train/step_failure.hpp>
+#include <strata/train/step_samples.hpp>
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/tensors_in.hpp>
+
+namespace strata::train {
+
+/// What all ranks know of a step's micro-batches.
+struct StepSums {
+    double loss = 0;     ///< mean over ranks and micro-batches
+    bool stop = false;   ///< a rank was asked to stop
+    double seconds = 0;  ///< rank 0's
+};
+
+/// Runs one step's micro-batches forward and backward. A rank that fails says so at the end of the step, when all ranks meet
+/// anyway, and gives zeros for gradients until then. Where forward passes are collective, they meet before each instead.
+///
+///   Comm    of the session
+///   Model   with loss(batch)
+///   Engine  with backward(), backward_without_loss(), gathers_units(), step_count() and a compute_device
+template <class Comm, class Model, class Engine>
+class StepPass {
+public:
+    using Batch = typename Model::Batch;
+    static constexpr bool on_host = Engine::compute_device::is_host;
+
+    struct Settings {
+        std::uint64_t seed;
+        int micro_batches;  ///< a step
+        at::Device device;
+        std::string who;  ///< "step 7 on rank 1"
+    };
+
+    StepPass(Comm& comm, Model& model, Engine& engine, RanksTogether& together, Settings settings)
+        : comm_{comm}, model_{model}, engine_{engine}, together_{together}, settings_{std::move(settings)}, failure_{settings_.who} {}
+
+    /// Collective. Throws on all ranks what failed on one, where ranks can tell one another.
+    ///
+    ///   stop     asked when all micro-batches are done: this rank is to stop
+    ///   seconds  asked then, too: on rank 0's clock
+    template <class Source, std::invocable Stop, std::invocable Seconds>
+    [[nodiscard]] StepSums run(Source& source, Stop&& stop, Seconds&& seconds) {
+        for (int i = 0; i < settings_.micro_batches; ++i) {
+            const std::int64_t micro_batch = engine_.step_count() * settings_.micro_batches + i;
+            seed_generators(mixed_seed(settings_.seed, micro_batch, comm_.rank()));
+            run_one(next_of(source));
+        }
+        const double now = seconds();
+        std::array<double, 4> shared{sum_, stop() ? 1.0 : 0.0, comm_.rank() == 0 ? now : 0.0, failure_ ? 1.0 : 0.0};
+        with_others([&] { comm_.all_reduce_sum(shared); });
+        if (shared[3] > 0) throw_shared();
+        const double mean = shared[0] / (static_cast<double>(comm_.world()) * settings_.micro_batches);
+        return {mean, shared[1] > 0, shared[2]};
+    }
+
+    /// What this rank knows of the samples it saw.
+    [[nodiscard]] const StepSamples& samples() const noexcept { return samples_; }
+
+private:
+    template <class Source>
+    [[nodiscard]] std::optional<Batch> next_of(Source& source) {
+        std::optional<Batch> batch;
+        failure_.guard([&] {
+            batch.emplace(source.next());
+            if constexpr (!on_host) move_batch(*batch, settings_.device);
+        });
+        return batch;
+    }
+
+    void run_one(const std::optional<Batch>& batch) {
+        if (engine_.gathers_units()) {
+            end_if_shared(comm_, together_, failure_);
+            together_.part();
+        } else if (failure_) {
+            return with_others([&] { engine_.backward_without_loss(); });
+        }
+        bool in_backward = false;
+        failure_.guard([&] {
+            const at::Tensor loss = loss_of(*batch);
+            in_backward = true;
+            engine_.backward(loss);
+            note(*batch, loss.template item<double>());  // after it: a device computes while backward is queued
+        });
+        if (failure_ && engine_.gathers_units()) std::rethrow_exception(failure_.exception());
+        if (failure_ && !in_backward) with_others([&] { engine_.backward_without_loss(); });
+    }
+
+    void note(const Batch& batch, double loss) {
+        sum_ += loss;
+        if constexpr (NamesItsSamples<Batch>) samples_.add(batch.samples, std::isfinite(loss));
+    }
+
+    [[nodiscard]] at::Tensor loss_of(const Batch& batch) {
+        try {
+            return model_.loss(batch);
+        } catch (const c10::Error& error) {
+            zero::detail::explain_missing_memory(error);
+            if constexpr (!on_host && !zero::holds_tensors_v<Batch>) zero::detail::explain_unseen_batch(error, settings_.device);
+            throw;
+        }
+    }
+
+    [[noreturn]] void throw_shared() {
+        std::optional<Error> error;
+        with_others([&] { error = failure_.told(comm_); });
+        throw *error;
+    }
+
+    /// What this rank met says more than that it then lost the others.
+    template <std::invocable Work>
+    void with_others(Work&& work) {
+        try {
+            together_.through(std::forward<Work>(work));
+        } catch (...) {
+            if (failure_) std::rethrow_exception(failure_.exception());
+            throw;
+        }
+    }
+
+    Comm& comm_;
+    Model& model_;
+    Engine& engine_;
+    RanksTogether& together_;
+    Settings settings_;
+    StepFailure failure_;
+    StepSamples samples_;
+    double sum_ = 0;
+};
+
+}  // namespace strata::train

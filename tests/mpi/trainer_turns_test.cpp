@@ -1,0 +1,182 @@
+// Several trainers in one session: their steps alternate, they save and resume together, and one's loss goes through another's model.
+
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer_runs.hpp"
+#include "two_nets.hpp"
+
+namespace {
+
+using namespace strata;
+using strata_test::Critic;
+using strata_test::Generator;
+using strata_test::Noise;
+namespace fs = std::filesystem;
+
+struct TrainerTurns : strata_test::TrainerRuns {
+    using NoiseOf = std::function<Noise(std::int64_t)>;
+    static Noise noise(std::int64_t i) { return strata_test::some_noise(i); }
+    static constexpr std::int64_t critic_steps = 2;
+
+    struct Gan {
+        std::int64_t rounds = 6;
+        std::int64_t checkpoint_every = 0;  // rounds
+        bool asks_a_copy = false;
+        NoiseOf of_critic = noise, of_generator = noise;
+    };
+
+    template <int stage>
+    std::array<FitResult, 2> train(const std::string& name, const Gan& gan, bool fresh = false) {
+        std::array<FitResult, 2> results;
+        in_session(
+            name,
+            [&](Session& session) {
+                const auto with = [&](std::int64_t a_turn, const std::string& its_name, std::uint64_t seed) {
+                    Options given = options(gan.rounds * a_turn);
+                    given.checkpoint_every = gan.checkpoint_every * a_turn;
+                    given.name = its_name;
+                    given.seed = seed;
+                    return given;
+                };
+                Trainer<Critic, ZeroStage<stage>> critic{session, Critic{}, with(critic_steps, "critic", 1)};
+                Trainer<Generator, ZeroStage<stage>> generator{session, Generator{}, with(1, "", 2)};
+                critic.model().generator = &generator.model();
+                generator.model().critic = &critic.model();
+                generator.model().asks_a_copy = gan.asks_a_copy;
+                FunctionSource of_critic{gan.of_critic, 10, 4}, of_generator{gan.of_generator, 10, 4};
+                results = fit_in_turns(Turn{critic, of_critic, critic_steps}, Turn{generator, of_generator});
+            },
+            fresh);
+        return results;
+    }
+    template <int stage>
+    void expect_equal(const std::string& name, const std::string& whole, std::int64_t rounds) {
+        EXPECT_EQ(losses(name), losses(whole));
+        EXPECT_EQ(losses(name + "/critic"), losses(whole + "/critic"));
+        EXPECT_EQ(losses(name).size(), static_cast<std::size_t>(rounds));
+        const int last = static_cast<int>(rounds);
+        EXPECT_EQ(text_of(checkpoint(name, last) / "model.safetensors"), text_of(checkpoint(whole, last) / "model.safetensors"));
+        EXPECT_EQ(text_of(checkpoint(name + "/critic", 2 * last) / "model.safetensors"),
+                  text_of(checkpoint(whole + "/critic", 2 * last) / "model.safetensors"));
+    }
+    /// Noise of which one micro-batch does something on the last rank.
+    [[nodiscard]] NoiseOf spoilt(std::int64_t at, const std::function<void(Noise&)>& spoil) const {
+        return [=, last = is_last()](std::int64_t i) {
+            Noise made = noise(i);
+            if (i == at && last) spoil(made);
+            return made;
+        };
+    }
+};
+
+TEST_F(TrainerTurns, StagesGiveTheSameBitsAndBothLearn) {
+    const auto results = train<2>("s2", {.rounds = 30});
+    train<3>("s3", {.rounds = 30});
+    expect_equal<2>("s3", "s2", 30);
+    EXPECT_EQ(results[0].step, 60);
+    EXPECT_EQ(results[1].step, 30);
+    const auto critic = losses("s2/critic");
+    EXPECT_LT(critic[5], critic[0]) << "the critic learns";
+    EXPECT_LT(losses("s2")[29], losses("s2")[3]) << "and what pleases it";
+}
+
+TEST_F(TrainerTurns, TheCriticsOwnStepsDoNotSeeWhatTheGeneratorsLossGivesIt) {
+    train<2>("through", {});
+    train<2>("copy", {.asks_a_copy = true});
+    expect_equal<2>("through", "copy", 6);
+}
+
+TEST_F(TrainerTurns, AStopInTheMiddleOfARoundSavesBothAndTheRestFollowsWithTheSameBits) {
+    const auto stops = spoilt(5, [](Noise&) { std::raise(SIGUSR1); });
+    train<2>("whole2", {});
+    const auto stopped = train<2>("s2", {.of_critic = stops});
+    EXPECT_TRUE(stopped[0].interrupted);
+    EXPECT_EQ(stopped[0].step, 6);
+    EXPECT_EQ(stopped[1].step, 2) << "its third turn comes next";
+    EXPECT_TRUE(fs::exists(checkpoint("s2/critic", 6)));
+    EXPECT_TRUE(fs::exists(checkpoint("s2", 2)));
+    train<2>("s2", {});
+    expect_said("resuming from " + checkpoint("s2/critic", 6).string());
+    expect_equal<2>("s2", "whole2", 6);
+
+    train<3>("whole3", {});
+    train<3>("s3", {.of_generator = spoilt(3, [](Noise&) { std::raise(SIGUSR1); })});
+    train<3>("s3", {});
+    expect_equal<3>("s3", "whole3", 6);
+}
+
+TEST_F(TrainerTurns, AStopBeforeTheOthersFirstStepLosesNothing) {
+    train<2>("whole", {});
+    train<2>("run", {.of_critic = spoilt(0, [](Noise&) { std::raise(SIGUSR1); })});
+    EXPECT_TRUE(fs::exists(checkpoint("run/critic", 1)));
+    train<2>("run", {});
+    expect_equal<2>("run", "whole", 6);
+}
+
+TEST_F(TrainerTurns, AStepThatFailsSavesBothAtOneMoment) {
+    train<2>("whole", {});
+    const auto fails = spoilt(4, [](Noise&) { throw Error{Errc::store_unreachable, "the bucket went away", "look for it"}; });
+    const Error error = error_of([&] { train<2>("run", {.of_generator = fails}); });
+    EXPECT_EQ(error.code(), Errc::store_unreachable);
+    EXPECT_EQ(error.problem(), "the bucket went away; critic: step 10 is saved in " + checkpoint("run/critic", 10).string() +
+                                   "; the trainer without a name: step 4 is saved in " + checkpoint("run", 4).string());
+    train<2>("run", {});
+    expect_equal<2>("run", "whole", 6);
+}
+
+TEST_F(TrainerTurns, WhatOneHasSavedAloneIsPassedOver) {
+    train<2>("whole", {});
+    train<2>("run", {.rounds = 4, .checkpoint_every = 2});
+    on_disk([&] { fs::remove_all(checkpoint("run", 4)); });
+    train<2>("run", {});
+    expect_said("passed over " + checkpoint("run/critic", 8).string() + ": the other trainers have no checkpoint of its moment; it is kept as alone_step_00000008");
+    expect_said("resuming from " + checkpoint("run", 2).string());
+    expect_equal<2>("run", "whole", 6);
+}
+
+TEST_F(TrainerTurns, ADamagedCheckpointOfOneTakesBothBack) {
+    train<2>("whole", {});
+    train<2>("run", {.rounds = 4, .checkpoint_every = 2});
+    on_disk([&] { fs::resize_file(checkpoint("run", 4) / "manifest.json", 100); });
+    train<2>("run", {});
+    expect_said("it is kept as damaged_step_00000004");
+    expect_said("it is kept as alone_step_00000008");
+    expect_equal<2>("run", "whole", 6);
+}
+
+TEST_F(TrainerTurns, WhereNoMomentIsWholeTheRunIsRefusedAndNothingTouched) {
+    train<2>("run", {.rounds = 2});
+    on_disk([&] { fs::remove_all(root / "run/checkpoints"); });
+    const Error error = error_of([&] { train<2>("run", {}); });
+    EXPECT_EQ(error.code(), Errc::turns_out_of_step) << error.what();
+    EXPECT_EQ(error.problem(), "no moment has a whole checkpoint of every trainer: critic has one of step 4, the trainer without a name has none");
+    EXPECT_TRUE(fs::exists(checkpoint("run/critic", 4)));
+    train<2>("run", {}, true);
+    EXPECT_EQ(losses("run").size(), 6U) << "--fresh starts over";
+}
+
+TEST_F(TrainerTurns, TurnsThatAreNotAsManyAreRefusedBeforeAnythingIsWritten) {
+    const Error error = error_of([&] {
+        in_session("run", [&](Session& session) {
+            Options seven = options(7), six = options(6);
+            six.name = "six";
+            Trainer<Critic, ZeroStage<2>> one{session, Critic{}, seven};
+            Trainer<Critic, ZeroStage<2>> other{session, Critic{}, six};
+            FunctionSource source{noise, 10, 4};
+            fit_in_turns(Turn{one, source}, Turn{other, source});
+        });
+    });
+    EXPECT_EQ(error.code(), Errc::bad_value);
+    EXPECT_EQ(error.problem(), "trainers that take turns have as many turns each, and the trainer without a name has max_steps = 7 and 1 a turn, "
+                               "six has max_steps = 6 and 1 a turn");
+    EXPECT_FALSE(fs::exists(root / "run/checkpoints"));
+}
+
+}  // namespace
