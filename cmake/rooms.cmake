@@ -200,6 +200,7 @@ strata_room(zero
         parts/exchange.hpp
         parts/gradient_norm.hpp
         parts/gradient_reduction.hpp
+        parts/gradient_view.hpp
         parts/layer_norms.hpp
         parts/local_failure.hpp
         parts/memory_plan.hpp
@@ -215,6 +216,7 @@ strata_room(zero
         parts/trained_model.hpp
         parts/unit_gathering.hpp
         parts/weight_gathering.hpp
+        parts/written_weights.hpp
         state.hpp
         tensors_in.hpp
         tier.hpp

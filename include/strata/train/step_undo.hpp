@@ -37,7 +37,7 @@ public:
 
     /// Back to where the last step ended. Collective where the average is in the weights' place, else local.
     void undo() {
-        engine_.forget_gradients();
+        engine_.discard_step();
         if constexpr (averages) {
             if (engine_.average_is_in()) engine_.swap_average();
         }

@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/engine.hpp - Engine: backward passes become one optimizer step over all ranks.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,8 +34,10 @@
 #include <strata/zero/parts/assembly.hpp>
 #include <strata/zero/parts/average_swap.hpp>
 #include <strata/zero/parts/gradient_norm.hpp>
+#include <strata/zero/parts/gradient_view.hpp>
 #include <strata/zero/parts/scaler.hpp>
 #include <strata/zero/parts/state_transfer.hpp>
+#include <strata/zero/parts/written_weights.hpp>
 #include <strata/zero/state.hpp>
 
 namespace strata::zero {
@@ -158,6 +162,20 @@ public:
         parts_.gradients.start_step();
     }
 
+    /// Between the last backward() of a step and step(): calls body(const GradientPiece&) for every parameter that this rank's
+    /// share has elements of. What it writes to a piece is what step() uses. Local. Throws wrong_call_order.
+    template <class Body>
+    void for_each_gradient(Body&& body) {
+        const at::NoGradGuard no_grad;
+        gradients("for_each_gradient()").for_each(body);
+    }
+    /// There, too: the 2-norm of every parameter's mean gradient, in the order of layout(), before clipping. Collective.
+    /// Throws wrong_call_order.
+    [[nodiscard]] std::vector<double> gradient_norms() {
+        const at::NoGradGuard no_grad;
+        return gradients("gradient_norms()").norms();
+    }
+
     /// Whether weights and state are those after step_count() steps: false when an update or write_state() threw half way.
     [[nodiscard]] bool state_is_whole() const noexcept { return state_is_whole_; }
     /// Whether units are whole only while they compute, so that forward passes are collective.
@@ -223,18 +241,21 @@ public:
     }
 
     /// Calls `body` while all parameters are whole, so that a rank may use the model on its own in it. Memory for all
-    /// of them is needed. Between passes. Collective, though `body` need not be.
+    /// of them is needed. Parameters that all ranks write in it keep what they wrote, master weights included; on each the
+    /// values of the rank that owns them. Between passes. Collective, though `body` need not be. Throws bad_parameter when
+    /// some ranks wrote a parameter and others did not, wrong_call_order when one was written while the average is in its place.
     template <class Body>
     void with_whole_model(Body&& body) {
-        if (!parts_.gathers()) return static_cast<void>(body());
-        parts_.gathering->hold_all(true);
+        const WrittenWeights weights{parts_.buckets, parts_.frozen};
+        if (parts_.gathers()) parts_.gathering->hold_all(true);
         try {
             body();
+            keep_written(weights);
         } catch (...) {
-            parts_.gathering->hold_all(false);
+            if (parts_.gathers()) parts_.gathering->hold_all(false);
             throw;
         }
-        parts_.gathering->hold_all(false);
+        if (parts_.gathers()) parts_.gathering->hold_all(false);
     }
 
     /// Puts the average of the weights in their place, and back: for validation and export. In between backward(),
@@ -322,7 +343,7 @@ private:
         }
         check_not_spoiled("backward()");
         begin_call("backward()");
-        parts_.buckets.check_parameters_stayed();
+        parts_.check_parameters_stayed();
         parts_.gradients.begin_pass();
         prefetch_state();
     }
@@ -354,15 +375,22 @@ private:
         if (parts_.gradients.in_last_pass()) parts_.state.prefetch();
     }
 
-    void check_step(double lr) {
-        check_not_spoiled("step()");
+    void check_all_passes(std::string_view call) const {
+        check_not_spoiled(call);
         const GradientReduction& gradients = parts_.gradients;
-        if (gradients.passes() != gradients.passes_a_step()) {
-            throw Error{Errc::wrong_call_order,
-                        "step() was called after " + std::to_string(gradients.passes()) +
-                            " backward passes instead of " + std::to_string(gradients.passes_a_step()),
-                        "call backward() gradient_accumulation_steps times before each step()"};
-        }
+        if (gradients.passes() == gradients.passes_a_step()) return;
+        throw Error{Errc::wrong_call_order,
+                    std::string{call} + " was called after " + std::to_string(gradients.passes()) +
+                        " backward passes instead of " + std::to_string(gradients.passes_a_step()),
+                    "call backward() gradient_accumulation_steps times before each step()"};
+    }
+    [[nodiscard]] GradientView gradients(std::string_view call) {
+        check_all_passes(call);
+        begin_call(call);
+        return {parts_.buckets, parts_.gradients, parts_.exchange, 1.0 / parts_.exchange.world() / scaler_.value()};
+    }
+    void check_step(double lr) {
+        check_all_passes("step()");
         if (!(lr >= 0.0 && std::isfinite(lr))) {
             throw Error{Errc::bad_learning_rate,
                         "the learning rate of step " + std::to_string(step_count_ + 1) + " is " + OptionCheck::shown(lr),
@@ -382,6 +410,28 @@ private:
         if (!average_is_in()) return;
         throw Error{Errc::wrong_call_order, std::string{call} + " was called while the average is in the weights' place",
                     "call swap_average() again first"};
+    }
+    void keep_written(const WrittenWeights& weights) {
+        const std::vector<char> written = weights.written(parts_.exchange);
+        if (std::find(written.begin(), written.end(), 1) == written.end()) return;
+        begin_call("writing parameters of a whole model");
+        const at::NoGradGuard no_grad;
+        const Buckets& buckets = parts_.buckets;
+        if (parts_.gathers()) {
+            std::set<const void*> tensors;
+            for (std::size_t i = 0; i < written.size(); ++i) {
+                if (written[i] != 0) tensors.insert(weights.tensor(i).unsafeGetTensorImpl());
+            }
+            parts_.gathering->reshard([&](const at::Tensor& tensor) { return tensors.contains(tensor.unsafeGetTensorImpl()); });
+        }
+        std::set<std::size_t> whole;
+        for (std::size_t i = 0; i < buckets.parameters().size(); ++i) {
+            if (written[i] != 0 && !buckets[buckets.parameter(i).bucket].sharded) whole.insert(buckets.parameter(i).bucket);
+        }
+        for (const std::size_t bucket : whole) parts_.weights.gather(bucket);
+        parts_.exchange.wait();
+        start_masters(parts_.pass, buckets, written);
+        parts_.failure.tell(parts_.exchange);
     }
     /// Drops units that were gathered before, ahead of a forward pass or by hold_unit_of().
     void weights_changed() {

@@ -325,6 +325,80 @@ TYPED_TEST(Engine, BackwardAndStepOutOfTurnAreRefused) {
     EXPECT_EQ(engine.step(1e-3).step, 1);
 }
 
+/// A loss whose backward throws half way.
+torch::Tensor broken(torch::Tensor loss) {
+    loss.register_hook([](const torch::Tensor&) -> torch::Tensor { throw std::runtime_error{"half way"}; });
+    return loss * 1.0;
+}
+
+TYPED_TEST(Engine, AfterAMicroBatchThatThrewTheStepIsGivenAnew) {
+    const auto expected = [&] {
+        const auto model = make_model();
+        typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 2}};
+        engine.backward(model->loss(batch(0)));
+        engine.backward(model->loss(batch(1)));
+        return engine.step(1e-3).grad_norm;
+    }();
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {.gradient_accumulation_steps = 2}};
+    EXPECT_THROW(engine.backward(broken(model->loss(batch(5)))), std::runtime_error);
+    engine.backward(model->loss(batch(0)));  // the first one of a step begins anew by itself
+    EXPECT_THROW(engine.backward(broken(model->loss(batch(1)))), std::runtime_error);
+    const auto again = error_of([&] { engine.backward(model->loss(batch(1))); });
+    EXPECT_EQ(again.code(), Errc::wrong_call_order);
+    EXPECT_NE(again.fix().find("discard_step()"), std::string::npos);
+    EXPECT_EQ(error_of([&] { engine.step(1e-3); }).code(), Errc::wrong_call_order);
+    engine.discard_step();
+    engine.backward(model->loss(batch(0)));
+    engine.backward(model->loss(batch(1)));
+    EXPECT_EQ(engine.step(1e-3).grad_norm, expected);
+}
+
+TYPED_TEST(Engine, WhatWasFrozenOrUnfrozenBehindItsBackIsNamed) {
+    const auto model = make_model();
+    model->gain.requires_grad_(false);
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {}};
+    engine.backward(model->loss(batch(0)));
+    engine.step(1e-3);
+    model->gain.requires_grad_(true);
+    EXPECT_NE(error_of([&] { engine.backward(model->loss(batch(0))); }).problem().find("gain was frozen when"), std::string::npos);
+    model->gain.requires_grad_(false);
+    model->in->bias.requires_grad_(false);
+    EXPECT_NE(error_of([&] { engine.backward(model->loss(batch(0))); }).problem().find("in.bias was frozen after"), std::string::npos);
+    model->in->bias.requires_grad_(true);
+    EXPECT_NO_THROW(engine.backward(model->loss(batch(0))));
+}
+
+TYPED_TEST(Engine, GradientsCanBeSeenAndChangedBeforeTheStep) {
+    const auto model = make_model();
+    typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {}};
+    EXPECT_EQ(error_of([&] { (void)engine.gradient_norms(); }).code(), Errc::wrong_call_order) << "there are none yet";
+    engine.backward(model->loss(batch(0)));
+    const std::vector<double> norms = engine.gradient_norms();
+    ASSERT_EQ(norms.size(), engine.layout().size());
+    double squares = 0;
+    for (const double norm : norms) squares += norm * norm;
+    engine.for_each_gradient([](const strata::zero::GradientPiece& piece) { torch::Tensor{piece.sum}.mul_(2.0); });
+    EXPECT_NEAR(engine.step(1e-3).grad_norm, 2 * std::sqrt(squares), 1e-6 * std::sqrt(squares));
+}
+
+TYPED_TEST(Engine, WhatIsWrittenToAWholeModelIsKept) {
+    const auto model = make_model();
+    EngineOf<TypeParam, Precision<Bf16>> engine{this->comm, parameters_of(*model), {.bucket_numel = 40}};
+    engine.with_whole_model([&] {
+        const torch::NoGradGuard no_grad;
+        model->in->weight.fill_(0.5);
+    });
+    for (const auto& [kind, values] : states_of(engine)) {
+        if (kind != "weight") continue;
+        EXPECT_EQ(values[0], 0.5F) << "the master of in.weight";
+        EXPECT_NE(values[40], 0.5F) << "that of another parameter";
+    }
+    engine.backward(model->loss(batch(0)));
+    engine.step(1e-3);
+    EXPECT_NEAR(model->in->weight.to(torch::kFloat).mean().template item<double>(), 0.5, 0.01);
+}
+
 TYPED_TEST(Engine, AGraphKeptAcrossAStepIsRefusedByAutograd) {
     const auto model = make_model();
     typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model), {}};

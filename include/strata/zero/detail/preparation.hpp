@@ -65,6 +65,7 @@ constexpr Kept kept_from(float value) noexcept {
 }
 constexpr float as_float(float value) noexcept { return value; }
 constexpr float as_float(bf16 value) noexcept { return to_float(value); }
+constexpr float as_float(fp16 value) noexcept { return to_float(value); }
 
 /// Bytes of memory that a tensor's values have: fewer than its elements take where strides are 0.
 inline std::int64_t own_bytes(const at::Tensor& tensor) {

@@ -87,6 +87,16 @@ STRATA_INLINE void UnitGathering::hold_all(bool held) {
     pinned_ = true;
 }
 
+STRATA_INLINE void UnitGathering::reshard(const std::function<bool(const at::Tensor&)>& written) {
+    for (const Unit& unit : units_) {
+        for (const Flat& flat : unit.flats) {
+            if (std::none_of(flat.parameters.begin(), flat.parameters.end(), written)) continue;
+            const std::int64_t share = flat.all_B.numel() / exchange_.world();
+            shards_.fill(flat.shard, flat.all_B.narrow(0, share * exchange_.rank(), share));
+        }
+    }
+}
+
 // ---- the units' side --------------------------------------------------------------------------------------------------
 
 STRATA_INLINE UnitKeeper::Manner UnitGathering::manner(std::int32_t number) const {

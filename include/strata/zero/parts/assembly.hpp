@@ -104,6 +104,17 @@ public:
     Pass pass{state, shards, buckets, *pool, failure};
     std::unique_ptr<UnitGathering> gathering;          ///< where units are gathered or recomputed
     std::map<const void*, std::int32_t> unit_numbers;  ///< there, by tensor
+    std::vector<Parameter> frozen;                     ///< what does not require a gradient
+
+    /// Throws bad_parameter when the model's parameters are no longer as they were taken.
+    void check_parameters_stayed() const {
+        buckets.check_parameters_stayed();
+        for (const Parameter& parameter : frozen) {
+            if (!parameter.tensor.requires_grad()) continue;
+            throw Error{Errc::bad_parameter, "the parameter " + parameter.name + " was frozen when the engine took it, and now requires a gradient",
+                        "call requires_grad_(true) before the trainer is made"};
+        }
+    }
 
 private:
     Assembly(Comm& comm, std::vector<Parameter> parameters, std::unique_ptr<Options> checked, Compute device)
@@ -122,6 +133,7 @@ private:
         }
         require_memory();
         take_over();
+        frozen = std::move(model_.frozen);
         model_ = {};
     }
 

@@ -16,6 +16,7 @@
 #include <strata/zero/parts/average_keeper.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/staging.hpp>
+#include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/weight_gathering.hpp>
 
 namespace strata::zero {

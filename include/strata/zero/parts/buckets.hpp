@@ -3,6 +3,7 @@
 //
 // Shapes: B  elements of a bucket with padding      S = B / world, a rank's share of it
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -99,7 +100,7 @@ public:
     [[nodiscard]] std::vector<std::int64_t> part_numels() const;
     [[nodiscard]] std::vector<std::int64_t> shard_numels() const;
 
-    /// Throws bad_parameter when a parameter is no longer the view that its bucket made it.
+    /// Throws bad_parameter when a parameter is no longer the view that its bucket made it, or was frozen since.
     void check_parameters_stayed() const;
     /// Tells autograd that saved weights are stale: a graph kept across a step must fail, not compute with new values.
     void bump_versions() const;
@@ -113,6 +114,15 @@ public:
     /// The pieces of elements begin .. begin + numel - 1 of this rank's part of a bucket, in order. Padding goes with what
     /// is before it.
     [[nodiscard]] std::vector<GroupPiece> group_pieces(std::size_t bucket, std::int64_t begin, std::int64_t numel) const;
+
+    /// The piece of those elements that is a parameter's, in the run; numel 0 where there is none.
+    [[nodiscard]] ElementRun parameter_piece(std::size_t parameter, std::int64_t begin, std::int64_t numel) const {
+        const TrainedParameter& p = parameters_[parameter];
+        const std::int64_t place = place_in_bucket(p.bucket, begin);
+        const std::int64_t from = std::max(place, p.offset);
+        const std::int64_t end = std::min(place + numel, p.offset + p.tensor.numel());
+        return {from - place, std::max<std::int64_t>(0, end - from)};
+    }
 
 private:
     Options options_;

@@ -20,6 +20,7 @@
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/local_failure.hpp>
 #include <strata/zero/parts/staging.hpp>
+#include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/state.hpp>
 
 namespace strata::zero {

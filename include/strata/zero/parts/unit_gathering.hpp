@@ -78,6 +78,9 @@ public:
     /// Gathers all units and leaves them so, or drops them. Collective.
     void hold_all(bool held);
 
+    /// Puts what these tensors hold into their shards, while their units are whole. Local.
+    void reshard(const std::function<bool(const at::Tensor&)>& written);
+
     // ---- the units' side ------------------------------------------------------------------------------------------
 
     [[nodiscard]] Manner manner(std::int32_t number) const override;
