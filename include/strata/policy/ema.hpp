@@ -24,7 +24,7 @@ struct AverageIsInMemory {
 }  // namespace rule
 
 /// Keeps an exponential moving average of the weights, in fp32 whatever they are kept in themselves. It is sharded at
-/// every stage, ZeroStage<0> included: 4 bytes a parameter over all ranks together. optim::EmaSchedule says how fast it
+/// every stage, ZeroStage<0> included: 4 bytes a parameter over all ranks together. optim::EmaOptions says how fast it
 /// moves.
 ///
 ///   Tier  Cpu or Device; the same memory when the compute device is the CPU itself
