@@ -5,7 +5,6 @@
 //
 //   strata launch -n 2 -- ./02_train_pictures --config config.json --output out
 
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -17,6 +16,7 @@
 #include <strata/models/linear_codec.hpp>
 #include <strata/models/small_flux.hpp>
 #include <strata/strata.hpp>
+#include <strata/train/config_for.hpp>
 #include <strata/train/gallery.hpp>
 #include <strata/train/options_from_config.hpp>
 

@@ -16,7 +16,6 @@
 
 #include <torch/torch.h>
 
-#include <strata/config/schema.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

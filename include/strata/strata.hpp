@@ -9,8 +9,8 @@
 #include <strata/optim/deepspeed_schedules.hpp>
 #include <strata/optim/lamb.hpp>
 #include <strata/optim/lion.hpp>
-#include <strata/options/schedule.hpp>
 #include <strata/optim/sgd.hpp>
+#include <strata/options/schedule.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/storage/folder_or_bucket.hpp>
 #include <strata/storage/local.hpp>

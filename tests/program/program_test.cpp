@@ -456,7 +456,9 @@ TEST_F(Program, HelpAndVersionAreSaidOnceBeforeAnythingIsMade) {
         EXPECT_EQ(help.find("usage: " + fs::path{program}.filename().string()), 0U) << help;
         EXPECT_EQ(help.find("usage: ", 1), std::string::npos) << help;
         EXPECT_EQ(help.find("--learning_rate") != std::string::npos, program == STRATA_TRAIN_PICTURES) << help;
-        EXPECT_EQ(help.find("--nvme_path") != std::string::npos, program == STRATA_SHARD_EVERYTHING) << help;
+        EXPECT_EQ(help.find("\n  --nvme_path") != std::string::npos, program == STRATA_SHARD_EVERYTHING) << help;
+        EXPECT_EQ(help.find("\n  --optimizer_beta1") != std::string::npos, program == STRATA_TRAIN_PICTURES) << help;
+        EXPECT_EQ(help.find("--optimizer_..."), std::string::npos) << "its rule is known: " << help;
     }
     const std::string version = ask(STRATA_TRAIN_YOUR_MODEL, "--version");
     EXPECT_EQ(version.find("strata "), 0U) << version;

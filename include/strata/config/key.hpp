@@ -89,8 +89,6 @@ void check_keys(const nlohmann::json& object, const std::string& file, const std
 /// Errc::bad_value.
 bool read_override(const Overrides& overrides, const KeyInfo& info, const std::function<void(const Value&)>& read);
 [[nodiscard]] const nlohmann::json& no_keys();  ///< {}
-/// JSON of a file's text, or of what stands behind a flag; `file` names either. Throws as load_json() does.
-[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
 
 }  // namespace detail
 

@@ -21,6 +21,13 @@ namespace strata::config {
 /// Errc::bad_value when an object has a key twice or a number is too large to keep. A byte order mark is skipped.
 [[nodiscard]] nlohmann::json load_json(const std::filesystem::path& file);
 
+namespace detail {
+
+/// JSON of a file's text, or of what stands behind a flag; `file` names either. Throws as load_json() does.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
+
+}  // namespace detail
+
 /// One value and where it stands, converted strictly. A number or truth value may also be written as
 /// text ("1e-4", "true"), as many files of this world do. `{env:NAME}` inside text becomes the value
 /// of that environment variable. Every conversion throws Errc::bad_value naming file and key; messages quote what

@@ -11,8 +11,10 @@ namespace strata::optim {
 
 /// What every rule says about itself.
 ///
-///   * Options: plain settings with the usual defaults; the learning rate is not among them. With a
-///     `void check(OptionCheck&) const` they are looked at before training begins (core/option_check.hpp).
+///   * Options: plain settings with the usual defaults; the learning rate is not among them. What they say of themselves in
+///     `static void describe(auto& option)` (core/option_description.hpp) is looked at before training begins, and gives
+///     them keys in files and on command lines: optimizer_ and the name. What must hold between numbers says a
+///     `void check(OptionCheck&) const` (core/option_check.hpp).
 ///   * state_names: std::array of the names that checkpoints give to the rule's states; there is one value of each an
 ///     element. All start at 0, or at initial_state(options, k), which a rule may have.
 ///   * Scalars scalars(options, lr, step): what is the same for all elements of a step; step counts from 1.

@@ -87,6 +87,20 @@ TEST(CommandLine, SeveralSettingsShareIt) {
     EXPECT_EQ(TrainerConfig::schema().read(line.overrides).options.seed, 3U);
 }
 
+/// A rule's own numbers, which are looked at where the rule is known.
+TEST(CommandLine, KeysOfAFamilyAreTakenAsTheyAre) {
+    const CommandLine line = of_trainer({"--optimizer_rho", "0.9", "--optimizer_signs=true"});
+    ASSERT_EQ(line.overrides.size(), 2U);
+    const TrainerConfig config = TrainerConfig::schema().read(line.overrides);
+    ASSERT_NE(config.optimizer.find("optimizer_rho"), nullptr);
+    EXPECT_EQ(config.optimizer.find("optimizer_rho")->key, "--optimizer_rho");
+    EXPECT_EQ(config.optimizer.find("optimizer_rho")->json, "\"0.9\"");
+    EXPECT_EQ(refusal({"--optimizer_rho"}, {SettingsKeys::of<TrainerConfig>()}), "[ST2601] --optimizer_rho needs a value. Fix: type --optimizer_rho VALUE.");
+    EXPECT_EQ(refusal({"--optimizer_rho", "1", "--optimizer_rho=2"}, {SettingsKeys::of<TrainerConfig>()}),
+              "[ST2601] --optimizer_rho is given twice. Fix: keep one of them.");
+    EXPECT_NE(train::help_text("prog", std::vector{SettingsKeys::of<TrainerConfig>()}).find("\n  --optimizer_...\n"), std::string::npos);
+}
+
 TEST(CommandLine, WordsThatAreNotUnderstoodAreRefusedWithWhatToTypeInstead) {
     const std::vector<SettingsKeys> trainer{SettingsKeys::of<TrainerConfig>()}, none;
     struct Case {

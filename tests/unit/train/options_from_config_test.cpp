@@ -4,16 +4,22 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 
 #include <strata/core/option_check.hpp>
 #include <strata/core/ranges.hpp>
+#include <strata/optim/adagrad.hpp>
+#include <strata/optim/adam.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/ema.hpp>
+#include <strata/optim/lamb.hpp>
 #include <strata/optim/lion.hpp>
 #include <strata/optim/sgd.hpp>
 #include <strata/policy/setup.hpp>
@@ -258,6 +264,21 @@ TEST(OptionsFromConfig, WhatTheEngineAndItsTiersAreToldCanBeInAFile) {
     EXPECT_EQ(engine.tiers.units.budget_bytes, 2'000'000'000U);
     EXPECT_EQ(engine.tiers.units.file.coverage, offload::Coverage::none);
     EXPECT_EQ(engine.tiers.units.io.threads, offload::IoOptions{}.threads) << "units have their own";
+}
+
+TEST(OptionsFromConfig, ThePageHasTheKeysOfEveryRule) {
+    std::ifstream stream{std::string{STRATA_SOURCE_DIR} + "/docs/configuration.md"};
+    const std::string page{std::istreambuf_iterator<char>{stream}, {}};
+    const auto expect = [&]<class Rule>(std::type_identity<Rule>, const std::string& name) {
+        const std::string table = "`Optimizer<" + name + ">`:\n\n" + config::markdown(train::detail::rule_keys<Rule>().keys());
+        EXPECT_NE(page.find(table), std::string::npos) << "docs/configuration.md needs exactly this:\n" << table;
+    };
+    expect(std::type_identity<AdamW>{}, "AdamW");
+    expect(std::type_identity<Adam>{}, "Adam");
+    expect(std::type_identity<Lion>{}, "Lion");
+    expect(std::type_identity<Adagrad>{}, "Adagrad");
+    expect(std::type_identity<Lamb>{}, "Lamb");
+    expect(std::type_identity<Sgd>{}, "Sgd");
 }
 
 /// A number that no struct of the tree describes would keep its default, whatever a file said.

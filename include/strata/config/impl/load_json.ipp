@@ -15,7 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <strata/config/key.hpp>
+#include <strata/config/value.hpp>
 #include <strata/core/inline.hpp>
 
 namespace strata::config {
