@@ -39,9 +39,6 @@ struct NamedTensor {
     at::Tensor tensor;
 };
 
-/// The newest checkpoint in `folder`, by step. Local.
-[[nodiscard]] std::optional<std::filesystem::path> newest(const std::filesystem::path& folder);
-
 /// Removes what a killed run left unfinished. Local: for rank 0.
 void remove_unfinished(const std::filesystem::path& folder);
 

@@ -1,49 +1,18 @@
 #pragma once
-// strata/models/impl/kernels.ipp - one copy of the kernels per instruction set, and the choice between them.
+// strata/models/impl/kernels.ipp - the loops of each kernel for every instruction set, and the choice between them.
 
-#include <cstddef>
+#include <cstdint>
 
+#include <strata/core/simd.hpp>
+#include <strata/models/detail/lane_loops.hpp>
 #include <strata/models/kernels.hpp>
-#include <strata/optim/simd.hpp>
 
 namespace strata::models::kernels {
 
-#define STRATA_LANES 4
-namespace baseline {
-#include <strata/models/impl/kernels_lanes.inc>
-}  // namespace baseline
-#undef STRATA_LANES
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define STRATA_KERNELS_BY_CPU 1
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#define STRATA_LANES 8
-namespace avx2 {
-#include <strata/models/impl/kernels_lanes.inc>
-}  // namespace avx2
-#undef STRATA_LANES
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
-#define STRATA_LANES 16
-namespace avx512 {
-#include <strata/models/impl/kernels_lanes.inc>
-}  // namespace avx512
-#undef STRATA_LANES
-#pragma GCC pop_options
-#endif
-
-#ifdef STRATA_KERNELS_BY_CPU
-#define STRATA_KERNEL(name, ...) \
-    switch (optim::simd_level()) { \
-        case optim::SimdLevel::avx512: return avx512::name(__VA_ARGS__); \
-        case optim::SimdLevel::avx2: return avx2::name(__VA_ARGS__); \
-        case optim::SimdLevel::baseline: return baseline::name(__VA_ARGS__); \
-    }
-#else
-#define STRATA_KERNEL(name, ...) return baseline::name(__VA_ARGS__);
-#endif
+#define STRATA_KERNEL(name, ...)                                                                          \
+    core::run_in_lanes(core::simd_level(), [&](auto lanes) __attribute__((always_inline)) {               \
+        detail::name<core::Lanes<decltype(lanes)::value>>(__VA_ARGS__);                                   \
+    });
 
 STRATA_INLINE void modulated_norm(float* y, float* statistics, const float* x, Rows<float> scale, Rows<float> shift,
                                   std::int64_t B, std::int64_t L, std::int64_t D, float eps) {
@@ -138,6 +107,5 @@ STRATA_INLINE void gelu_backward(bf16* grad_x, const bf16* grad_y, const bf16* x
 }
 
 #undef STRATA_KERNEL
-#undef STRATA_KERNELS_BY_CPU
 
 }  // namespace strata::models::kernels
