@@ -140,7 +140,8 @@ template <int count>
     }
 }
 
-/// e^x to about 2 units in the last place: 2^n * 2^f, |f| <= 1/2, by the Taylor polynomial of degree 6.
+/// e^x within 3e-7 + 6e-8 |x| of it: 2^n * 2^f, |f| <= 1/2, by the Taylor polynomial of degree 6. At most 2^126, at least
+/// its inverse.
 template <int count>
 [[gnu::always_inline]] inline Lanes<count> exp(const Lanes<count>& x) noexcept {
     using Floats = typename Lanes<count>::Floats;
