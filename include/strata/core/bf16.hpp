@@ -20,7 +20,8 @@ static_assert(sizeof(bf16) == 2);
     return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-/// The bits of an fp32 number become those of its upper half, rounded to nearest, ties to even. NaN is not looked after.
+/// The bits of an fp32 number become those of its upper half, rounded to nearest, ties to even. NaN is not looked
+/// after.
 ///
 ///   Bits  std::uint32_t, or a vector of them
 template <class Bits>

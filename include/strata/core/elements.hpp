@@ -37,8 +37,7 @@ namespace core {
 template <class From, class To>
 void convert_elements(std::span<const From> from, std::span<To> to) noexcept {
     assert(from.size() == to.size());
-    std::transform(from.begin(), from.end(), to.begin(),
-                   [](From value) { return to_element<To>(to_float(value)); });
+    std::transform(from.begin(), from.end(), to.begin(), [](From value) { return to_element<To>(to_float(value)); });
 }
 
 }  // namespace core

@@ -1,8 +1,8 @@
 #pragma once
 // strata/core/lanes.hpp - several fp32 numbers that are computed with at once, read from and written as fp32 or bf16.
 //
-// For loops that core/simd.hpp runs. Everything here is inlined, and takes and gives vectors in objects: a bare vector wider
-// than the program's own registers is passed in another way, and warned about.
+// For loops that core/simd.hpp runs. Everything here is inlined, and takes and gives vectors in objects: a bare vector
+// wider than the program's own registers is passed in another way, and warned about.
 
 #include <cstdint>
 #include <cstring>
@@ -17,7 +17,8 @@ struct VectorOf {
     typedef Number type __attribute__((vector_size(lanes * sizeof(Number))));
 };
 
-/// fp32 numbers side by side; +, -, * and / are of each lane, with one number for all lanes on either side. Lanes<n>{}: zeros.
+/// fp32 numbers side by side; +, -, * and / are of each lane, with one number for all lanes on either side. Lanes<n>{}:
+/// zeros.
 template <int count>
 struct Lanes {
     static constexpr std::int64_t width = count;
@@ -28,11 +29,13 @@ struct Lanes {
 
     Floats values{};
 
-#define STRATA_LANES_OPERATOR(op)                                                                                 \
-    [[gnu::always_inline]] friend inline Lanes operator op(const Lanes& a, const Lanes& b) noexcept {             \
-        return {a.values op b.values};                                                                            \
-    }                                                                                                             \
-    [[gnu::always_inline]] friend inline Lanes operator op(const Lanes& a, float b) noexcept { return {a.values op b}; } \
+#define STRATA_LANES_OPERATOR(op)                                                                     \
+    [[gnu::always_inline]] friend inline Lanes operator op(const Lanes& a, const Lanes& b) noexcept { \
+        return {a.values op b.values};                                                                \
+    }                                                                                                 \
+    [[gnu::always_inline]] friend inline Lanes operator op(const Lanes& a, float b) noexcept {        \
+        return {a.values op b};                                                                       \
+    }                                                                                                 \
     [[gnu::always_inline]] friend inline Lanes operator op(float a, const Lanes& b) noexcept { return {a op b.values}; }
     STRATA_LANES_OPERATOR(+)
     STRATA_LANES_OPERATOR(-)
@@ -140,8 +143,8 @@ template <int count>
     }
 }
 
-/// e^x within 3e-7 + 6e-8 |x| of it: 2^n * 2^f, |f| <= 1/2, by the Taylor polynomial of degree 6. At most 2^126, at least
-/// its inverse.
+/// e^x within 3e-7 + 1e-7 |x| of it: 2^n * 2^f, |f| <= 1/2, by the Taylor polynomial of degree 6. At most 2^126, at
+/// least its inverse.
 template <int count>
 [[gnu::always_inline]] inline Lanes<count> exp(const Lanes<count>& x) noexcept {
     using Floats = typename Lanes<count>::Floats;

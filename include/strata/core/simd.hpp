@@ -1,8 +1,8 @@
 #pragma once
 // strata/core/simd.hpp - a loop compiled for several instruction sets, one of which is chosen when the program runs.
 //
-// The one place that names instruction sets. A loop is a functor whose call operator is always_inline; the functions below
-// have the targets, so it is compiled once into each of them. Why not Highway: docs/decisions/017.
+// The one place that names instruction sets. A loop is a functor whose call operator is always_inline; the functions
+// below have the targets, so it is compiled once into each of them. Why not Highway: docs/decisions/017.
 
 #include <cstdint>
 #include <type_traits>
@@ -65,14 +65,23 @@ namespace detail {
 
 #ifdef __x86_64__
 #define STRATA_AVX2 "avx2"
-#define STRATA_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
+#define STRATA_AVX512 "avx512f,avx512bw,avx512dq,avx512vl"
+#ifdef __clang__
+// It has settled what may be fused where a loop's text stands, and its AVX-512 brings FMA: loops of equal bits do
+// without.
+#define STRATA_AVX512_OF_EQUAL_BITS STRATA_AVX2
+#define STRATA_AVX512_FUSED STRATA_AVX512
+#else
+#define STRATA_AVX512_OF_EQUAL_BITS STRATA_AVX512 ",prefer-vector-width=512"
+#define STRATA_AVX512_FUSED STRATA_AVX512 ",fma,prefer-vector-width=512"
+#endif
 
 template <class Loop>
 STRATA_LOOP_FLAGS [[gnu::target(STRATA_AVX2)]] void run_avx2(const Loop& loop) {
     loop();
 }
 template <class Loop>
-STRATA_LOOP_FLAGS [[gnu::target(STRATA_AVX512)]] void run_avx512(const Loop& loop) {
+STRATA_LOOP_FLAGS [[gnu::target(STRATA_AVX512_OF_EQUAL_BITS)]] void run_avx512(const Loop& loop) {
     loop();
 }
 template <class Loop>
@@ -80,7 +89,7 @@ template <class Loop>
     loop(std::integral_constant<int, 8>{});
 }
 template <class Loop>
-[[gnu::target(STRATA_AVX512 ",fma")]] void run_fused_avx512(const Loop& loop) {
+[[gnu::target(STRATA_AVX512_FUSED)]] void run_fused_avx512(const Loop& loop) {
     loop(std::integral_constant<int, 16>{});
 }
 template <class Loop>
@@ -90,6 +99,8 @@ STRATA_CRC_FLAGS [[gnu::target("sse4.2")]] void run_crc32(const Loop& loop) {
 
 #undef STRATA_AVX2
 #undef STRATA_AVX512
+#undef STRATA_AVX512_OF_EQUAL_BITS
+#undef STRATA_AVX512_FUSED
 #endif
 
 template <class Loop>
@@ -105,14 +116,18 @@ STRATA_LOOP_FLAGS void run_baseline(const Loop& loop) {
 /// Runs `loop()` as compiled for the level, with the same bits at each. Local.
 ///
 ///   level  at most simd_level()
-///   loop   its call operator is [[gnu::always_inline]]; for arrays of plain numbers, which the compiler makes vectors of
+///   loop   its call operator is [[gnu::always_inline]]; for arrays of plain numbers, which the compiler makes vectors
+///   of
 template <class Loop>
 void run_at(SimdLevel level, const Loop& loop) {
 #ifdef __x86_64__
     switch (level) {
-        case SimdLevel::avx512: return detail::run_avx512(loop);
-        case SimdLevel::avx2: return detail::run_avx2(loop);
-        case SimdLevel::baseline: break;
+        case SimdLevel::avx512:
+            return detail::run_avx512(loop);
+        case SimdLevel::avx2:
+            return detail::run_avx2(loop);
+        case SimdLevel::baseline:
+            break;
     }
 #else
     static_cast<void>(level);
@@ -120,16 +135,19 @@ void run_at(SimdLevel level, const Loop& loop) {
     detail::run_baseline(loop);
 }
 
-/// Runs `loop(std::integral_constant<int, lanes>{})` as compiled for the level, where `lanes` fp32 numbers fill a register:
-/// 4, 8 or 16. Local. For loops over core/lanes.hpp. Multiplications and additions may be fused above baseline, and sums
-/// go by lanes: levels differ in rounding.
+/// Runs `loop(std::integral_constant<int, lanes>{})` as compiled for the level, where `lanes` fp32 numbers fill a
+/// register: 4, 8 or 16. Local. For loops over core/lanes.hpp. Multiplications and additions may be fused above
+/// baseline, and sums go by lanes: levels differ in rounding.
 template <class Loop>
 void run_in_lanes(SimdLevel level, const Loop& loop) {
 #ifdef __x86_64__
     switch (level) {
-        case SimdLevel::avx512: return detail::run_fused_avx512(loop);
-        case SimdLevel::avx2: return detail::run_fused_avx2(loop);
-        case SimdLevel::baseline: break;
+        case SimdLevel::avx512:
+            return detail::run_fused_avx512(loop);
+        case SimdLevel::avx2:
+            return detail::run_fused_avx2(loop);
+        case SimdLevel::baseline:
+            break;
     }
 #else
     static_cast<void>(level);

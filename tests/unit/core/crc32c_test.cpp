@@ -61,8 +61,10 @@ TEST(Crc32c, OfPartsIsThatOfTheWhole) {
 TEST(Crc32c, OfFourPartsKeepsItsValues) {  // windows on disk are sealed with them
     const auto bytes = some_bytes(1000);
     for (const bool hardware : {true, false}) {
-        EXPECT_EQ(crc32c_of_four(bytes, 64, hardware), (std::array{0x036741c3U, 0x28061983U, 0x61f2cdd8U, 0xb80c0db4U}));
-        EXPECT_EQ(crc32c_of_four(bytes, 512, hardware), (std::array{0x730d8aaaU, 0x0f0eba7eU, 0xeb839b95U, 0x25fb6a2aU}));
+        EXPECT_EQ(crc32c_of_four(bytes, 64, hardware),
+                  (std::array{0x036741c3U, 0x28061983U, 0x61f2cdd8U, 0xb80c0db4U}));
+        EXPECT_EQ(crc32c_of_four(bytes, 512, hardware),
+                  (std::array{0x730d8aaaU, 0x0f0eba7eU, 0xeb839b95U, 0x25fb6a2aU}));
     }
 }
 
@@ -74,7 +76,8 @@ TEST(Crc32c, OfFourPartsIsThatOfEachPart) {
         const std::size_t whole = size / 64 * 64;
         for (std::size_t i = 0; i < size; ++i) parts[i < whole ? i / 8 % 4 : 3].push_back(bytes[i]);
         const auto sums = crc32c_of_four(bytes);
-        for (std::size_t part = 0; part < 4; ++part) EXPECT_EQ(sums[part], crc32c(parts[part])) << size << ", part " << part;
+        for (std::size_t part = 0; part < 4; ++part)
+            EXPECT_EQ(sums[part], crc32c(parts[part])) << size << ", part " << part;
     }
 }
 

@@ -33,7 +33,9 @@ void expect_every_number_comes_back() {
     for (std::uint32_t bits = 0; bits <= 0xffffU; ++bits) {
         const Element value{static_cast<std::uint16_t>(bits)};
         const float wide = to_float(value);
-        if (wide == wide) { ASSERT_EQ(to_element<Element>(wide), value) << bits; }
+        if (wide == wide) {
+            ASSERT_EQ(to_element<Element>(wide), value) << bits;
+        }
     }
 }
 TEST(Elements, OfSixteenBitsComeBackFromFloats) {

@@ -23,13 +23,13 @@ TEST(Fnv1a, EqualsThePublishedValues) {
 }
 
 TEST(Fnv1a, OfPartsIsThatOfTheWhole) {
-    constexpr std::string_view text = "a caption, 100 % r\xc3\xa9" "el";
+    constexpr std::string_view text =
+        "a caption, 100 % r\xc3\xa9"
+        "el";
     for (std::size_t cut = 0; cut <= text.size(); ++cut)
         EXPECT_EQ(fnv1a(text.substr(cut), fnv1a(text.substr(0, cut))), fnv1a(text)) << cut;
 }
 
-TEST(Fnv1a, BytesAboveHalfAreNotNegative) {
-    EXPECT_EQ(fnv1a("\xff"), (fnv1a_start ^ 0xffU) * 0x100000001b3U);
-}
+TEST(Fnv1a, BytesAboveHalfAreNotNegative) { EXPECT_EQ(fnv1a("\xff"), (fnv1a_start ^ 0xffU) * 0x100000001b3U); }
 
 }  // namespace

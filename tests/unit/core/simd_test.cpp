@@ -30,7 +30,9 @@ TEST(Simd, WithoutFusedMultiplyAddThereIsOnlyTheBaseline) {
 
 TEST(Simd, TheLevelOfThisMachineIncludesFusedMultiplyAdd) {
 #ifdef __x86_64__
-    if (simd_level() != SimdLevel::baseline) { EXPECT_TRUE(__builtin_cpu_supports("fma")); }
+    if (simd_level() != SimdLevel::baseline) {
+        EXPECT_TRUE(__builtin_cpu_supports("fma"));
+    }
     EXPECT_EQ(cpu_features().crc32, __builtin_cpu_supports("sse4.2") != 0);
 #else
     EXPECT_EQ(simd_level(), SimdLevel::baseline);
@@ -70,18 +72,22 @@ TEST(Simd, ALoopHasTheSameBitsAtEveryLevel) {
 TEST(Simd, LanesFillARegisterOfTheLevel) {
     for (int level = 0; level <= static_cast<int>(simd_level()); ++level) {
         int lanes = 0;
-        run_in_lanes(static_cast<SimdLevel>(level),
-                     [&](auto count) __attribute__((always_inline)) { lanes = decltype(count)::value; });
+        run_in_lanes(
+            static_cast<SimdLevel>(level), [&](auto count)
+                                               __attribute__((always_inline)) { lanes = decltype(count)::value; });
         EXPECT_EQ(lanes, 4 << level);
     }
 }
 
 TEST(Simd, TheInstructionOfCrc32cRunsWhereTheCpuHasIt) {
     std::uint64_t state = 0;
-    const bool ran = strata::core::run_with_crc32(
-        [&]() __attribute__((always_inline)) { state = strata::core::crc32_step(0xffffffffU, 0); });
+    const bool ran = strata::core::run_with_crc32([&]() __attribute__((always_inline)) {
+        state = strata::core::crc32_step(0xffffffffU, 0);
+    });
     EXPECT_EQ(ran, cpu_features().crc32);
-    if (ran) { EXPECT_EQ(~static_cast<std::uint32_t>(state), 0x8c28b28aU); }  // CRC32C of eight zero bytes
+    if (ran) {
+        EXPECT_EQ(~static_cast<std::uint32_t>(state), 0x8c28b28aU);
+    }  // CRC32C of eight zero bytes
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ TEST(StepName, LeadsBackToItsStep) {
 }
 
 TEST(StepName, OtherNamesAreOfNoStep) {
-    for (const char* name : {"", "step_", "step", "step_x", "step_12.png", "step_-3", "step_+3", "step_ 3", ".step_00000003.partial",
-                             "damaged_step_00000003", "step_99999999999999999999"})
+    for (const char* name : {"", "step_", "step", "step_x", "step_12.png", "step_-3", "step_+3", "step_ 3",
+                             ".step_00000003.partial", "damaged_step_00000003", "step_99999999999999999999"})
         EXPECT_EQ(step_of(name), std::nullopt) << name;
 }
 

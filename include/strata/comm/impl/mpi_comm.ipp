@@ -83,7 +83,9 @@ void sum_in_rank_order(std::span<const In* const> addends, std::size_t count, Ou
 /// A tag that two collectives share only when they are the same operation (or by a rare accident).
 inline int tag_of(const CollectiveRecord& what, int largest) noexcept {
     const auto text = [](const auto& characters) { return std::string_view{characters.data(), characters.size()}; };
-    const std::uint64_t hash = core::fnv1a(text(what.label), core::fnv1a(text(what.op), core::fnv1a_start ^ what.bytes));
+    std::uint64_t hash = core::fnv1a_start ^ what.bytes;
+    hash = core::fnv1a(text(what.op), hash);
+    hash = core::fnv1a(text(what.label), hash);
     return static_cast<int>((hash ^ (hash >> 32U)) % static_cast<std::uint64_t>(largest));
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 // strata/models/detail/lane_loops.hpp - the loops of models/kernels.hpp, for vectors of any width.
 //
-// Lanes is a core::Lanes<n>. All are inlined into what core::run_in_lanes() compiles for each instruction set. Where two
-// products are added, the first is the one that is fused, and so they have names: the order of operands is nobody's promise.
+// Lanes is a core::Lanes<n>. All are inlined into what core::run_in_lanes() compiles for each instruction set. Where
+// two products are added, the first is the one that is fused, and so they have names: the order of operands is nobody's
+// promise.
 
 #include <cstdint>
 
@@ -12,8 +13,8 @@
 namespace strata::models::kernels::detail {
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void modulated_norm(T* y, float* statistics, const T* x, Rows<T> scale, Rows<T> shift, std::int64_t B, std::int64_t L,
-                    std::int64_t D, float eps) {
+[[gnu::always_inline]] inline void modulated_norm(T* y, float* statistics, const T* x, Rows<T> scale, Rows<T> shift,
+                                                  std::int64_t B, std::int64_t L, std::int64_t D, float eps) {
     for (std::int64_t b = 0; b < B; ++b) {
         const T* a = scale.data + b * scale.stride;
         const T* c = shift.data + b * shift.stride;
@@ -36,8 +37,10 @@ template <class Lanes, class T>
 }
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void modulated_norm_backward(T* grad_x, float* grad_scale, float* grad_shift, const T* grad_y, const T* x,
-                             const float* statistics, Rows<T> scale, std::int64_t B, std::int64_t L, std::int64_t D) {
+[[gnu::always_inline]] inline void modulated_norm_backward(T* grad_x, float* grad_scale, float* grad_shift,
+                                                           const T* grad_y, const T* x, const float* statistics,
+                                                           Rows<T> scale, std::int64_t B, std::int64_t L,
+                                                           std::int64_t D) {
     for (std::int64_t b = 0; b < B; ++b, grad_scale += D, grad_shift += D) {
         const T* a = scale.data + b * scale.stride;
         for (std::int64_t i = 0; i < D; ++i) grad_scale[i] = grad_shift[i] = 0.0f;
@@ -67,17 +70,19 @@ template <class Lanes, class T>
 }
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void gated_add(T* y, const T* x, Rows<T> gate, const T* h, std::int64_t B, std::int64_t L, std::int64_t D) {
+[[gnu::always_inline]] inline void gated_add(T* y, const T* x, Rows<T> gate, const T* h, std::int64_t B, std::int64_t L,
+                                             std::int64_t D) {
     for (std::int64_t b = 0; b < B; ++b) {
         const T* a = gate.data + b * gate.stride;
         for (std::int64_t l = 0; l < L; ++l, x += D, h += D, y += D)
-            for (std::int64_t i = 0; i < D; i += Lanes::width) store(y + i, Lanes::load(x + i) + Lanes::load(a + i) * Lanes::load(h + i));
+            for (std::int64_t i = 0; i < D; i += Lanes::width)
+                store(y + i, Lanes::load(x + i) + Lanes::load(a + i) * Lanes::load(h + i));
     }
 }
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void gated_add_backward(T* grad_h, float* grad_gate, const T* grad_y, Rows<T> gate, const T* h, std::int64_t B,
-                        std::int64_t L, std::int64_t D) {
+[[gnu::always_inline]] inline void gated_add_backward(T* grad_h, float* grad_gate, const T* grad_y, Rows<T> gate,
+                                                      const T* h, std::int64_t B, std::int64_t L, std::int64_t D) {
     for (std::int64_t b = 0; b < B; ++b, grad_gate += D) {
         const T* a = gate.data + b * gate.stride;
         for (std::int64_t i = 0; i < D; ++i) grad_gate[i] = 0.0f;
@@ -101,8 +106,9 @@ template <class Lanes, class T>
 }
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void rms_norm_rotate(T* y, const T* x, const T* weight, const float* cosine, const float* sine, std::int64_t B,
-                     std::int64_t L, std::int64_t H, std::int64_t K, float eps) {
+[[gnu::always_inline]] inline void rms_norm_rotate(T* y, const T* x, const T* weight, const float* cosine,
+                                                   const float* sine, std::int64_t B, std::int64_t L, std::int64_t H,
+                                                   std::int64_t K, float eps) {
     for (std::int64_t b = 0; b < B; ++b)
         for (std::int64_t l = 0; l < L; ++l)
             for (std::int64_t h = 0; h < H; ++h, x += K) {
@@ -118,9 +124,10 @@ template <class Lanes, class T>
 }
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void rms_norm_rotate_backward(T* grad_x, float* grad_weight, const T* grad_y, const T* x, const T* weight,
-                              const float* cosine, const float* sine, std::int64_t B, std::int64_t L, std::int64_t H,
-                              std::int64_t K, float eps) {
+[[gnu::always_inline]] inline void rms_norm_rotate_backward(T* grad_x, float* grad_weight, const T* grad_y, const T* x,
+                                                            const T* weight, const float* cosine, const float* sine,
+                                                            std::int64_t B, std::int64_t L, std::int64_t H,
+                                                            std::int64_t K, float eps) {
     for (std::int64_t i = 0; i < K; ++i) grad_weight[i] = 0.0f;
     for (std::int64_t b = 0; b < B; ++b)
         for (std::int64_t l = 0; l < L; ++l)
@@ -131,7 +138,8 @@ template <class Lanes, class T>
                 for (std::int64_t i = 0; i < K; i += Lanes::width) {
                     const Lanes out = Lanes::load(g + i);
                     // The transpose of a rotation turns back.
-                    const Lanes n = out * Lanes::load(cosine + l * K + i) + swap_pairs(out * Lanes::load(sine + l * K + i));
+                    const Lanes n =
+                        out * Lanes::load(cosine + l * K + i) + swap_pairs(out * Lanes::load(sine + l * K + i));
                     const Lanes v = Lanes::load(x + i);
                     store(grad_weight + i, Lanes::load(grad_weight + i) + n * v * inverse);
                     product += n * Lanes::load(weight + i) * v;
@@ -139,7 +147,8 @@ template <class Lanes, class T>
                 const float c = sum(product) / static_cast<float>(K) * inverse * inverse;
                 for (std::int64_t i = 0; i < K; i += Lanes::width) {
                     const Lanes out = Lanes::load(g + i);
-                    const Lanes n = out * Lanes::load(cosine + l * K + i) + swap_pairs(out * Lanes::load(sine + l * K + i));
+                    const Lanes n =
+                        out * Lanes::load(cosine + l * K + i) + swap_pairs(out * Lanes::load(sine + l * K + i));
                     const Lanes weighted = n * Lanes::load(weight + i);
                     const Lanes along_x = Lanes::load(x + i) * c;
                     store(grad_x + i, (weighted - along_x) * inverse);
@@ -164,7 +173,8 @@ template <class Lanes, class T>
             store(s + i, e);
         }
         if (whole < n) {
-            const Lanes e = first_lanes(exp((Lanes::load_some(s + whole, n - whole, lowest) - peak) * scale), n - whole);
+            const Lanes e =
+                first_lanes(exp((Lanes::load_some(s + whole, n - whole, lowest) - peak) * scale), n - whole);
             total += e;
             store_some(s + whole, e, n - whole);
         }
@@ -175,12 +185,14 @@ template <class Lanes, class T>
 }
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void softmax_backward(T* grad, const T* p, std::int64_t rows, std::int64_t n, float scale) {
+[[gnu::always_inline]] inline void softmax_backward(T* grad, const T* p, std::int64_t rows, std::int64_t n,
+                                                    float scale) {
     const std::int64_t whole = n / Lanes::width * Lanes::width;
     for (std::int64_t r = 0; r < rows; ++r, grad += n, p += n) {
         Lanes product{};
         for (std::int64_t i = 0; i < whole; i += Lanes::width) product += Lanes::load(grad + i) * Lanes::load(p + i);
-        if (whole < n) product += Lanes::load_some(grad + whole, n - whole, 0.0f) * Lanes::load_some(p + whole, n - whole, 0.0f);
+        if (whole < n)
+            product += Lanes::load_some(grad + whole, n - whole, 0.0f) * Lanes::load_some(p + whole, n - whole, 0.0f);
         const float c = sum(product);
         for (std::int64_t i = 0; i < whole; i += Lanes::width)
             store(grad + i, (Lanes::load(grad + i) - c) * Lanes::load(p + i) * scale);
@@ -198,7 +210,9 @@ template <class Lanes>
     return 1.0f - 2.0f / (exp(z2) + 1.0f);
 }
 template <class Lanes>
-[[gnu::always_inline]] inline Lanes gelu_of(const Lanes& x) { return x * 0.5f * (gelu_tanh(x) + 1.0f); }
+[[gnu::always_inline]] inline Lanes gelu_of(const Lanes& x) {
+    return x * 0.5f * (gelu_tanh(x) + 1.0f);
+}
 template <class Lanes>
 [[gnu::always_inline]] inline Lanes gelu_slope(const Lanes& x) {
     const Lanes t = gelu_tanh(x);
@@ -218,10 +232,12 @@ template <class Lanes, class T>
 template <class Lanes, class T>
 [[gnu::always_inline]] inline void gelu_backward(T* grad_x, const T* grad_y, const T* x, std::int64_t n) {
     const std::int64_t whole = n / Lanes::width * Lanes::width;
-    for (std::int64_t i = 0; i < whole; i += Lanes::width) store(grad_x + i, Lanes::load(grad_y + i) * gelu_slope(Lanes::load(x + i)));
+    for (std::int64_t i = 0; i < whole; i += Lanes::width)
+        store(grad_x + i, Lanes::load(grad_y + i) * gelu_slope(Lanes::load(x + i)));
     if (whole < n)
         store_some(grad_x + whole,
-                   Lanes::load_some(grad_y + whole, n - whole, 0.0f) * gelu_slope(Lanes::load_some(x + whole, n - whole, 0.0f)),
+                   Lanes::load_some(grad_y + whole, n - whole, 0.0f) *
+                       gelu_slope(Lanes::load_some(x + whole, n - whole, 0.0f)),
                    n - whole);
 }
 
