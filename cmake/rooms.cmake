@@ -281,6 +281,7 @@ strata_room(models
         flux_blocks.hpp
         fused_ops.hpp
         hashed_text.hpp
+        kernel_rows.hpp
         kernels.hpp
         linear_codec.hpp
         packing.hpp

@@ -13,6 +13,8 @@
 
 #include "../unit/data/counting_store.hpp"
 #include "../unit/data/pictures.hpp"
+#include "../unit/storage/temporary_folder.hpp"
+#include "shared_folder.hpp"
 
 namespace {
 

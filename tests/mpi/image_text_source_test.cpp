@@ -16,6 +16,8 @@
 
 #include "../unit/data/fake_encoders.hpp"
 #include "../unit/data/pictures.hpp"
+#include "../unit/storage/temporary_folder.hpp"
+#include "shared_folder.hpp"
 
 namespace {
 

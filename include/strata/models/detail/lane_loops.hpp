@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include <strata/core/lanes.hpp>
-#include <strata/models/kernels.hpp>
+#include <strata/models/kernel_rows.hpp>
 
 namespace strata::models::kernels::detail {
 
