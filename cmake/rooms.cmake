@@ -11,12 +11,15 @@ strata_room(core
         amounts.hpp
         bf16.hpp
         crc32c.hpp
-        detail/crc32c_steps.hpp
+        elements.hpp
         environment.hpp
         error.hpp
         file_lock.hpp
+        fnv1a.hpp
         fp16.hpp
+        host_device.hpp
         inline.hpp
+        lanes.hpp
         lock_holder.hpp
         mix.hpp
         option_check.hpp
@@ -27,6 +30,8 @@ strata_room(core
         rule.hpp
         schedule_shape.hpp
         secret.hpp
+        simd.hpp
+        step_name.hpp
         version.hpp)
 
 strata_room(policy
@@ -151,7 +156,7 @@ strata_room(optim
         lion.hpp
         loss_scale.hpp
         sgd.hpp
-        simd.hpp
+        square_root.hpp
         stochastic_rounding.hpp
         update_kernel.hpp
         update_rule.hpp)
@@ -307,10 +312,12 @@ strata_room(models
     PACKAGES Torch
     LINKS torch
     HEADERS
+        detail/lane_loops.hpp
         flow_sampler.hpp
         flux_blocks.hpp
         fused_ops.hpp
         hashed_text.hpp
+        kernel_rows.hpp
         kernels.hpp
         linear_codec.hpp
         packing.hpp

@@ -13,7 +13,8 @@
 
 #include <torch/torch.h>
 
-#include <strata/optim/simd.hpp>
+#include <strata/core/host_device.hpp>
+#include <strata/optim/square_root.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/strata.hpp>
 

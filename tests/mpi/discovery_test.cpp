@@ -14,6 +14,7 @@
 #include "../unit/data/counting_store.hpp"
 #include "../unit/data/pictures.hpp"
 #include "../unit/storage/temporary_folder.hpp"
+#include "shared_folder.hpp"
 
 namespace {
 
@@ -26,32 +27,30 @@ using strata_test::thrown_by;
 
 /// A folder that all ranks see: 30 captioned pictures, one without caption, one that is none. Only rank 0 knows where
 /// the index is.
-struct SharedFolder {
+struct PictureFolder {
     MpiComm comm;
-    std::unique_ptr<strata_test::TemporaryFolder> folder;
-    std::filesystem::path path;
+    strata_test::SharedFolder<MpiComm> folder{comm};
+    const std::filesystem::path& path = folder.path;
     std::unique_ptr<CountingStore> store;
     strata::config::ImageDataset dataset;
     DiscoverOptions options;
 
-    SharedFolder() {
+    PictureFolder() {
         if (comm.rank() == 0) {
-            folder = std::make_unique<strata_test::TemporaryFolder>();
             for (int i = 0; i < 30; ++i) {
                 const std::string stem = "p" + std::to_string(100 + i);
-                write_file(folder->path() / "data" / (stem + ".png"), strata_test::plain_png(32 + i, 48, 0, 0, 0));
-                write_file(folder->path() / "data" / (stem + ".txt"), "caption " + std::to_string(i));
+                write_file(path / "data" / (stem + ".png"), strata_test::plain_png(32 + i, 48, 0, 0, 0));
+                write_file(path / "data" / (stem + ".txt"), "caption " + std::to_string(i));
             }
-            write_file(folder->path() / "data" / "bare.png", strata_test::plain_png(48, 48, 0, 0, 0));
-            write_file(folder->path() / "data" / "none.png", "no picture");
+            write_file(path / "data" / "bare.png", strata_test::plain_png(48, 48, 0, 0, 0));
+            write_file(path / "data" / "none.png", "no picture");
         }
-        path = comm.all_gather_varied(folder ? folder->path().string() : "")[0];
+        comm.barrier();
         store = std::make_unique<CountingStore>(path / "data");
         dataset.id = "set";
         options.threads = 1;
         options.index_folder = comm.rank() == 0 ? path / "index" : std::filesystem::path{"/nowhere"};
     }
-    ~SharedFolder() { comm.barrier(); }
 
     /// The result, after a look whether all ranks have the same.
     [[nodiscard]] Discovered discover() {
@@ -78,7 +77,7 @@ struct SharedFolder {
 };
 
 TEST(Discovery, RanksShareTheReadingAndRankZeroKeepsTheIndex) {
-    SharedFolder shared;
+    PictureFolder shared;
     const Discovered first = shared.discover();
     EXPECT_EQ(first.samples.size(), 30U);
     EXPECT_EQ(first.skipped.size(), 2U);
@@ -98,7 +97,7 @@ TEST(Discovery, RanksShareTheReadingAndRankZeroKeepsTheIndex) {
 }
 
 TEST(Discovery, ATableIsReadByRankZeroAndKnownToAll) {
-    SharedFolder shared;
+    PictureFolder shared;
     if (shared.comm.rank() == 0)
         write_file(shared.path / "table.jsonl", R"({"f": "p101.png", "a": "one", "b": "two", "width": 70, "height": 60})"
                                                 "\n"
@@ -123,7 +122,7 @@ TEST(Discovery, ATableIsReadByRankZeroAndKnownToAll) {
 }
 
 TEST(Discovery, OneRankThatFailsOrIsStoppedEndsAllAndWhatWasReadIsKept) {
-    SharedFolder shared;
+    PictureFolder shared;
     shared.dataset.caption_strategy = strata::config::CaptionStrategy::filename;
     if (shared.is_last())
         shared.store->calls().on_read = [](std::string_view, int before) {
@@ -144,7 +143,7 @@ TEST(Discovery, OneRankThatFailsOrIsStoppedEndsAllAndWhatWasReadIsKept) {
 }
 
 TEST(Discovery, MuchIsHandedOutInParts) {
-    SharedFolder shared;
+    PictureFolder shared;
     shared.dataset.caption_strategy = strata::config::CaptionStrategy::instanceprompt;
     shared.dataset.instance_prompt = std::string(1 << 20, 'x');
     const Discovered found = shared.discover();
@@ -153,7 +152,7 @@ TEST(Discovery, MuchIsHandedOutInParts) {
 }
 
 TEST(Discovery, AMissingFolderIsTheSameErrorOnEveryRank) {
-    SharedFolder shared;
+    PictureFolder shared;
     const CountingStore store{shared.path / "missing"};
     const auto error = thrown_by([&] { (void)discover(shared.comm, store, shared.dataset, shared.options); });
     EXPECT_EQ(error.code, Errc::no_samples);

@@ -98,20 +98,7 @@ TEST(EngineDisk, ChangesNoBitInOtherPrecisions) {
 constexpr int large = 160;
 constexpr std::size_t window = std::size_t{64} << 10;  // the smallest there is
 static_assert(large * (large + 1) / 3 * 2 * sizeof(float) > window);
-struct LargeModel : ToyModel {
-    LargeModel() {
-        in = register_module("in", torch::nn::Linear(5, large));
-        for (int i = 0; i < 3; ++i)
-            row.push_back(register_module("unit" + std::to_string(i), std::make_shared<Unit<Block>>(large)));
-    }
-    torch::Tensor loss(const torch::Tensor& x) override {
-        torch::Tensor h = in(x.to(in->weight.dtype()));
-        for (const auto& unit : row) h = unit->forward(h);
-        return loss_of(h, x);
-    }
-    torch::nn::Linear in{nullptr};
-    std::vector<std::shared_ptr<Unit<Block>>> row;
-};
+using LargeModel = RowModel<large, 3>;
 Case large_case(const fs::path& disk) {
     return {.model = make<LargeModel>(),
             .bucket_numel = 1'000'000,

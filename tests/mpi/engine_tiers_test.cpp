@@ -37,7 +37,6 @@ using strata::OffloadTarget;
 using strata::OptimizerState;
 using strata::Parameters;
 using strata::Split;
-using strata::Unit;
 using strata::comm::MpiComm;
 using strata::offload::Access;
 using strata::zero::Held;
@@ -47,20 +46,7 @@ using namespace strata_test;
 
 /// Units of which 30 % of the state is more than one and less than two, on up to three ranks: one bucket is cut.
 constexpr int width = 160;
-struct WideModel : ToyModel {
-    WideModel() {
-        in = register_module("in", torch::nn::Linear(5, width));
-        for (int i = 0; i < 4; ++i)
-            row.push_back(register_module("unit" + std::to_string(i), std::make_shared<Unit<Block>>(width)));
-    }
-    torch::Tensor loss(const torch::Tensor& x) override {
-        torch::Tensor h = in(x.to(in->weight.dtype()));
-        for (const auto& unit : row) h = unit->forward(h);
-        return loss_of(h, x);
-    }
-    torch::nn::Linear in{nullptr};
-    std::vector<std::shared_ptr<Unit<Block>>> row;
-};
+using WideModel = RowModel<width, 4>;
 
 /// Trains with every engine, with one micro-batch and with two.
 template <class Memory, class... Others>

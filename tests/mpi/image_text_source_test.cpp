@@ -17,6 +17,7 @@
 #include "../unit/data/fake_encoders.hpp"
 #include "../unit/data/pictures.hpp"
 #include "../unit/storage/temporary_folder.hpp"
+#include "shared_folder.hpp"
 
 namespace {
 
@@ -28,26 +29,24 @@ using strata_test::MeanCodec;
 using Source = strata::data::ImageTextSource<MeanCodec, LengthText, strata::Local>;
 
 /// One folder that all ranks see: 24 square pictures, one of them broken behind its header, and one without caption.
-struct SharedFolder {
+struct PictureFolder {
     MpiComm comm;
-    std::unique_ptr<strata_test::TemporaryFolder> folder;
-    std::filesystem::path path;
+    strata_test::SharedFolder<MpiComm> folder{comm};
+    const std::filesystem::path& path = folder.path;
 
-    SharedFolder() {
+    PictureFolder() {
         if (comm.rank() == 0) {
-            folder = std::make_unique<strata_test::TemporaryFolder>();
             for (int i = 0; i < 25; ++i) {
                 const std::string stem = "data/p" + std::to_string(100 + i);
                 auto png = strata_test::plain_png(48, 48, static_cast<std::uint8_t>(i * 10), 0, 0);
                 if (i == 7) png.resize(png.size() / 2);
-                write_file(folder->path() / (stem + ".png"), png);
-                write_file(folder->path() / (stem + ".txt"), "caption " + std::to_string(i));
+                write_file(path / (stem + ".png"), png);
+                write_file(path / (stem + ".txt"), "caption " + std::to_string(i));
             }
-            write_file(folder->path() / "data" / "bare.png", strata_test::plain_png(48, 48, 0, 0, 0));
+            write_file(path / "data" / "bare.png", strata_test::plain_png(48, 48, 0, 0, 0));
         }
-        path = comm.all_gather_varied(folder ? folder->path().string() : "")[0];
+        comm.barrier();
     }
-    ~SharedFolder() { comm.barrier(); }
 
     [[nodiscard]] strata::config::DatasetList list(const std::string& cache) const {
         strata::config::DatasetList list;
@@ -76,7 +75,7 @@ strata::data::ImageTextOptions options_for(int train_batch_size) {
 }
 
 TEST(ImageTextSource, RanksShareTheEncodingAndReportTheSame) {
-    SharedFolder shared;
+    PictureFolder shared;
     const auto codec = std::make_shared<MeanCodec>();
     Source source{shared.comm, shared.list("vae"), codec, std::make_shared<LengthText>(), options_for(2)};
     std::vector<double> calls{static_cast<double>(*codec->calls)};
@@ -94,7 +93,7 @@ TEST(ImageTextSource, RanksShareTheEncodingAndReportTheSame) {
 }
 
 TEST(ImageTextSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch) {
-    SharedFolder shared;
+    PictureFolder shared;
     const int global = 12;  // 1, 2 and 3 ranks divide it
     const auto codec = std::make_shared<MeanCodec>();
     const auto text = std::make_shared<LengthText>();
@@ -116,7 +115,7 @@ TEST(ImageTextSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch
 }
 
 TEST(ImageTextSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf) {
-    SharedFolder shared;
+    PictureFolder shared;
     const int effective = 12;
     const int accumulation = 2;
     const auto codec = std::make_shared<MeanCodec>();
@@ -146,7 +145,7 @@ TEST(ImageTextSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf)
 }
 
 TEST(ImageTextSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {
-    SharedFolder shared;
+    PictureFolder shared;
     const auto codec = std::make_shared<MeanCodec>();
     const auto text = std::make_shared<LengthText>();
     auto options = options_for(1);
@@ -166,7 +165,7 @@ TEST(ImageTextSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {
 }
 
 TEST(ImageTextSource, BadInputIsTheSameErrorOnEveryRank) {
-    SharedFolder shared;
+    PictureFolder shared;
     const auto codec = std::make_shared<MeanCodec>();
     const auto text = std::make_shared<LengthText>();
     auto list = shared.list("vae");

@@ -17,13 +17,14 @@
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <strata/core/error.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/state.hpp>
 #include <strata/zero/unit.hpp>
+
+#include "shared_folder.hpp"
 
 namespace strata_test {
 
@@ -63,6 +64,23 @@ struct Model : ToyModel {
     torch::Tensor unused, gain;
 };
 using UnitModel = Model<strata::Unit<Block>>;
+
+/// A layer and a row of equal units, as wide as a test wants them.
+template <int width, int units>
+struct RowModel : ToyModel {
+    RowModel() {
+        in = register_module("in", torch::nn::Linear(5, width));
+        for (int i = 0; i < units; ++i)
+            row.push_back(register_module("unit" + std::to_string(i), std::make_shared<strata::Unit<Block>>(width)));
+    }
+    torch::Tensor loss(const torch::Tensor& x) override {
+        torch::Tensor h = in(x.to(in->weight.dtype()));
+        for (const auto& unit : row) h = unit->forward(h);
+        return loss_of(h, x);
+    }
+    torch::nn::Linear in{nullptr};
+    std::vector<std::shared_ptr<strata::Unit<Block>>> row;
+};
 
 /// Computes in fp32 from fp16 parameters: libtorch on the CPU has few operations for fp16.
 struct HalfBlock : torch::nn::Module {
@@ -190,25 +208,6 @@ Trace train(Comm& comm, const Case& settings) {
     trace.weights = weights_of(engine, *model);
     return trace;
 }
-
-/// A folder that all ranks share and rank 0 makes and removes.
-template <class Comm>
-struct SharedFolder {
-    explicit SharedFolder(Comm& comm_) : comm{comm_} {
-        const auto mine = std::filesystem::path{testing::TempDir()} / ("strata_engine_" + std::to_string(::getpid()));
-        path = comm.all_gather_varied(mine.string()).front();
-        if (comm.rank() == 0) std::filesystem::create_directories(path);
-        comm.barrier();
-    }
-    ~SharedFolder() {
-        comm.barrier();
-        if (comm.rank() == 0) std::filesystem::remove_all(path);
-    }
-    SharedFolder(const SharedFolder&) = delete;
-    SharedFolder& operator=(const SharedFolder&) = delete;
-    Comm& comm;
-    std::filesystem::path path;
-};
 
 /// What `action` throws; the error that nothing was thrown otherwise.
 template <class Action>

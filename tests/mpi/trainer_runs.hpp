@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <strata/core/step_name.hpp>
 #include <strata/strata.hpp>
 
 #include "output_folder.hpp"
@@ -123,9 +124,7 @@ struct TrainerRuns : OutputFolder {
     }
 
     [[nodiscard]] std::filesystem::path checkpoint(const std::string& name, int step) const {
-        char folder[32];
-        std::snprintf(folder, sizeof folder, "step_%08d", step);
-        return root / name / "checkpoints" / folder;
+        return root / name / "checkpoints" / strata::core::step_name(step);
     }
     /// Rank 0 changes files while no other rank looks.
     void on_disk(const std::function<void()>& change) {

@@ -40,9 +40,6 @@ struct NamedTensor {
     bool must_be_finite = false;  ///< of weights that are trained; a buffer, or a frozen mask, may hold infinity
 };
 
-/// The newest checkpoint in `folder`, by step. Local.
-[[nodiscard]] std::optional<std::filesystem::path> newest(const std::filesystem::path& folder);
-
 /// Removes what a killed run left unfinished. Local: for rank 0.
 void remove_unfinished(const std::filesystem::path& folder);
 

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/elements.hpp>
 
 namespace strata::comm {
 
@@ -37,12 +37,7 @@ template <int count, class In>
 constexpr Neighbours<float, count> load_neighbours(const In* from) noexcept {
     const auto values = *reinterpret_cast<const Neighbours<In, count>*>(from);
     Neighbours<float, count> wide;
-    for (int k = 0; k < count; ++k) {
-        if constexpr (std::is_same_v<In, bf16>)
-            wide.at[k] = to_float(values.at[k]);
-        else
-            wide.at[k] = values.at[k];
-    }
+    for (int k = 0; k < count; ++k) wide.at[k] = to_float(values.at[k]);
     return wide;
 }
 
@@ -58,12 +53,7 @@ constexpr void sum_neighbours(const RankAddends<In>& addends, std::size_t i, Out
         for (int k = 0; k < count; ++k) sums.at[k] += values.at[k];
     }
     Neighbours<Out, count> rounded;
-    for (int k = 0; k < count; ++k) {
-        if constexpr (std::is_same_v<Out, bf16>)
-            rounded.at[k] = to_bf16(sums.at[k]);
-        else
-            rounded.at[k] = sums.at[k];
-    }
+    for (int k = 0; k < count; ++k) rounded.at[k] = to_element<Out>(sums.at[k]);
     *reinterpret_cast<Neighbours<Out, count>*>(to + i) = rounded;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // strata/comm/self_comm.hpp - SelfComm: the group of one rank, without MPI.
 
-#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
@@ -14,6 +13,7 @@
 
 #include <strata/comm/communicator.hpp>
 #include <strata/core/bf16.hpp>
+#include <strata/core/elements.hpp>
 
 namespace strata::comm {
 
@@ -40,8 +40,7 @@ public:
         all_gather(std::as_bytes(all), std::as_writable_bytes(mine));
     }
     void reduce_scatter(std::span<const bf16> all, std::span<float> mine) const noexcept {
-        assert(mine.size() == all.size());
-        std::transform(all.begin(), all.end(), mine.begin(), [](bf16 value) { return to_float(value); });
+        core::convert_elements(all, mine);
     }
     void all_reduce_sum(std::span<double>) const noexcept {}
 

@@ -20,10 +20,20 @@ static_assert(sizeof(bf16) == 2);
     return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
 }
 
+/// The bits of an fp32 number become those of its upper half, rounded to nearest, ties to even. NaN is not looked
+/// after.
+///
+///   Bits  std::uint32_t, or a vector of them
+template <class Bits>
+[[gnu::always_inline]] constexpr void round_to_upper_half(Bits& bits) noexcept {
+    bits = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+}
+
 /// The nearest bf16, ties to even; beyond the largest one infinity; NaN becomes the quiet NaN 0x7fc0.
 [[gnu::always_inline]] constexpr bf16 to_bf16(float value) noexcept {
     const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
-    const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    std::uint32_t rounded = bits;
+    round_to_upper_half(rounded);
     const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
     return bf16{static_cast<std::uint16_t>(is_nan ? 0x7fc0U : rounded)};
 }

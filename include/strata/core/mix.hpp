@@ -17,4 +17,12 @@ constexpr std::uint64_t mix(std::uint64_t value) noexcept {
 }
 static_assert(mix(golden_step) == 0xE220A8397B1DCDAFU);  // the generator's first number from seed 0
 
+/// 32 bits for the generators that take no more, of a seed and the number of what is drawn with it.
+constexpr std::uint32_t seed_of_32_bits(std::uint64_t seed, std::int64_t number) noexcept {
+    std::uint64_t mixed = seed * golden_step + static_cast<std::uint64_t>(number + 1) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 31)) * 0x94D049BB133111EBU;
+    return static_cast<std::uint32_t>(mixed >> 32);
+}
+static_assert(seed_of_32_bits(0, 0) == 0x9C8C8577U && seed_of_32_bits(42, 3) == 0x5CC4E9A0U);
+
 }  // namespace strata::core

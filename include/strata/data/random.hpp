@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include <strata/core/fnv1a.hpp>
 #include <strata/core/mix.hpp>
 
 namespace strata::data {
@@ -19,14 +20,8 @@ constexpr std::uint64_t combine(std::initializer_list<std::uint64_t> parts) noex
     return state;
 }
 
-/// FNV-1a of 64 bits; `hash` of what came before.
-constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = 0xCBF29CE484222325U) noexcept {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    return hash;
-}
-
 /// A number for a text: its FNV-1a, stirred.
-constexpr std::uint64_t number_of(std::string_view text) noexcept { return core::mix(fnv1a(text)); }
+constexpr std::uint64_t number_of(std::string_view text) noexcept { return core::mix(core::fnv1a(text)); }
 
 /// A number in [0, 1) from random bits.
 constexpr double unit_interval(std::uint64_t random) noexcept { return static_cast<double>(random >> 11) * 0x1p-53; }

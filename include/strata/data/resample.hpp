@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include <strata/core/simd.hpp>
 #include <strata/data/frame.hpp>
 #include <strata/data/picture.hpp>
-#include <strata/optim/simd.hpp>
 
 namespace strata::data {
 
@@ -30,21 +30,21 @@ struct PlanarImage {
 /// Throws Errc::bad_picture for an empty picture. Cost: about 6 * scale multiply-adds a sample and pass. Memory beside
 /// the result: 200 bytes a column of the picture, and about 35 KB * (1 + scale).
 [[nodiscard]] PlanarImage resize_and_crop(const Picture& picture, const Frame& frame,
-                                          optim::SimdLevel level = optim::simd_level());
+                                          core::SimdLevel level = core::simd_level());
 
 /// The same into memory of the caller: 3 * height * width values of the frame's target.
 void resize_and_crop_into(const Picture& picture, const Frame& frame, std::span<float> values,
-                          optim::SimdLevel level = optim::simd_level());
+                          core::SimdLevel level = core::simd_level());
 
 /// resize_and_crop() to the middle of the picture, where it just covers width x height: centered().
 ///
 ///   width, height  >= 1; the result's size, in pixels
 [[nodiscard]] PlanarImage cover_and_crop(const Picture& picture, std::int64_t width, std::int64_t height,
-                                         optim::SimdLevel level = optim::simd_level());
+                                         core::SimdLevel level = core::simd_level());
 
 /// The same into memory of the caller: 3 * height * width values.
 void cover_and_crop_into(const Picture& picture, std::int64_t width, std::int64_t height, std::span<float> values,
-                         optim::SimdLevel level = optim::simd_level());
+                         core::SimdLevel level = core::simd_level());
 
 }  // namespace strata::data
 

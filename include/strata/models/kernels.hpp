@@ -11,15 +11,9 @@
 
 #include <strata/core/bf16.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/models/kernel_rows.hpp>
 
 namespace strata::models::kernels {
-
-/// Rows of (B, D) that may lie `stride` elements apart, as the chunks of a modulation projection do.
-template <class T>
-struct Rows {
-    const T* data;
-    std::int64_t stride;
-};
 
 /// y = norm(x) * (1 + scale) + shift, norm(x) = (x - mean) / sqrt(var + eps) over D; x, y (B, L, D); scale, shift (B, D).
 /// Keeps mean and 1/sqrt(var + eps) of each token in statistics (B, L, 2) for the backward pass.

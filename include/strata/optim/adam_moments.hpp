@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include <strata/optim/simd.hpp>
+#include <strata/core/host_device.hpp>
+#include <strata/optim/square_root.hpp>
 
 namespace strata::optim {
 

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include <strata/core/host_device.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/optim/adam_moments.hpp>
-#include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
 
 namespace strata {

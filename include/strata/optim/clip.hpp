@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
-#include <strata/optim/simd.hpp>
 
 namespace strata::optim {
 
@@ -28,12 +28,12 @@ struct SquareLoop {
         const std::int64_t whole = numel / lanes * lanes;
         for (std::int64_t i = 0; i < whole; i += lanes) {
             for (std::int64_t lane = 0; lane < lanes; ++lane) {
-                const double value = static_cast<double>(load(values[i + lane]));
+                const double value = static_cast<double>(to_float(values[i + lane]));
                 sums[lane] += value * value;
             }
         }
         for (std::int64_t i = whole; i < numel; ++i) {
-            const double value = static_cast<double>(load(values[i]));
+            const double value = static_cast<double>(to_float(values[i]));
             sums[i - whole] += value * value;
         }
         double total = 0.0;
@@ -52,7 +52,7 @@ struct ClampLoop {
         const GradientTransform t = transform;
         G* const v = values;
 #pragma GCC ivdep
-        for (std::int64_t i = 0; i < numel; ++i) v[i] = nearest<G>(t(load(v[i])));
+        for (std::int64_t i = 0; i < numel; ++i) v[i] = to_element<G>(t(to_float(v[i])));
     }
 };
 
@@ -63,11 +63,11 @@ struct ClampLoop {
 /// It is the search for overflow too: double cannot overflow on squares of finite fp32 values, so the sum is finite
 /// exactly when all values are (overflowed() below), and so is a sum of such sums over buckets and ranks.
 template <GradientElement G>
-double sum_of_squares(std::span<const G> values, SimdLevel level = simd_level()) {
+double sum_of_squares(std::span<const G> values, core::SimdLevel level = core::simd_level()) {
     const auto numel = static_cast<std::int64_t>(values.size());
     std::vector<double> partial(static_cast<std::size_t>((numel + detail::chunk_numel - 1) / detail::chunk_numel));
     detail::for_chunks(numel, [&](std::int64_t chunk, std::int64_t begin, std::int64_t count) {
-        detail::run_at(level,
+        core::run_at(level,
                        detail::SquareLoop<G>{values.data() + begin, count, &partial[static_cast<std::size_t>(chunk)]});
     });
     double total = 0.0;
@@ -90,10 +90,10 @@ static_assert(clip_coefficient(3.0, 0.0) == 1.0);
 ///
 ///   limit  above 0, and a number that G has; an update does the same without a pass: GradientTransform::limit
 template <GradientElement G>
-void clip_by_value(std::span<G> values, float limit, SimdLevel level = simd_level()) {
+void clip_by_value(std::span<G> values, float limit, core::SimdLevel level = core::simd_level()) {
     detail::for_chunks(static_cast<std::int64_t>(values.size()),
                        [&](std::int64_t, std::int64_t begin, std::int64_t count) {
-                           detail::run_at(level, detail::ClampLoop<G>{{1.0F, limit}, values.data() + begin, count});
+                           core::run_at(level, detail::ClampLoop<G>{{1.0F, limit}, values.data() + begin, count});
                        });
 }
 

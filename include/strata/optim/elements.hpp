@@ -7,8 +7,9 @@
 #include <limits>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/elements.hpp>
 #include <strata/core/fp16.hpp>
-#include <strata/optim/simd.hpp>
+#include <strata/core/host_device.hpp>
 
 namespace strata::optim {
 
@@ -42,22 +43,6 @@ struct GradientTransform {
 static_assert(GradientTransform{0.5F, 2.0F}(-9.0F) == -2.0F && GradientTransform{0.5F}(-9.0F) == -4.5F);
 
 namespace detail {
-
-[[gnu::always_inline]] STRATA_HOST_DEVICE inline float load(float value) noexcept { return value; }
-[[gnu::always_inline]] STRATA_HOST_DEVICE inline float load(bf16 value) noexcept { return to_float(value); }
-[[gnu::always_inline]] STRATA_HOST_DEVICE inline float load(fp16 value) noexcept { return to_float(value); }
-
-/// The nearest number that T has.
-template <class T>
-[[gnu::always_inline]] STRATA_HOST_DEVICE inline T nearest(float value) noexcept {
-    if constexpr (std::same_as<T, bf16>) {
-        return to_bf16(value);
-    } else if constexpr (std::same_as<T, fp16>) {
-        return to_fp16(value);
-    } else {
-        return value;
-    }
-}
 
 // Elements a thread takes at a time: large enough to hide the start of a thread, small enough to share out evenly.
 inline constexpr std::int64_t chunk_numel = std::int64_t{1} << 16;

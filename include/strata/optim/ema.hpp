@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <span>
 
+#include <strata/core/host_device.hpp>
+#include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
-#include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
 #include <strata/options/ema_options.hpp>
 
@@ -31,7 +32,7 @@ struct EmaLoop {
         const W* const w = weight;
         float* const a = average;
 #pragma GCC ivdep
-        for (std::int64_t i = 0; i < numel; ++i) a[i] = averaged(a[i], load(w[i]), share);
+        for (std::int64_t i = 0; i < numel; ++i) a[i] = averaged(a[i], to_float(w[i]), share);
     }
 };
 
@@ -44,12 +45,12 @@ struct EmaLoop {
 ///   average  N elements; before the first update the weights the run starts from
 ///   level    for tests; the same bits at every level and with any number of threads
 template <KeptElement W>
-void update_average(double decay, std::span<const W> weight, std::span<float> average, SimdLevel level = simd_level()) {
+void update_average(double decay, std::span<const W> weight, std::span<float> average, core::SimdLevel level = core::simd_level()) {
     assert(weight.size() == average.size());
     const auto share = static_cast<float>(1.0 - decay);
     detail::for_chunks(static_cast<std::int64_t>(weight.size()),
                        [&](std::int64_t, std::int64_t begin, std::int64_t numel) {
-                           detail::run_at(level, detail::EmaLoop<W>{share, numel, weight.data() + begin,
+                           core::run_at(level, detail::EmaLoop<W>{share, numel, weight.data() + begin,
                                                                     average.data() + begin});
                        });
 }

@@ -8,10 +8,11 @@
 #include <limits>
 #include <string_view>
 
+#include <strata/core/host_device.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
-#include <strata/optim/simd.hpp>
+#include <strata/optim/square_root.hpp>
 #include <strata/optim/update_rule.hpp>
 
 namespace strata {

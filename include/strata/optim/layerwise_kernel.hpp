@@ -22,8 +22,9 @@
 #include <vector>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/host_device.hpp>
+#include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
-#include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
 #include <strata/optim/update_rule.hpp>
 
@@ -72,14 +73,14 @@ template <LayerwiseRule Rule, GradientElement G, KeptElement W>
                                                                            const W* weight, W* const* state,
                                                                            std::int64_t i) {
     constexpr std::size_t states = state_count_v<Rule>;
-    const float w = load(weight[i]);
+    const float w = to_float(weight[i]);
     float value[states + 1];
-    for (std::size_t k = 0; k < states; ++k) value[k] = load(state[k][i]);
-    Rule::advance(transform(load(gradient[i])), w, value, scalars);
+    for (std::size_t k = 0; k < states; ++k) value[k] = to_float(state[k][i]);
+    Rule::advance(transform(to_float(gradient[i])), w, value, scalars);
     for (std::size_t k = 0; k < states; ++k) {
         const W stored = kept<W>(value[k], random, static_cast<std::uint32_t>(k) + 1, index);
         state[k][i] = stored;
-        value[k] = load(stored);  // what the second pass will see
+        value[k] = to_float(stored);  // what the second pass will see
     }
     return {w, Rule::direction(w, value, scalars)};
 }
@@ -92,11 +93,11 @@ template <LayerwiseRule Rule, bool with_copy, KeptElement W, CopyElement C>
                                                                     std::int64_t i) {
     constexpr std::size_t states = state_count_v<Rule>;
     float value[states + 1];
-    for (std::size_t k = 0; k < states; ++k) value[k] = load(state[k][i]);
-    float updated = load(weight[i]);
+    for (std::size_t k = 0; k < states; ++k) value[k] = to_float(state[k][i]);
+    float updated = to_float(weight[i]);
     Rule::apply(updated, Rule::direction(updated, value, scalars), ratio, scalars);
     weight[i] = kept<W>(updated, random, 0, index);
-    if constexpr (with_copy) copy[i] = nearest<C>(updated);
+    if constexpr (with_copy) copy[i] = to_element<C>(updated);
 }
 
 /// First pass over one chunk of a segment. Sixteen running sums, whatever the vectors' width, in one fixed order.
@@ -175,7 +176,7 @@ template <LayerwiseRule Rule, bool with_copy, KeptElement W, CopyElement C>
 void apply_chunks(const typename Rule::Scalars& scalars, std::span<W> weight,
                   const std::array<std::span<W>, state_count_v<Rule>>& state, std::span<const Segment> segments,
                   std::span<const float> ratios, std::span<C> copy, const StochasticRounding& rounding,
-                  SimdLevel level) {
+                  core::SimdLevel level) {
     for (const Segment& segment : segments) {
         assert(segment.begin + segment.numel <= static_cast<std::int64_t>(weight.size()));
         const std::int64_t first = detail::chunk_phase<W>(segment, rounding);
@@ -192,7 +193,7 @@ void apply_chunks(const typename Rule::Scalars& scalars, std::span<W> weight,
                 .block_index = static_cast<std::uint32_t>((first + begin) % chunk_numel),
             };
             for (std::size_t k = 0; k < state_count_v<Rule>; ++k) loop.state[k] = state[k].data() + at;
-            run_at(level, loop);
+            core::run_at(level, loop);
         };
         for_chunks(segment.numel, run_chunk, first);
     }
@@ -214,7 +215,7 @@ template <LayerwiseRule Rule, GradientElement G, KeptElement W>
 void advance(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
              std::span<const W> weight, const std::array<std::span<W>, state_count_v<Rule>>& state,
              std::span<const Segment> segments, std::span<NormSquares> norms, const StochasticRounding& rounding = {},
-             SimdLevel level = simd_level()) {
+             core::SimdLevel level = core::simd_level()) {
     assert(gradient.size() == weight.size());
     std::vector<NormSquares> partial;
     for (const Segment& segment : segments) {
@@ -235,7 +236,7 @@ void advance(const typename Rule::Scalars& scalars, GradientTransform transform,
                 .result = &partial[static_cast<std::size_t>(chunk)],
             };
             for (std::size_t k = 0; k < state_count_v<Rule>; ++k) loop.state[k] = state[k].data() + at;
-            detail::run_at(level, loop);
+            core::run_at(level, loop);
         };
         detail::for_chunks(segment.numel, run_chunk, first);
         for (const NormSquares& sum : partial) norms[segment.parameter] += sum;
@@ -262,21 +263,21 @@ template <LayerwiseRule Rule>
 template <LayerwiseRule Rule>
 void apply_direction(const typename Rule::Scalars& scalars, std::span<float> weight,
                      const std::array<std::span<float>, state_count_v<Rule>>& state, std::span<const Segment> segments,
-                     std::span<const float> ratios, SimdLevel level = simd_level()) {
+                     std::span<const float> ratios, core::SimdLevel level = core::simd_level()) {
     detail::apply_chunks<Rule, false>(scalars, weight, state, segments, ratios, std::span<bf16>{}, {}, level);
 }
 template <LayerwiseRule Rule, CopyElement C>
 void apply_direction_with_copy(const typename Rule::Scalars& scalars, std::span<float> weight,
                                const std::array<std::span<float>, state_count_v<Rule>>& state,
                                std::span<const Segment> segments, std::span<const float> ratios, std::span<C> copy,
-                               SimdLevel level = simd_level()) {
+                               core::SimdLevel level = core::simd_level()) {
     assert(copy.size() == weight.size());
     detail::apply_chunks<Rule, true>(scalars, weight, state, segments, ratios, copy, {}, level);
 }
 template <LayerwiseRule Rule, CopyElement C = bf16>
 void apply_direction(const typename Rule::Scalars& scalars, std::span<float> weight,
                      const std::array<std::span<float>, state_count_v<Rule>>& state, std::span<const Segment> segments,
-                     std::span<const float> ratios, std::span<C> copy, SimdLevel level = simd_level()) {
+                     std::span<const float> ratios, std::span<C> copy, core::SimdLevel level = core::simd_level()) {
     if (copy.empty()) {
         apply_direction<Rule>(scalars, weight, state, segments, ratios, level);
     } else {
@@ -289,7 +290,7 @@ template <LayerwiseRule Rule>
 void apply_direction(const typename Rule::Scalars& scalars, std::span<bf16> weight,
                      const std::array<std::span<bf16>, state_count_v<Rule>>& state, std::span<const Segment> segments,
                      std::span<const float> ratios, const StochasticRounding& rounding,
-                     SimdLevel level = simd_level()) {
+                     core::SimdLevel level = core::simd_level()) {
     detail::apply_chunks<Rule, false>(scalars, weight, state, segments, ratios, std::span<bf16>{}, rounding, level);
 }
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include <strata/core/host_device.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
-#include <strata/optim/simd.hpp>
 #include <strata/optim/update_rule.hpp>
 
 namespace strata {

@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/host_device.hpp>
+#include <strata/core/mix.hpp>
 #include <strata/optim/elements.hpp>
-#include <strata/optim/simd.hpp>
 
 namespace strata::optim {
 
@@ -45,9 +46,9 @@ struct RandomBlock {
 
     RandomBlock() = default;
     STRATA_HOST_DEVICE constexpr RandomBlock(const StochasticRounding& rounding, std::int64_t block) noexcept {
-        std::uint64_t key = mix(rounding.seed);
-        key = mix(key ^ static_cast<std::uint64_t>(rounding.step));
-        key = mix(key ^ static_cast<std::uint64_t>(block));
+        std::uint64_t key = core::mix(core::golden_step + rounding.seed);
+        key = core::mix(core::golden_step + (key ^ static_cast<std::uint64_t>(rounding.step)));
+        key = core::mix(core::golden_step + (key ^ static_cast<std::uint64_t>(block)));
         start = static_cast<std::uint32_t>(key);
         twist = static_cast<std::uint32_t>(key >> 32);
     }
@@ -62,15 +63,6 @@ struct RandomBlock {
         x = (x ^ (x >> 13)) * 0xc2b2ae35U;
         x ^= x >> 16;
         return slot % 2 == 0 ? x >> 16 : x & 0xffffU;
-    }
-
-private:
-    /// SplitMix64 (Steele, Lea and Flood 2014): the next number of the sequence that starts at x.
-    STRATA_HOST_DEVICE static constexpr std::uint64_t mix(std::uint64_t x) noexcept {
-        x += 0x9e3779b97f4a7c15U;
-        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-        return x ^ (x >> 31);
     }
 };
 

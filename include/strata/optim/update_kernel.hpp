@@ -10,8 +10,9 @@
 #include <span>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/host_device.hpp>
+#include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
-#include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
 #include <strata/optim/update_rule.hpp>
 
@@ -32,14 +33,14 @@ template <ElementwiseRule Rule, bool with_copy, GradientElement G, KeptElement W
                                                                      C* copy, std::int64_t i) {
     constexpr std::size_t states = state_count_v<Rule>;
     float value[states + 1];  // one more, because a rule may have no state
-    for (std::size_t k = 0; k < states; ++k) value[k] = load(state[k][i]);
-    float updated = load(weight[i]);
-    Rule::apply(updated, transform(load(gradient[i])), value, scalars);
+    for (std::size_t k = 0; k < states; ++k) value[k] = to_float(state[k][i]);
+    float updated = to_float(weight[i]);
+    Rule::apply(updated, transform(to_float(gradient[i])), value, scalars);
     weight[i] = kept<W>(updated, random, 0, index);
     for (std::size_t k = 0; k < states; ++k) {
         state[k][i] = kept<W>(value[k], random, static_cast<std::uint32_t>(k) + 1, index);
     }
-    if constexpr (with_copy) copy[i] = nearest<C>(updated);
+    if constexpr (with_copy) copy[i] = to_element<C>(updated);
 }
 
 /// The loop over one chunk. Copies of the pointers live in the object so that the compiler sees locals.
@@ -79,7 +80,7 @@ struct UpdateLoop {
 template <ElementwiseRule Rule, bool with_copy, GradientElement G, KeptElement W, CopyElement C>
 void update_chunks(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
                    std::span<W> weight, const std::array<std::span<W>, state_count_v<Rule>>& state, std::span<C> copy,
-                   const StochasticRounding& rounding, SimdLevel level) {
+                   const StochasticRounding& rounding, core::SimdLevel level) {
     assert(gradient.size() == weight.size());
     for (std::size_t k = 0; k < state_count_v<Rule>; ++k) assert(state[k].size() == weight.size());
     const auto run_chunk = [&](std::int64_t, std::int64_t begin, std::int64_t numel) {
@@ -96,7 +97,7 @@ void update_chunks(const typename Rule::Scalars& scalars, GradientTransform tran
             .block_index = static_cast<std::uint32_t>(element % chunk_numel),
         };
         for (std::size_t k = 0; k < state_count_v<Rule>; ++k) loop.state[k] = state[k].data() + begin;
-        run_at(level, loop);
+        core::run_at(level, loop);
     };
     for_chunks(static_cast<std::int64_t>(weight.size()), run_chunk, rounding.first_element);
 }
@@ -118,20 +119,20 @@ void update_chunks(const typename Rule::Scalars& scalars, GradientTransform tran
 template <ElementwiseRule Rule, GradientElement G>
 void update(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
             std::span<float> weight, const std::array<std::span<float>, state_count_v<Rule>>& state,
-            SimdLevel level = simd_level()) {
+            core::SimdLevel level = core::simd_level()) {
     detail::update_chunks<Rule, false>(scalars, transform, gradient, weight, state, std::span<bf16>{}, {}, level);
 }
 template <ElementwiseRule Rule, GradientElement G, CopyElement C>
 void update_with_copy(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
                       std::span<float> weight, const std::array<std::span<float>, state_count_v<Rule>>& state,
-                      std::span<C> copy, SimdLevel level = simd_level()) {
+                      std::span<C> copy, core::SimdLevel level = core::simd_level()) {
     assert(copy.size() == weight.size());
     detail::update_chunks<Rule, true>(scalars, transform, gradient, weight, state, copy, {}, level);
 }
 template <ElementwiseRule Rule, GradientElement G, CopyElement C = bf16>
 void update(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
             std::span<float> weight, const std::array<std::span<float>, state_count_v<Rule>>& state, std::span<C> copy,
-            SimdLevel level = simd_level()) {
+            core::SimdLevel level = core::simd_level()) {
     if (copy.empty()) {
         update<Rule, G>(scalars, transform, gradient, weight, state, level);
     } else {
@@ -146,7 +147,7 @@ void update(const typename Rule::Scalars& scalars, GradientTransform transform, 
 template <ElementwiseRule Rule, GradientElement G>
 void update(const typename Rule::Scalars& scalars, GradientTransform transform, std::span<const G> gradient,
             std::span<bf16> weight, const std::array<std::span<bf16>, state_count_v<Rule>>& state,
-            const StochasticRounding& rounding, SimdLevel level = simd_level()) {
+            const StochasticRounding& rounding, core::SimdLevel level = core::simd_level()) {
     detail::update_chunks<Rule, false>(scalars, transform, gradient, weight, state, std::span<bf16>{}, rounding, level);
 }
 

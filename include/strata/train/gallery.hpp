@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -17,6 +16,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/step_name.hpp>
 #include <strata/models/flow_sampler.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/train/picture_grid.hpp>
@@ -105,9 +105,7 @@ private:
         const auto pictures = gathered(mine, count, share);
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
-            char name[32];
-            std::snprintf(name, sizeof name, "step_%08lld.png", static_cast<long long>(step));
-            const auto path = folder / name;
+            const auto path = folder / (core::step_name(step) + ".png");
             storage::write_file(path, encode_picture_grid(pictures, options_.columns));
             session_.progress().note("drew " + path.string());
         });

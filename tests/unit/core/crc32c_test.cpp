@@ -1,3 +1,4 @@
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,6 +12,7 @@
 namespace {
 
 using strata::core::crc32c;
+using strata::core::crc32c_of_four;
 
 // RFC 3720, section B.4, and the check value of the catalogue of parametrised CRC algorithms.
 TEST(Crc32c, EqualsThePublishedValues) {
@@ -54,6 +56,29 @@ TEST(Crc32c, OfPartsIsThatOfTheWhole) {
             const std::uint32_t first = crc32c(std::span{bytes}.first(cut), 0, hardware);
             ASSERT_EQ(crc32c(std::span{bytes}.subspan(cut), first, hardware), whole) << cut;
         }
+}
+
+TEST(Crc32c, OfFourPartsKeepsItsValues) {  // windows on disk are sealed with them
+    const auto bytes = some_bytes(1000);
+    for (const bool hardware : {true, false}) {
+        EXPECT_EQ(crc32c_of_four(bytes, 64, hardware),
+                  (std::array{0x036741c3U, 0x28061983U, 0x61f2cdd8U, 0xb80c0db4U}));
+        EXPECT_EQ(crc32c_of_four(bytes, 512, hardware),
+                  (std::array{0x730d8aaaU, 0x0f0eba7eU, 0xeb839b95U, 0x25fb6a2aU}));
+    }
+}
+
+/// Part i by its definition: words i and i + 4 of every line, and the rest in the last part.
+TEST(Crc32c, OfFourPartsIsThatOfEachPart) {
+    for (const std::size_t size : {0UL, 63UL, 64UL, 200UL, 1000UL}) {
+        const auto bytes = some_bytes(size);
+        std::array<std::vector<std::byte>, 4> parts;
+        const std::size_t whole = size / 64 * 64;
+        for (std::size_t i = 0; i < size; ++i) parts[i < whole ? i / 8 % 4 : 3].push_back(bytes[i]);
+        const auto sums = crc32c_of_four(bytes);
+        for (std::size_t part = 0; part < 4; ++part)
+            EXPECT_EQ(sums[part], crc32c(parts[part])) << size << ", part " << part;
+    }
 }
 
 TEST(Crc32c, EverySingleBitChangesIt) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <strata/core/simd.hpp>
 #include <strata/data/resample.hpp>
 
 #include "../storage/temporary_folder.hpp"
@@ -180,11 +181,11 @@ TEST(Resample, EveryInstructionSetGivesTheSameBits) {
     const Picture picture = picture_of(331, 207, [](auto x, auto y) {
         return Rgba{static_cast<int>(x * 5 % 256), static_cast<int>(y * 3 % 256), static_cast<int>(x * y % 256), static_cast<int>(x % 256)};
     });
-    using strata::optim::SimdLevel;
+    using strata::core::SimdLevel;
     for (const auto& [width, height] : {std::pair{64, 48}, std::pair{129, 33}, std::pair{400, 300}}) {
         const PlanarImage baseline = cover_and_crop(picture, width, height, SimdLevel::baseline);
         for (const SimdLevel level : {SimdLevel::avx2, SimdLevel::avx512}) {
-            if (level > strata::optim::simd_level()) continue;
+            if (level > strata::core::simd_level()) continue;
             EXPECT_EQ(cover_and_crop(picture, width, height, level).values, baseline.values);
         }
     }

@@ -18,8 +18,10 @@
 #include <gtest/gtest.h>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/elements.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/fp16.hpp>
+#include <strata/core/simd.hpp>
 #include <strata/optim/adagrad.hpp>
 #include <strata/optim/adam.hpp>
 #include <strata/optim/adamw.hpp>
@@ -43,18 +45,18 @@ using strata::Adagrad;
 using strata::Adam;
 using strata::AdamW;
 using strata::bf16;
+using strata::core::SimdLevel;
 using strata::fp16;
 using strata::Lamb;
 using strata::Lion;
-using strata::Sgd;
 using strata::optim::GradientTransform;
 using strata::optim::NormSquares;
 using strata::optim::Segment;
-using strata::optim::SimdLevel;
 using strata::optim::state_count_v;
 using strata::optim::StochasticRounding;
 using strata::optim::testing::Descent;
 using strata::optim::testing::normal_values;
+using strata::Sgd;
 
 namespace detail = strata::optim::detail;
 
@@ -98,11 +100,11 @@ struct HostLaunch {
                 const detail::ChunkPlace chunk = body.fill.chunk(block);
                 for (std::int64_t t = 0; t < Body::steps(chunk); ++t) {
                     std::shuffle(order.begin(), order.end(), random);
-                    detail::run_at(SimdLevel::baseline, StepLoop<Body>{body, chunk, t, order, *shared});
+                    strata::core::run_at(SimdLevel::baseline, StepLoop<Body>{body, chunk, t, order, *shared});
                 }
             }
         } else {
-            detail::run_at(SimdLevel::baseline, GridLoop<Body>{body, shuffled<std::int64_t>(blocks * Body::threads)});
+            strata::core::run_at(SimdLevel::baseline, GridLoop<Body>{body, shuffled<std::int64_t>(blocks * Body::threads)});
         }
     }
 
@@ -125,7 +127,7 @@ struct Host {
 
 template <class T>
 T converted(float value) {
-    return detail::nearest<T>(value);
+    return strata::to_element<T>(value);
 }
 
 /// A run that begins `shift` elements behind an address that 64 divides, with elements around it that must stay.
@@ -176,7 +178,7 @@ struct Replica {
         : gradient{n, shifts[0], 1}, weight{n, shifts[1], 2}, copy{n, shifts[3], 3} {
         for (std::size_t k = 0; k < state_count_v<Rule>; ++k) {
             Elements<W> values{n, shifts[2], 4 + static_cast<unsigned>(k)};
-            for (W& value : values.span()) value = converted<W>(detail::load(value) * detail::load(value));
+            for (W& value : values.span()) value = converted<W>(strata::to_float(value) * strata::to_float(value));
             state.push_back(std::move(values));
         }
     }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/simd.hpp>
 #include <strata/optim/ema.hpp>
 
 #include "golden.hpp"
@@ -17,12 +18,13 @@
 namespace {
 
 using strata::bf16;
+using strata::core::simd_level;
+using strata::core::SimdLevel;
 using strata::optim::EmaOptions;
-using strata::optim::simd_level;
-using strata::optim::SimdLevel;
 using strata::optim::update_average;
 using strata::optim::testing::normal_values;
 using strata::optim::testing::rounded;
+using strata::optim::update_average;
 
 TEST(Ema, DecayGrowsFromZeroToItsLimits) {
     const EmaOptions plain{.decay = 0.5};

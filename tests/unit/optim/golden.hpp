@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/core/bf16.hpp>
-#include <strata/optim/simd.hpp>
+#include <strata/core/host_device.hpp>
 #include <strata/storage/safetensors.hpp>
 
 namespace strata::optim::testing {

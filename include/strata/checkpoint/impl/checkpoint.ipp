@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cassert>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -20,6 +19,7 @@
 
 #include <strata/checkpoint/checkpoint.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/step_name.hpp>
 #include <strata/storage/safetensors.hpp>
 
 namespace strata::checkpoint {
@@ -30,19 +30,12 @@ inline Error corrupt(const std::filesystem::path& file, const std::string& what)
                  "put back a copy of it, or start over with --fresh"};
 }
 
-STRATA_INLINE std::int64_t step_of(const std::filesystem::path& folder) {
-    const std::string name = folder.filename().string();
-    std::int64_t step = -1;
-    if (!name.starts_with("step_")) return -1;
-    const char* const end = name.data() + name.size();
-    return std::from_chars(name.data() + 5, end, step).ptr == end ? step : -1;
-}
-
 STRATA_INLINE std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder) {
     std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator{folder, none})
-        if (const std::int64_t step = step_of(entry.path()); step >= 0 && entry.is_directory()) found.emplace_back(step, entry.path());
+        if (const auto step = core::step_of(entry.path().filename().string()); step && entry.is_directory())
+            found.emplace_back(*step, entry.path());
     std::sort(found.begin(), found.end());
     return found;
 }
@@ -82,13 +75,17 @@ inline storage::Dtype dtype_of(const NamedTensor& named) {
 }
 
 STRATA_INLINE std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step) {
-    char name[32];
-    std::snprintf(name, sizeof name, "step_%08lld", static_cast<long long>(step));
-    return folder / name;
+    return folder / core::step_name(step);
 }
 
+inline constexpr std::string_view partial_ending = ".partial";
+
 STRATA_INLINE std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step) {
-    return folder / ("." + final_name({}, step).string() + ".partial");
+    return folder / ("." + core::step_name(step) + std::string{partial_ending});
+}
+inline bool is_partial_name(std::string_view name) {
+    return name.size() > partial_ending.size() && name.starts_with('.') && name.ends_with(partial_ending) &&
+           core::step_of(name.substr(1, name.size() - 1 - partial_ending.size()));
 }
 
 inline std::string state_file_name(int rank, int world) {
@@ -193,7 +190,7 @@ STRATA_INLINE void publish(const std::filesystem::path& partial, const std::file
 }
 
 STRATA_INLINE void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest) {
-    if (step_of(checkpoint) != manifest.step)
+    if (core::step_of(checkpoint.filename().string()) != manifest.step)
         throw corrupt(checkpoint / "manifest.json", "is of step " + std::to_string(manifest.step) + ", which its folder's name denies");
 }
 
@@ -259,12 +256,6 @@ STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span
 
 }  // namespace detail
 
-STRATA_INLINE std::optional<std::filesystem::path> newest(const std::filesystem::path& folder) {
-    const auto found = detail::checkpoints_by_step(folder);
-    if (found.empty()) return std::nullopt;
-    return found.back().second;
-}
-
 STRATA_INLINE std::filesystem::path set_aside(const std::filesystem::path& checkpoint, std::string_view prefix) {
     const auto plain = checkpoint.parent_path() / (std::string{prefix} + checkpoint.filename().string());
     auto place = plain;
@@ -311,8 +302,7 @@ STRATA_INLINE void remove_unfinished(const std::filesystem::path& folder) {
     std::error_code none;
     std::vector<std::filesystem::path> unfinished;
     for (const auto& entry : std::filesystem::directory_iterator{folder, none})
-        if (const std::string name = entry.path().filename().string(); name.starts_with(".step_") && name.ends_with(".partial"))
-            unfinished.push_back(entry.path());
+        if (detail::is_partial_name(entry.path().filename().string())) unfinished.push_back(entry.path());
     for (const auto& path : unfinished) std::filesystem::remove_all(path);
 }
 

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include <strata/comm/mpi_comm.hpp>
+#include <strata/core/elements.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/fnv1a.hpp>
 
 namespace strata::comm {
 
@@ -37,11 +39,6 @@ STRATA_INLINE void check_mpi(int code, std::string_view call) {
     if (code != MPI_SUCCESS) throw_mpi_error(code, call);
 }
 
-inline float as_float(float value) noexcept { return value; }
-inline float as_float(bf16 value) noexcept { return to_float(value); }
-inline void store(float& to, float value) noexcept { to = value; }
-inline void store(bf16& to, float value) noexcept { to = to_bf16(value); }
-
 /// For a number of ranks known to the compiler: sums stay in registers, and the loop runs as fast as memory.
 template <std::size_t World, class In, class Out>
 void sum_of(const In* const* addends, std::size_t count, Out* to) noexcept {
@@ -49,9 +46,9 @@ void sum_of(const In* const* addends, std::size_t count, Out* to) noexcept {
     std::copy_n(addends, World, from.begin());
 #pragma GCC ivdep  // `to` may be an addend, and then at the same index
     for (std::size_t i = 0; i < count; ++i) {
-        float sum = as_float(from[0][i]);
-        for (std::size_t rank = 1; rank < World; ++rank) sum += as_float(from[rank][i]);
-        store(to[i], sum);
+        float sum = to_float(from[0][i]);
+        for (std::size_t rank = 1; rank < World; ++rank) sum += to_float(from[rank][i]);
+        to[i] = to_element<Out>(sum);
     }
 }
 
@@ -75,20 +72,20 @@ void sum_in_rank_order(std::span<const In* const> addends, std::size_t count, Ou
     for (std::size_t at = 0; at < count; at += sum_block) {
         const std::size_t n = std::min(sum_block, count - at);
         std::array<float, sum_block> sums;  // on the stack, because `to` may be an addend whose turn has not come
-        for (std::size_t i = 0; i < n; ++i) sums[i] = as_float(addends[0][at + i]);
+        for (std::size_t i = 0; i < n; ++i) sums[i] = to_float(addends[0][at + i]);
         for (const In* addend : addends.subspan(1)) {
-            for (std::size_t i = 0; i < n; ++i) sums[i] += as_float(addend[at + i]);
+            for (std::size_t i = 0; i < n; ++i) sums[i] += to_float(addend[at + i]);
         }
-        for (std::size_t i = 0; i < n; ++i) store(to[at + i], sums[i]);
+        for (std::size_t i = 0; i < n; ++i) to[at + i] = to_element<Out>(sums[i]);
     }
 }
 
 /// A tag that two collectives share only when they are the same operation (or by a rare accident).
 inline int tag_of(const CollectiveRecord& what, int largest) noexcept {
-    std::uint64_t hash = 14695981039346656037U ^ what.bytes;  // FNV-1a
-    const auto mix = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U; };
-    for (const char c : what.op) mix(c);
-    for (const char c : what.label) mix(c);
+    const auto text = [](const auto& characters) { return std::string_view{characters.data(), characters.size()}; };
+    std::uint64_t hash = core::fnv1a_start ^ what.bytes;
+    hash = core::fnv1a(text(what.op), hash);
+    hash = core::fnv1a(text(what.label), hash);
     return static_cast<int>((hash ^ (hash >> 32U)) % static_cast<std::uint64_t>(largest));
 }
 

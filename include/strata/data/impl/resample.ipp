@@ -11,6 +11,8 @@
 #include <numbers>
 
 #include <strata/core/error.hpp>
+#include <strata/core/lanes.hpp>
+#include <strata/core/simd.hpp>
 #include <strata/data/resample.hpp>
 
 namespace strata::data {
@@ -78,12 +80,6 @@ inline constexpr std::int64_t lanes = 16;          // rows of the result that ar
 inline constexpr std::int64_t strip_pixels = 128;  // columns of the picture that stay in the nearest cache
 inline constexpr std::int64_t strip_samples = strip_pixels * 3;
 
-/// `Width` floats that are added and multiplied at once.
-template <int Width>
-struct FloatsOf {
-    typedef float type __attribute__((vector_size(Width * sizeof(float))));
-};
-
 /// Not by value: without its instruction set a wide vector is returned in another way.
 template <class Floats>
 [[gnu::always_inline]] inline void load(Floats& floats, const float* from) noexcept {
@@ -102,7 +98,7 @@ template <std::int64_t Count, class Floats>
 /// 16 rows of 16 floats to 16 columns, for rows that are `from_stride` and `to_stride` floats apart.
 [[gnu::always_inline]] inline void transpose16(const float* from, std::int64_t from_stride, float* to,
                                                std::int64_t to_stride) noexcept {
-    using Four = FloatsOf<4>::type;
+    using Four = core::VectorOf<float, 4>::type;
     for (std::int64_t y = 0; y < lanes; y += 4)
         for (std::int64_t x = 0; x < lanes; x += 4) {
             Four a, b, c, d;
@@ -152,7 +148,7 @@ struct ShrinkColumns {
                 }
             }
         }
-        using Floats = typename FloatsOf<Width>::type;
+        using Floats = typename core::VectorOf<float, Width>::type;
         constexpr std::int64_t at_once = 4;
         for (std::int64_t r = 0; r < rows; ++r) {
             const float* const top = source + (taps[r].first - first_row) * strip_samples;
@@ -182,7 +178,7 @@ struct ShrinkRows {
     float* values;              ///< the result's first of these rows, in the first plane
 
     [[gnu::always_inline]] void operator()() const noexcept {
-        using Floats = typename FloatsOf<Width>::type;
+        using Floats = typename core::VectorOf<float, Width>::type;
         constexpr std::int64_t parts = lanes * 3 / Width;
         alignas(64) float done[lanes * lanes * 3] = {};  // pixel, channel, row
         alignas(64) float square[lanes * lanes];
@@ -212,7 +208,7 @@ struct ShrinkRows {
 
 template <int Width>
 void resample_by(const Picture& picture, const Axis& columns, const Axis& rows, float* values,
-                       optim::SimdLevel level) {
+                       core::SimdLevel level) {
     const auto width = static_cast<std::int64_t>(columns.taps.size());
     const auto height = static_cast<std::int64_t>(rows.taps.size());
     const std::int64_t used_columns = columns.end - columns.first;
@@ -230,13 +226,13 @@ void resample_by(const Picture& picture, const Axis& columns, const Axis& rows, 
         const std::int64_t source_rows = taps[count - 1].first + taps[count - 1].count - taps[0].first;
         for (std::int64_t x = 0; x < used_columns; x += strip_pixels) {
             const std::int64_t at = (taps[0].first * picture.width + columns.first + x) * picture.channels;
-            optim::detail::run_at(
+            core::run_at(
                 level,
                 ShrinkColumns<Width>{picture.pixels.data() + at, picture.width * picture.channels, picture.channels,
                                      std::min(strip_pixels, used_columns - x), source_rows, taps, taps[0].first, count,
                                      source.data(), narrow.data(), side_by_side.data() + x * 3 * lanes});
         }
-        optim::detail::run_at(level, ShrinkRows<Width>{side_by_side.data(), columns.first, columns.taps.data(), width,
+        core::run_at(level, ShrinkRows<Width>{side_by_side.data(), columns.first, columns.taps.data(), width,
                                                        count, width * height, values + y * width});
     }
 }
@@ -244,7 +240,7 @@ void resample_by(const Picture& picture, const Axis& columns, const Axis& rows, 
 }  // namespace detail
 
 STRATA_INLINE void resize_and_crop_into(const Picture& picture, const Frame& frame, std::span<float> values,
-                                        optim::SimdLevel level) {
+                                        core::SimdLevel level) {
     const auto [width, height] = frame.target;
     if (picture.width < 1 || picture.height < 1 || width < 1 || height < 1)
         throw Error{Errc::bad_picture, "a picture without pixels cannot be resized", "remove the empty picture"};
@@ -258,17 +254,17 @@ STRATA_INLINE void resize_and_crop_into(const Picture& picture, const Frame& fra
     const detail::Axis columns = detail::axis_of(picture.width, width, across, frame.left * across);
     const detail::Axis rows = detail::axis_of(picture.height, height, down, frame.top * down);
     switch (level) {
-        case optim::SimdLevel::avx512:
+        case core::SimdLevel::avx512:
             return detail::resample_by<16>(picture, columns, rows, values.data(), level);
-        case optim::SimdLevel::avx2:
+        case core::SimdLevel::avx2:
             return detail::resample_by<8>(picture, columns, rows, values.data(), level);
-        case optim::SimdLevel::baseline:
+        case core::SimdLevel::baseline:
             break;
     }
     detail::resample_by<4>(picture, columns, rows, values.data(), level);
 }
 
-STRATA_INLINE PlanarImage resize_and_crop(const Picture& picture, const Frame& frame, optim::SimdLevel level) {
+STRATA_INLINE PlanarImage resize_and_crop(const Picture& picture, const Frame& frame, core::SimdLevel level) {
     const auto [width, height] = frame.target;
     const std::int64_t count = width > 0 && height > 0 ? 3 * width * height : 0;
     PlanarImage image{width, height, std::vector<float>(static_cast<std::size_t>(count))};
@@ -277,12 +273,12 @@ STRATA_INLINE PlanarImage resize_and_crop(const Picture& picture, const Frame& f
 }
 
 STRATA_INLINE void cover_and_crop_into(const Picture& picture, std::int64_t width, std::int64_t height,
-                                       std::span<float> values, optim::SimdLevel level) {
+                                       std::span<float> values, core::SimdLevel level) {
     resize_and_crop_into(picture, centered({picture.width, picture.height}, {width, height}), values, level);
 }
 
 STRATA_INLINE PlanarImage cover_and_crop(const Picture& picture, std::int64_t width, std::int64_t height,
-                                         optim::SimdLevel level) {
+                                         core::SimdLevel level) {
     return resize_and_crop(picture, centered({picture.width, picture.height}, {width, height}), level);
 }
 

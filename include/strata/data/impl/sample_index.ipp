@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 #include <strata/core/crc32c.hpp>
+#include <strata/core/fnv1a.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/lock_holder.hpp>
@@ -203,11 +204,11 @@ inline std::string file_name(std::string_view id) {
 }  // namespace detail::index
 
 STRATA_INLINE std::uint64_t fingerprint(std::initializer_list<std::string_view> parts) noexcept {
-    std::uint64_t hash = fnv1a({});
+    std::uint64_t hash = core::fnv1a_start;
     for (const std::string_view part : parts) {
         std::array<char, sizeof(std::size_t)> size{};
         for (std::size_t i = 0; i < size.size(); ++i) size[i] = static_cast<char>(part.size() >> (8 * i));
-        hash = fnv1a(part, fnv1a({size.data(), size.size()}, hash));
+        hash = core::fnv1a(part, core::fnv1a({size.data(), size.size()}, hash));
     }
     return hash == 0 ? 1 : hash;
 }

@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/core/crc32c.hpp>
+#include <strata/core/fnv1a.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/gzip.hpp>
 #include <strata/storage/safetensors.hpp>
@@ -16,18 +17,6 @@
 namespace strata::data {
 
 namespace detail {
-
-/// Fowler-Noll-Vo 1a of 128 bits: accidental collisions do not happen, and forged ones are met by the identity inside.
-inline std::array<std::uint64_t, 2> fnv1a_128(std::string_view text) noexcept {
-    __extension__ using Wide = unsigned __int128;
-    Wide hash = (Wide{0x6C62272E07BB0142U} << 64) | 0x62B821756295C58DU;
-    const Wide prime = (Wide{1} << 88) | 0x13BU;
-    for (const char c : text) {
-        hash ^= static_cast<unsigned char>(c);
-        hash *= prime;
-    }
-    return {static_cast<std::uint64_t>(hash >> 64), static_cast<std::uint64_t>(hash)};
-}
 
 inline constexpr std::string_view hex_digits = "0123456789abcdef";
 
@@ -75,7 +64,7 @@ inline std::int64_t bytes_of(const NamedTensors& tensors) {
 
 STRATA_INLINE std::string cache_name(std::string_view identity, bool compress) {
     std::string hex;
-    for (const std::uint64_t half : detail::fnv1a_128(identity))
+    for (const std::uint64_t half : core::fnv1a_128(identity))
         for (int shift = 60; shift >= 0; shift -= 4) hex += detail::hex_digits[(half >> shift) & 15];
     return hex.substr(0, 2) + "/" + hex.substr(2) + (compress ? ".safetensors.gz" : ".safetensors");
 }

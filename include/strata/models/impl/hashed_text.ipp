@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include <strata/core/fnv1a.hpp>
 #include <strata/core/mix.hpp>
 #include <strata/models/hashed_text.hpp>
 
@@ -30,16 +31,9 @@ inline std::vector<std::string> words_of(std::string_view caption) {
     return words;
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll & Vo).
-inline std::uint64_t hash_of(std::string_view bytes) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    return hash;
-}
-
 /// Adds weight * the feature's signs. Sums of small whole numbers are exact in fp32.
 inline void add_feature(TextVector& vector, std::string_view feature, float weight) {
-    std::uint64_t state = hash_of(feature);
+    std::uint64_t state = core::fnv1a(feature);
     for (std::size_t i = 0; i < vector.size(); i += 64) {
         const std::uint64_t bits = core::mix(state += core::golden_step);
         for (std::size_t j = 0; j < 64; ++j) vector[i + j] += (bits >> j & 1u) != 0 ? weight : -weight;

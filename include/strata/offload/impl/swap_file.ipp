@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <strata/core/fnv1a.hpp>
 #include <strata/offload/host_memory.hpp>
 #include <strata/offload/swap_file.hpp>
 
@@ -28,19 +29,12 @@ struct Seal {
 };
 static_assert(sizeof(Seal) == 56);
 
-/// FNV-1a (Fowler, Noll, Vo; 64 bits).
-inline std::uint64_t hash_of(std::string_view text) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return hash;
-}
-
 }  // namespace detail
 
 STRATA_INLINE SwapFile::SwapFile(const SwapFolder& folder, std::string_view name,
                                  std::vector<std::size_t> payload_bytes, SwapFileOptions options)
     : path_{folder.file(name)},
-      owner_{detail::hash_of(folder.run_id() + "/" + path_.filename().string())},
+      owner_{core::fnv1a(folder.run_id() + "/" + path_.filename().string())},
       options_{std::move(options)} {
     for (const std::size_t payload : payload_bytes) {
         windows_.push_back({.offset = file_bytes_, .payload = payload});

@@ -16,9 +16,9 @@
 #include <span>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/host_device.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/ema.hpp>
-#include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
 #include <strata/optim/update_kernel.hpp>
 #include <strata/optim/update_rule.hpp>
@@ -228,11 +228,11 @@ struct AverageBody {
             float a[count];
             read(w, weight + group.from, weight_in_packs);
             read(a, average + group.from, true);
-            for (int i = 0; i < count; ++i) a[i] = averaged(a[i], load(w[i]), share);
+            for (int i = 0; i < count; ++i) a[i] = averaged(a[i], to_float(w[i]), share);
             write(average + group.from, a, true);
         } else {
             for (std::int64_t i = group.from; i < group.to; ++i) {
-                average[i] = averaged(average[i], load(weight[i]), share);
+                average[i] = averaged(average[i], to_float(weight[i]), share);
             }
         }
     }

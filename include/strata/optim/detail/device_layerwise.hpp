@@ -11,11 +11,11 @@
 #include <span>
 #include <utility>
 
+#include <strata/core/host_device.hpp>
 #include <strata/optim/detail/device_bodies.hpp>
 #include <strata/optim/detail/device_sums.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/layerwise_kernel.hpp>
-#include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
 #include <strata/optim/update_rule.hpp>
 

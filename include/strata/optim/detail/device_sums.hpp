@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <span>
 
+#include <strata/core/host_device.hpp>
 #include <strata/optim/clip.hpp>
 #include <strata/optim/detail/device_bodies.hpp>
 #include <strata/optim/elements.hpp>
-#include <strata/optim/simd.hpp>
 
 namespace strata::optim::detail {
 
@@ -150,7 +150,7 @@ struct SquareFill {
         STRATA_UNROLL
         for (int r = 0; r < rounds; ++r) {
             float wide[count];
-            for (int i = 0; i < count; ++i) wide[i] = load(group[r][i]);
+            for (int i = 0; i < count; ++i) wide[i] = to_float(group[r][i]);
             write(tile[0] + (r * fillers + thread) * count, wide, true);
         }
     }

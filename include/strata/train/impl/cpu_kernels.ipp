@@ -14,20 +14,11 @@
 
 #include <ATen/Version.h>
 
+#include <strata/core/simd.hpp>
 #include <strata/train/cpu_kernels.hpp>
 
 namespace strata::train {
 namespace detail {
-
-/// What kernels of both libraries are compiled for; less than that, and they would die of SIGILL.
-inline bool processor_has_avx512() {
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-#else
-    return false;
-#endif
-}
 
 /// Nothing for a program whose libtorch brings another library for matrices.
 inline const char* openblas_core() {
@@ -71,7 +62,8 @@ inline void start_again() {
 }  // namespace detail
 
 STRATA_INLINE void choose_cpu_kernels() {
-    if (!detail::processor_has_avx512()) return;
+    // What kernels of both libraries are compiled for; on less than that they would die of SIGILL.
+    if (!core::cpu_features().avx512) return;
     ::setenv("ATEN_CPU_CAPABILITY", "avx512", 0);  // libtorch reads it when it first computes
     const char* const core = detail::openblas_core();
     if (core == nullptr || detail::has_avx512(core) || std::getenv("OPENBLAS_CORETYPE") != nullptr || detail::mpi_runs()) return;

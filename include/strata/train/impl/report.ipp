@@ -2,11 +2,11 @@
 // strata/train/impl/report.ipp - HTML and base64 pictures.
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include <strata/core/step_name.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/train/loss_curve.hpp>
 #include <strata/train/report.hpp>
@@ -61,11 +61,8 @@ STRATA_INLINE std::vector<SampleGrid> find_sample_grids(const std::filesystem::p
     std::vector<SampleGrid> grids;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator{folder, none}) {
-        const std::string name = entry.path().filename().string();
-        if (!name.starts_with("step_") || entry.path().extension() != ".png") continue;
-        std::int64_t step = 0;
-        const char* const end = name.data() + name.size() - 4;
-        if (std::from_chars(name.data() + 5, end, step).ptr == end) grids.push_back({step, entry.path()});
+        if (entry.path().extension() != ".png") continue;
+        if (const auto step = core::step_of(entry.path().stem().string())) grids.push_back({*step, entry.path()});
     }
     std::sort(grids.begin(), grids.end(), [](const SampleGrid& a, const SampleGrid& b) { return a.step < b.step; });
     return grids;

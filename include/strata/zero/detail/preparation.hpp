@@ -17,6 +17,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/elements.hpp>
 #include <strata/core/fp16.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/option_check.hpp>
@@ -54,18 +55,8 @@ inline std::span<std::byte> bytes_of(const at::Tensor& tensor) {
 
 /// `value` as Kept keeps it, rounded to nearest; and back.
 template <class Kept>
-constexpr Kept kept_from(float value) noexcept {
-    if constexpr (std::same_as<Kept, bf16>) {
-        return to_bf16(value);
-    } else if constexpr (std::same_as<Kept, fp16>) {
-        return to_fp16(value);
-    } else {
-        return value;
-    }
-}
-constexpr float as_float(float value) noexcept { return value; }
-constexpr float as_float(bf16 value) noexcept { return to_float(value); }
-constexpr float as_float(fp16 value) noexcept { return to_float(value); }
+constexpr Kept kept_from(float value) noexcept { return to_element<Kept>(value); }
+constexpr float as_float(auto value) noexcept { return to_float(value); }
 
 /// Bytes of memory that a tensor's values have: fewer than its elements take where strides are 0.
 inline std::int64_t own_bytes(const at::Tensor& tensor) {
