@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include <strata/core/independent_loop.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/optim/elements.hpp>
@@ -64,7 +65,7 @@ struct EmaLoop {
         const float share = one_minus_decay;
         const W* const w = weight;
         float* const a = average;
-#pragma GCC ivdep
+        STRATA_INDEPENDENT_LOOP
         for (std::int64_t i = 0; i < numel; ++i) a[i] = averaged(a[i], load(w[i]), share);
     }
 };

@@ -84,13 +84,18 @@ template <class Loop>
 STRATA_LOOP_FLAGS [[gnu::target("avx2")]] void run_avx2(const Loop& loop) {
     loop();
 }
+#ifdef __clang__  // which knows no such preference
+#define STRATA_AVX512 "avx512f,avx512bw,avx512dq,avx512vl"
+#else
+#define STRATA_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
+#endif
 template <class Loop>
-STRATA_LOOP_FLAGS [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]] void run_avx512(
-    const Loop& loop) {
+STRATA_LOOP_FLAGS [[gnu::target(STRATA_AVX512)]] void run_avx512(const Loop& loop) {
     loop();
 }
 #endif
 
+#undef STRATA_AVX512
 #undef STRATA_LOOP_FLAGS
 
 /// Runs `loop()`, whose call operator must be always_inline: it is compiled once into each level.

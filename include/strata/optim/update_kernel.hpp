@@ -10,6 +10,7 @@
 #include <span>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/independent_loop.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/simd.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
@@ -69,7 +70,7 @@ struct UpdateLoop {
         C* const c = copy;
         W* moments[states + 1];
         for (std::size_t k = 0; k < states; ++k) moments[k] = state.data()[k];
-#pragma GCC ivdep
+        STRATA_INDEPENDENT_LOOP
         for (std::int64_t i = 0; i < numel; ++i) {
             update_element<Rule, with_copy>(s, t, r, first + static_cast<std::uint32_t>(i), g, w, moments, c, i);
         }

@@ -9,8 +9,11 @@ namespace strata::offload {
 namespace detail {
 
 #ifdef __x86_64__
-[[gnu::target("sse4.2"), gnu::optimize("O2")]] inline void crc32c_lines(Checksum& sums, const std::byte* data,
-                                                                        std::size_t end, std::size_t stride) noexcept {
+#ifndef __clang__  // which has no such attribute
+[[gnu::optimize("O2")]]
+#endif
+[[gnu::target("sse4.2")]] inline void
+crc32c_lines(Checksum& sums, const std::byte* data, std::size_t end, std::size_t stride) noexcept {
     using core::detail::crc32c_word;
     std::uint64_t a = sums[0];
     std::uint64_t b = sums[1];

@@ -265,7 +265,7 @@ private:
 
     void gather(Unit& unit) {
         for (const Flat& flat : unit.flats) {
-            const std::size_t bytes = static_cast<std::size_t>(flat.all_B.numel()) * flat.all_B.element_size();
+            const std::size_t bytes = static_cast<std::size_t>(flat.all_B.numel() * flat.all_B.element_size());
             give_memory(flat.all_B, pool_.take(bytes, Held::gathered, Place::device));
         }
         forbid_use(unit, false);

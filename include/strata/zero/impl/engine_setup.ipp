@@ -146,7 +146,7 @@ void Engine<Setup, Comm, Compute>::require_memory(const std::vector<Parameter>& 
         on(side) += of_side(state, side) + of_side(trained_shards, side);
         std::int64_t shards_need = of_side(frozen_shards, side);
         for (const Parameter& p : frozen) {
-            const auto size = static_cast<std::int64_t>(p.tensor.is_floating_point() ? sizeof(Element) : p.tensor.element_size());
+            const std::int64_t size = p.tensor.is_floating_point() ? static_cast<std::int64_t>(sizeof(Element)) : p.tensor.element_size();
             // Given back only when all of the above is there: it makes room for its shard, or itself, and for nothing else.
             if (shards_frozen(p)) {
                 shards_need -= std::min(share_numel(p.tensor.numel(), comm_.world()) * size, given_back(p.tensor, side));
