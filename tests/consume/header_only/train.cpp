@@ -31,6 +31,7 @@ struct Half : torch::nn::Module {
 
 struct Whole : torch::nn::Module {
     using Batch = torch::Tensor;
+    using Units = strata::UnitList<Half>;
     std::vector<std::shared_ptr<strata::Unit<Half>>> blocks;
     Whole() {
         for (int i = 0; i < 2; ++i)
