@@ -7,6 +7,8 @@
 #       DEFINES <definition>...  compile definitions of everything that uses the room
 #       HEADERS <file>...)       its public headers, relative to include/strata/<room>/, one a line
 #
+# With STRATA_WITH_TORCH=OFF a room with the package Torch is left out, and so must be what needs it.
+#
 # The list of headers is the public API: it is what is installed and what `all_verify_interface_header_sets`
 # compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, but not
 # verified, because only their header includes them. A body whose header exists but is not listed stays out.
@@ -23,6 +25,9 @@ function(strata_room room)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;PACKAGES;LINKS;DEFINES;HEADERS")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "strata_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+    endif()
+    if(NOT STRATA_WITH_TORCH AND "Torch" IN_LIST arg_PACKAGES)
+        return()
     endif()
     set(include "${PROJECT_SOURCE_DIR}/include")
     set(folder "${include}/strata/${room}")
@@ -41,9 +46,11 @@ function(strata_room room)
     file(GLOB bodies CONFIGURE_DEPENDS "${folder}/impl/*.ipp")
     foreach(body IN LISTS bodies)
         cmake_path(GET body STEM stem)
-        if(EXISTS "${folder}/${stem}.hpp" AND NOT "${stem}.hpp" IN_LIST arg_HEADERS)
-            list(REMOVE_ITEM bodies "${body}")
-        endif()
+        foreach(header IN ITEMS ${stem}.hpp detail/${stem}.hpp)
+            if(EXISTS "${folder}/${header}" AND NOT header IN_LIST arg_HEADERS)
+                list(REMOVE_ITEM bodies "${body}")
+            endif()
+        endforeach()
     endforeach()
 
     file(GLOB fragments CONFIGURE_DEPENDS "${folder}/impl/*.inc")

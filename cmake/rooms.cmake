@@ -18,6 +18,7 @@ strata_room(core
         fnv1a.hpp
         fp16.hpp
         host_device.hpp
+        independent_loop.hpp
         inline.hpp
         lanes.hpp
         lock_holder.hpp
@@ -239,12 +240,20 @@ if(STRATA_WITH_CUDA AND NOT TARGET torch_cuda)
         "`python3 -c 'import torch; print(torch.utils.cmake_prefix_path)'` prints for a PyTorch with CUDA.")
 endif()
 
+if(STRATA_WITH_TORCH)
+    set(torch_package Torch)
+    set(torch_library torch)
+    set(data_headers batch.hpp detail/image_text_source.hpp detail/source_identity.hpp encoders.hpp image_text_source.hpp tensor_cache.hpp)
+    set(testing_needs zero)
+    set(testing_headers tier_conformance.hpp)
+    set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
+endif()
+
 strata_room(data
     NEEDS core policy config storage comm optim
-    PACKAGES Torch TBB PNG JPEG ZLIB SQLite3 nlohmann_json
-    LINKS torch TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB SQLite::SQLite3 nlohmann_json::nlohmann_json webp webpdemux snappy zstd lz4 brotlidec
+    PACKAGES ${torch_package} TBB PNG JPEG ZLIB SQLite3 nlohmann_json
+    LINKS ${torch_library} TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB SQLite::SQLite3 nlohmann_json::nlohmann_json webp webpdemux snappy zstd lz4 brotlidec
     HEADERS
-        batch.hpp
         bucket_table.hpp
         buckets.hpp
         byte_budget.hpp
@@ -257,22 +266,18 @@ strata_room(data
         detail/catalog.hpp
         detail/discovery.hpp
         detail/header_bytes.hpp
-        detail/image_text_source.hpp
         detail/parquet_bytes.hpp
         detail/parquet_column_reader.hpp
         detail/parquet_encodings.hpp
         detail/parquet_footer.hpp
         detail/parquet_page.hpp
-        detail/source_identity.hpp
         detail/text.hpp
         detail/thrift_reader.hpp
         discovered.hpp
         discovery.hpp
-        encoders.hpp
         frame.hpp
         framing.hpp
         image_header.hpp
-        image_text_source.hpp
         jpeg.hpp
         latent_caching.hpp
         orientation.hpp
@@ -293,8 +298,8 @@ strata_room(data
         simpletuner_sizes.hpp
         statistics.hpp
         stores.hpp
-        tensor_cache.hpp
-        webp.hpp)
+        webp.hpp
+        ${data_headers})
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero
@@ -375,10 +380,10 @@ strata_room(train
         validate.hpp)
 
 strata_room(testing
-    NEEDS core policy storage offload zero
+    NEEDS core policy storage offload ${testing_needs}
     HEADERS
         object_store_conformance.hpp
-        tier_conformance.hpp)
+        ${testing_headers})
 
-# The umbrella header belongs to strata::strata.
-strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
+# The umbrella header, which includes every room, belongs to strata::strata.
+strata_whole_house(${umbrella})

@@ -35,7 +35,8 @@ struct DeepSpirals : torch::nn::Module {
     };
     using Units = UnitList<Block>;  // tells ZeroStage<3> and Recompute<Blocks> what to work on
     torch::nn::Linear first{2, 64}, last{64, 1};
-    std::vector<std::shared_ptr<Unit<Block>>> blocks;  // called as Unit<Block>: its parameters come and go around forward()
+    // Called as Unit<Block>: its parameters come and go around forward().
+    std::vector<std::shared_ptr<Unit<Block>>> blocks;
 
     DeepSpirals() {
         register_module("first", first);

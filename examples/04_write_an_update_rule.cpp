@@ -34,7 +34,7 @@ struct RmsProp {
             option("epsilon", &Options::epsilon, ranges::epsilon, "Added to its root, so that nothing is divided by 0");
         }
     };
-    static constexpr std::array<std::string_view, 1> state_names{"square_avg"};  // one value an element; the name in checkpoints
+    static constexpr std::array<std::string_view, 1> state_names{"square_avg"};  // a value an element, named in checkpoints
 
     struct Scalars {  // what is the same for all elements of a step
         float rho, one_minus_rho, epsilon, lr;

@@ -79,7 +79,8 @@ public:
     //! [list]
 
     //! [write]
-    void put(std::string_view key, std::span<const std::byte> bytes) const {  // a statement is a transaction: seen whole or not at all
+    // A statement is a transaction: seen whole or not at all.
+    void put(std::string_view key, std::span<const std::byte> bytes) const {
         Query query{*this, "INSERT OR REPLACE INTO objects VALUES (?1, ?2, hex(randomblob(8)))", checked(key)};
         query.bind(2, std::string_view{reinterpret_cast<const char*>(bytes.data()), bytes.size()});
         query.next();

@@ -1,4 +1,5 @@
-// A composition that cannot work prints its sentence and nothing more, whatever is done with the trainer.
+// A composition that cannot work prints its sentence and nothing more, whatever is done with the trainer. The docs test
+// compares what is used here with the public members of detail::TrainerBody.
 
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,7 @@ void use(Session& session) {
     Mine trainer{session, Model{}, {.max_steps = 3, .engine = {.update = {.momentum = 0.5, .nesterov = true}}}};
     Mine shared{session, std::make_shared<Model>(), Mine::Options{}};
     trainer.every(1, [](const train::StepMetrics&) {});
-    trainer.report().title = std::to_string(trainer.model().parameters().size());
+    trainer.report().title = trainer.folder().string() + std::to_string(trainer.model().parameters().size());
     const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return torch::ones({1}); }, 1, 1});
     trainer.with_average([&] { trainer.model().eval(); });
     trainer.with_whole_model([&] { trainer.model().eval(); });

@@ -134,6 +134,67 @@ TEST(Docs, TheTourNamesEveryRoomAboveThoseItNeeds) {
     for (const auto& [room, floor] : floors) EXPECT_TRUE(there.contains(room)) << "docs/tour.md shows a room that is not there: " << room;
 }
 
+/// Every page of a decision has its row in the list, with its own heading, and a number without a page is named as such.
+TEST(Docs, TheListOfDecisionsIsWhole) {
+    const fs::path folder = source_dir / "docs/decisions";
+    const std::string list = read_text(folder / "README.md");
+    std::map<std::string, std::string> rows;  // number -> file, and the heading it must have
+    const std::regex row{R"re(\n\| \[([0-9]{3})\]\(([^)]*)\) \| ([^|]*) \| [^|]+ \|)re"};
+    for (std::sregex_iterator it{list.begin(), list.end(), row}, end; it != end; ++it)
+        EXPECT_TRUE(rows.emplace((*it)[1], (*it)[2].str() + "\n# " + (*it)[1].str() + ": " + (*it)[3].str()).second) << (*it)[1] << " has two rows";
+    int last = 0;
+    for (const auto& page : files_under(folder, {".md"})) {
+        const std::string name = page.filename().string(), number = name.substr(0, 3), text = read_text(page);
+        if (name == "README.md") continue;
+        ASSERT_TRUE(std::regex_match(name, std::regex{"[0-9]{3}-[a-z0-9-]+\\.md"})) << page << ": the name is no number and title";
+        last = std::max(last, std::stoi(number));
+        EXPECT_EQ(rows[number], name + "\n" + text.substr(0, text.find('\n'))) << page << " has no row of its own, or another heading than its row";
+    }
+    ASSERT_GE(last, 10) << "the decisions are gone, or this test no longer finds them";
+    std::smatch missing;
+    ASSERT_TRUE(std::regex_search(list, missing, std::regex{R"re(\*\*Numbers without a page:\*\* ([0-9, ]*)\.)re"}));
+    const std::set<std::string> without = numbers_in(missing[1].str(), std::regex{"([0-9]{3})"});
+    for (int i = 1; i <= last; ++i) {
+        const std::string number = std::to_string(1000 + i).substr(1);
+        EXPECT_NE(rows.contains(number), without.contains(number))
+            << number << (rows.contains(number) ? " has a page and is named as a number without one" : " has no page, and the list does not say why");
+    }
+    EXPECT_LE(rows.size() + without.size(), static_cast<std::size_t>(last)) << "the list has rows for pages that are not there";
+}
+
+/// Public names of `class name`: its types, and its functions but for constructors. Members are told by their four spaces.
+std::set<std::string> public_members(const std::string& text, const std::string& name) {
+    const auto begin = text.find("\nclass " + name);
+    std::istringstream lines{text.substr(std::min(begin, text.size()), text.find("\n};", begin) - begin)};
+    const std::regex type{R"re(    using ([A-Za-z_]+) = .*)re"};
+    const std::regex function{R"re(    (?:\[\[nodiscard\]\] )?[A-Za-z_][^(=]*[ &*]([a-z_]+)\(.*)re"};
+    std::set<std::string> found;
+    bool is_public = false;
+    for (std::string line; std::getline(lines, line);) {
+        std::smatch member;
+        if (line == "public:") {
+            is_public = true;
+        } else if (line == "protected:" || line == "private:") {
+            is_public = false;
+        } else if (is_public && (std::regex_match(line, member, type) || std::regex_match(line, member, function))) {
+            found.insert(member[1].str());
+        }
+    }
+    return found;
+}
+
+/// A refused trainer must take every use without a second error: the test of it that the compiler runs uses every member.
+TEST(Docs, EveryMemberOfATrainerIsUsedOfARefusedOne) {
+    const auto members = public_members(read_text(source_dir / "include/strata/train/detail/trainer_body.hpp"), "TrainerBody");
+    ASSERT_GE(members.size(), 12U) << "TrainerBody has lost its members, or this test no longer finds them";
+    for (const auto& known : {"Options", "every", "fit", "with_average", "folder"})
+        EXPECT_TRUE(members.contains(known)) << "this test no longer finds " << known;
+    const std::string uses = read_text(source_dir / "tests/compile_fail/rejected_trainers_have_every_member.cpp");
+    for (const auto& member : members)
+        EXPECT_TRUE(std::regex_search(uses, std::regex{"(\\.|Mine::)" + member + "\\b"}))
+            << "tests/compile_fail/rejected_trainers_have_every_member.cpp does not use " << member;
+}
+
 TEST(Docs, NoFileHoldsAPlaceholderForPrompts) {
     const std::string placeholder = std::string{"PROM"} + "PTS";  // in two parts: this file is looked at as well
     auto files = all_pages();

@@ -44,7 +44,7 @@ concept Communicator =
         comm.reduce_scatter(halves, half_share);
         comm.reduce_scatter(halves, float_share);
         comm.all_reduce_sum(sums);
-        { comm.abort(1) } noexcept;
+        requires noexcept(comm.abort(1));
     };
 
 /// Whether the spans of broadcast, all_gather and reduce_scatter are memory of a GPU.

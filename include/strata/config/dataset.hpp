@@ -126,7 +126,7 @@ struct ImageDataset {
     CropAspect crop_aspect = CropAspect::square;
     std::vector<CropAspectBucket> crop_aspect_buckets;  ///< of closest and random
     std::optional<double>
-        max_upscale_threshold;  ///< 0.2: buckets up to 20 % larger than the picture; of closest and random
+        max_upscale_threshold;  ///< 0.2: buckets up to 20 % larger; of closest and random
 
     std::int64_t repeats = 0;          ///< additional visits of each picture in an epoch
     double probability = 1;            ///< share of its batches that an epoch shows, above 0; see data::SamplePlan
@@ -151,7 +151,7 @@ struct ImageDataset {
     bool vae_cache_ondemand = false;          ///< latents are made and kept at a picture's first visit
     bool vae_cache_disable = false;           ///< latents are made at each visit; none are written
     bool vae_cache_clear_each_epoch = false;  ///< latents are made anew for each epoch
-    std::optional<bool> compress_disk_cache;  ///< latents inside gzip; nullopt: as the ImageEmbeds, else the trainer, says
+    std::optional<bool> compress_disk_cache;  ///< latents inside gzip; nullopt: as ImageEmbeds, else the trainer, says
     bool scan_for_errors = false;             ///< every picture is decoded before the first step
     bool delete_problematic_images = false;   ///< pictures that cannot be decoded are removed from their store
 

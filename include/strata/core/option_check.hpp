@@ -36,8 +36,7 @@ public:
     /// Whether the number is in its range. If it is not, that is one more problem.
     ///
     ///   note  what follows the range in the fix: "0 does not clip"
-    template <class Number>
-        requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool>)
+    template <OptionNumber Number>
     bool number(std::string_view option, Number value, const Range& range, std::string_view note = {}) {
         if (range.holds(static_cast<double>(value))) return true;
         if constexpr (std::integral<Number>) {

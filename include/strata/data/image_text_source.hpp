@@ -56,8 +56,7 @@ struct ImageTextOptions {
     bool compress_disk_cache = false;
     std::int64_t prefetch_batches = 10;                     ///< batches made ahead
     std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
-    std::int64_t decode_memory_bytes = std::int64_t{2} << 30;   ///< of pictures that are decoded at the same time; one that
-                                                                ///< needs more is decoded alone
+    std::int64_t decode_memory_bytes = std::int64_t{2} << 30;   ///< of pictures decoded at the same time; a larger one alone
     std::int64_t threads = 0;                               ///< 0: as many as there are cores
     std::filesystem::path index_folder = {};  ///< what is found out about pictures is kept here; empty: it is not
 
@@ -91,8 +90,7 @@ struct ImageTextOptions {
 ///   A      Autoencoder
 ///   T      TextEncoder
 ///   Store  `store` of the policy Backend<...>: an ObjectStore that is made of a folder; see Stores
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 class ImageTextSource {
 public:
     /// Collective; every rank gets the same exception when one fails.

@@ -36,7 +36,7 @@ struct GlobalBatch {
     std::int64_t dataset = 0;
     std::int64_t bucket = 0;    ///< index in the data set
     std::uint64_t random = 0;   ///< of this batch alone; for choices that all of its samples share
-    std::vector<Visit> visits;  ///< those asked for, of global_batch; micro-batches, and in them ranks, take equal parts in turn
+    std::vector<Visit> visits;  ///< those asked for; micro-batches, and in them ranks, take equal parts in turn
 };
 
 /// The order of all samples for all time, without state: nothing is laid out, any batch can be asked for.

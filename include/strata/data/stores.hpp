@@ -23,6 +23,10 @@
 
 namespace strata::data {
 
+/// A store that is made of a folder, as Stores and ImageTextSource make theirs of what Backend<...> names.
+template <class Store>
+concept FolderStore = storage::ObjectStore<Store> && std::constructible_from<Store, std::filesystem::path>;
+
 /// The buckets of a dataset list. Entries with one bucket, server and credentials share connections and counters, and
 /// the largest of their aws_max_pool_connections holds for them together.
 class Buckets {
@@ -69,8 +73,7 @@ std::vector<std::string> traffic_lines(Comm& comm, const std::optional<storage::
 
 /// A store for cache entries in a folder. They are checked when they are read, so a store that can skip making
 /// each of them survive a power loss is asked to.
-template <storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <FolderStore Store>
 [[nodiscard]] Store cache_store(const std::filesystem::path& folder) {
     if constexpr (std::constructible_from<Store, std::filesystem::path, storage::Durability>)
         return Store{folder, storage::Durability::process_end};
@@ -81,8 +84,7 @@ template <storage::ObjectStore Store>
 /// Opens what entries of a dataset list name, each as a Store of its own. Opening makes no request.
 ///
 ///   Store  made of a folder's path; one that can be made of an S3, too, opens entries of type aws
-template <storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <FolderStore Store>
 class Stores {
 public:
     explicit Stores(const config::DatasetList& list = {}) : buckets_{list} {}

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include <strata/core/independent_loop.hpp>
 #include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
 
@@ -51,7 +52,7 @@ struct ClampLoop {
     [[gnu::always_inline]] void operator()() const {
         const GradientTransform t = transform;
         G* const v = values;
-#pragma GCC ivdep
+        STRATA_INDEPENDENT_LOOP
         for (std::int64_t i = 0; i < numel; ++i) v[i] = to_element<G>(t(to_float(v[i])));
     }
 };

@@ -6,6 +6,7 @@
 #include <span>
 
 #include <strata/core/host_device.hpp>
+#include <strata/core/independent_loop.hpp>
 #include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
@@ -31,7 +32,7 @@ struct EmaLoop {
         const float share = one_minus_decay;
         const W* const w = weight;
         float* const a = average;
-#pragma GCC ivdep
+        STRATA_INDEPENDENT_LOOP
         for (std::int64_t i = 0; i < numel; ++i) a[i] = averaged(a[i], to_float(w[i]), share);
     }
 };

@@ -23,6 +23,7 @@
 
 #include <strata/core/bf16.hpp>
 #include <strata/core/host_device.hpp>
+#include <strata/core/independent_loop.hpp>
 #include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
@@ -130,7 +131,7 @@ struct AdvanceLoop {
     [[gnu::always_inline]] void block(std::int64_t begin, std::int64_t count, double* weights,
                                       double* directions) const {
         const typename Rule::Scalars s = scalars;
-#pragma GCC ivdep
+        STRATA_INDEPENDENT_LOOP
         for (std::int64_t lane = 0; lane < count; ++lane) {
             const std::int64_t i = begin + lane;
             const NormTerms terms = advance_element<Rule>(
@@ -165,7 +166,7 @@ struct ApplyLoop {
         C* const c = copy;
         const W* moments[states + 1];
         for (std::size_t k = 0; k < states; ++k) moments[k] = state.data()[k];
-#pragma GCC ivdep
+        STRATA_INDEPENDENT_LOOP
         for (std::int64_t i = 0; i < numel; ++i) {
             apply_element<Rule, with_copy>(s, trust, r, first + static_cast<std::uint32_t>(i), w, moments, c, i);
         }

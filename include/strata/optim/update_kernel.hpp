@@ -11,6 +11,7 @@
 
 #include <strata/core/bf16.hpp>
 #include <strata/core/host_device.hpp>
+#include <strata/core/independent_loop.hpp>
 #include <strata/core/simd.hpp>
 #include <strata/optim/elements.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
@@ -70,7 +71,7 @@ struct UpdateLoop {
         C* const c = copy;
         W* moments[states + 1];
         for (std::size_t k = 0; k < states; ++k) moments[k] = state.data()[k];
-#pragma GCC ivdep
+        STRATA_INDEPENDENT_LOOP
         for (std::int64_t i = 0; i < numel; ++i) {
             update_element<Rule, with_copy>(s, t, r, first + static_cast<std::uint32_t>(i), g, w, moments, c, i);
         }

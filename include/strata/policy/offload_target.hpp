@@ -92,7 +92,7 @@ struct Offload {
 template <class Tier, class... What>
 struct OffloadTarget {
     using slot = slot::Offload;
-    using broken = rule::first_broken_t<rule::FirstIsATier<Tier>, rule::OffloadsKnownState<What...>>;
+    using broken = rule::first_broken_t<rule::FirstIsATier<Tier>, rule::broken_alone_t<Tier>, rule::OffloadsKnownState<What...>>;
     using tier = typename detail::TierOrDevice<Tier>::type;
     static constexpr bool enabled = tier::place != Place::device;
 

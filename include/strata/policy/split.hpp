@@ -3,10 +3,26 @@
 
 #include <cstddef>
 
+#include <strata/core/rule.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/policy/tier.hpp>
 
 namespace strata {
+
+namespace rule {
+
+template <class First, class Second, int Percent>
+struct SplitIsOfTwoTiers {
+    static constexpr bool holds = OffloadTier<First> && OffloadTier<Second> && 0 <= Percent && Percent <= 100;
+    struct Report {
+        static_assert(holds,
+                      "[ST0120] Split<First, Second, Percent> keeps Percent of 100 elements on one tier and the others "
+                      "on a second one. Fix: type two tiers and a whole number from 0 to 100, as in Split<Cpu, Nvme, "
+                      "30>.");
+    };
+};
+
+}  // namespace rule
 
 /// Keeps a part of every rank's elements on one tier and the rest on another: as much state on the device, or in host
 /// memory, as there is room for. DeepSpeed calls the same `ratio` (ZeRO-Offload++).
@@ -21,10 +37,8 @@ namespace strata {
 ///   Percent  0 to 100
 template <class First, class Second, int Percent>
 struct Split {
-    static_assert(
-        OffloadTier<First> && OffloadTier<Second> && 0 <= Percent && Percent <= 100,
-        "[ST0120] Split<First, Second, Percent> keeps Percent of 100 elements on one tier and the others on a second "
-        "one. Fix: type two tiers and a whole number from 0 to 100, as in Split<Cpu, Nvme, 30>.");
+    using broken = rule::first_broken_t<rule::SplitIsOfTwoTiers<First, Second, Percent>, rule::broken_alone_t<First>,
+                                        rule::broken_alone_t<Second>>;
     using first = typename detail::TierOrDevice<First>::type;
     using second = typename detail::TierOrDevice<Second>::type;
     static constexpr int percent = Percent;

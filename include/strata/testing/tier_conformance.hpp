@@ -292,7 +292,7 @@ public:
         law("keep what an update leaves", [&] {
             Trial trial{options_};
             for (int round = 0; round < 3; ++round) {
-                for (const std::size_t i : {3, 0, 4, 1, 2, 5}) {
+                for (const std::size_t i : std::array<std::size_t, 6>{3, 0, 4, 1, 2, 5}) {
                     trial.expect(i, Access::update);
                     trial.expect(i);
                 }

@@ -16,6 +16,7 @@
 #include <strata/checkpoint/size.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/step_name.hpp>
 #include <strata/storage/reserved_room.hpp>
 #include <strata/train/session.hpp>
 #include <strata/zero/state.hpp>
@@ -66,7 +67,7 @@ public:
     [[nodiscard]] std::vector<std::int64_t> steps() {
         std::vector<std::int64_t> found;
         for (const auto& path : checkpoint::detail::newest_first(session_.comm(), folder_))
-            found.insert(found.begin(), checkpoint::detail::step_of(path));
+            found.insert(found.begin(), core::step_of(path.filename().string()).value_or(-1));
         return found;
     }
     /// What is wrong with the checkpoint of a step, if anything is. Throws checkpoint_mismatch.

@@ -276,13 +276,17 @@ private:
     }
 };
 
+template <class Block, class... Taken>
+concept TakesArguments = requires(Block& block) { block.forward(std::declval<Taken>()...); };
+
 /// True when a call with the first `Taken...` of a signature's arguments alone compiles: the rest have defaults.
 template <class Block, class Taken, class... Left>
 inline constexpr bool has_default_arguments_v = false;
 template <class Block, class... Taken, class Next, class... Left>
 inline constexpr bool has_default_arguments_v<Block, std::tuple<Taken...>, Next, Left...> =
-    requires(Block& block) { block.forward(std::declval<Taken>()...); } ||
-    has_default_arguments_v<Block, std::tuple<Taken..., Next>, Left...>;
+    TakesArguments<Block, Taken...> || has_default_arguments_v<Block, std::tuple<Taken..., Next>, Left...>;
+template <class Block, class... Args>
+concept TakesAllArguments = !has_default_arguments_v<Block, std::tuple<>, Args...>;
 
 /// For a forward() that is overloaded, a template, or has default arguments: any call that Block takes.
 template <class Block, class Signature = void>
@@ -297,7 +301,7 @@ public:
 
 /// For every other one: the same signature, which torch::nn::Sequential and AnyModule need to see.
 template <class Block, class Result, class Owner, class... Args>
-    requires(!has_default_arguments_v<Block, std::tuple<>, Args...>)
+requires TakesAllArguments<Block, Args...>
 class UnitForward<Block, Result (Owner::*)(Args...)> : public UnitCall<Block> {
 public:
     using UnitCall<Block>::UnitCall;
@@ -306,7 +310,7 @@ public:
     }
 };
 template <class Block, class Result, class Owner, class... Args>
-    requires(!has_default_arguments_v<const Block, std::tuple<>, Args...>)
+requires TakesAllArguments<const Block, Args...>
 class UnitForward<Block, Result (Owner::*)(Args...) const> : public UnitCall<Block> {
 public:
     using UnitCall<Block>::UnitCall;

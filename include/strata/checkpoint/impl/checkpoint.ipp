@@ -244,7 +244,7 @@ STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span
     for (const NamedTensor& named : buffers) {
         const storage::SafetensorsEntry* entry = file.header().find(named.name);
         at::Tensor host = named.tensor.detach().cpu().contiguous().clone();
-        const auto count = static_cast<std::uint64_t>(host.numel()) * host.element_size();
+        const auto count = static_cast<std::uint64_t>(host.numel() * host.element_size());
         if (entry == nullptr || entry->end - entry->begin != count || entry->dtype != dtype_of(named))
             throw Error{Errc::checkpoint_mismatch, "the checkpoint " + checkpoint.string() + " has no buffer " + named.name + " of this shape and type",
                         "train with the model that wrote it, or start over with --fresh"};

@@ -15,7 +15,7 @@ STRATA_INLINE std::uint64_t bytes_on_disk(std::span<const zero::StateOutline> ou
         bytes += static_cast<std::uint64_t>(run.numel) * sizeof(float) + entry + record + 2 * run.kind.size();
     std::uint64_t of_model = model.empty() ? 0 : file;
     for (const NamedTensor& named : model)
-        of_model += static_cast<std::uint64_t>(named.tensor.numel()) * named.tensor.element_size() + entry + record + 2 * named.name.size();
+        of_model += static_cast<std::uint64_t>(named.tensor.numel() * named.tensor.element_size()) + entry + record + 2 * named.name.size();
     bytes += of_model * static_cast<std::uint64_t>(copies);
     return bytes + bytes / 500;  // maps of extents, and on older file systems of blocks
 }

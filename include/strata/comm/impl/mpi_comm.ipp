@@ -16,6 +16,7 @@
 #include <strata/core/elements.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/fnv1a.hpp>
+#include <strata/core/independent_loop.hpp>
 
 namespace strata::comm {
 
@@ -44,7 +45,7 @@ template <std::size_t World, class In, class Out>
 void sum_of(const In* const* addends, std::size_t count, Out* to) noexcept {
     std::array<const In*, World> from;
     std::copy_n(addends, World, from.begin());
-#pragma GCC ivdep  // `to` may be an addend, and then at the same index
+    STRATA_INDEPENDENT_LOOP  // `to` may be an addend, and then at the same index
     for (std::size_t i = 0; i < count; ++i) {
         float sum = to_float(from[0][i]);
         for (std::size_t rank = 1; rank < World; ++rank) sum += to_float(from[rank][i]);

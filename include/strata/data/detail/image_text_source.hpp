@@ -57,8 +57,7 @@ inline bool has_shape(const NamedTensors& tensors, const std::string& name, std:
 
 }  // namespace detail
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <comm::Communicator Comm>
 ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList datasets,
                                               std::shared_ptr<const A> autoencoder,
@@ -97,8 +96,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
     fill_texts(comm);
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
@@ -135,8 +133,7 @@ void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
     for (Sources& source : sources_) source.place = fields.text();
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
     comm::agree(comm, [&] {
@@ -161,8 +158,7 @@ void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
 /// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere, or being asked to stop, is thrown
 /// on all ranks. They meet every few seconds, so that none waits for long: whoever is late is not taken for lost, and all
 /// hear of a failure soon.
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm, class Work>
 void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work) {
     const auto world = static_cast<std::size_t>(comm.world());
@@ -203,8 +199,7 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
     }
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
     if (!ends_epochs_) return;
@@ -217,8 +212,7 @@ void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
 }
 
 /// One rank a machine looks through the folders, which may be the machine's own or one for all.
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::remove_leftovers(Comm& comm) {
     const std::vector<std::string> machines = comm.all_gather_varied(storage::kernel_digits());
@@ -236,8 +230,7 @@ void ImageTextSource<A, T, Store>::remove_leftovers(Comm& comm) {
     for (const std::string& one : comm.all_gather_varied(std::to_string(removed))) leftovers_ += std::stoll(one);
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     std::vector<View> tasks;
@@ -309,8 +302,7 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     arrange();
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::set<std::pair<std::size_t, std::string>> unique;  // the empty caption is for caption dropout
@@ -353,8 +345,7 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::sort(texts_report_.replaced.begin(), texts_report_.replaced.end());
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
     FieldWriter settings;
@@ -366,8 +357,7 @@ void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
                         "start every rank with the same configuration files"};
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 std::string ImageTextSource<A, T, Store>::identity_of(const View& view) const {
     const Sources& source = sources_[view.dataset];
     const bool is_of_epoch = source.caching == LatentCaching::each_epoch;
@@ -375,8 +365,7 @@ std::string ImageTextSource<A, T, Store>::identity_of(const View& view) const {
                            is_of_epoch ? std::optional{view.epoch} : std::nullopt);
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const {
     const Store& pictures = sources_[view.dataset].pictures;
     const std::string& key = view.sample->key;
@@ -405,8 +394,7 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const 
     }
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(const View& view) const {
     const Sources& source = sources_[view.dataset];
     if (source.caching == LatentCaching::none) return {make_latents(view), CacheOutcome::made};
@@ -430,8 +418,7 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(c
         });
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std::size_t texts,
                                                                             const std::string& caption) const {
     const std::string identity = text_identity(text_encoder_->id(), caption);
@@ -456,8 +443,7 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std:
         });
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 Report ImageTextSource<A, T, Store>::report() const {
     Report report = collection_.report();
     if (leftovers_ > 0)
@@ -471,8 +457,7 @@ Report ImageTextSource<A, T, Store>::report() const {
     return report;
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <comm::Communicator Comm>
 std::vector<std::string> ImageTextSource<A, T, Store>::closing_lines(Comm& comm) const {
     std::vector<std::string> lines = detail::traffic_lines(comm, stores_.traffic());
@@ -486,8 +471,7 @@ std::vector<std::string> ImageTextSource<A, T, Store>::closing_lines(Comm& comm)
 }
 
 /// After an epoch its entries are of no use; they are removed a few at a time by those who make batches.
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 void ImageTextSource<A, T, Store>::end_epochs_before(std::int64_t epoch) {
     const std::lock_guard lock{mutex_};
     while (!of_epoch_.empty() && of_epoch_.begin()->first < epoch) {
@@ -497,8 +481,7 @@ void ImageTextSource<A, T, Store>::end_epochs_before(std::int64_t epoch) {
     }
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 void ImageTextSource<A, T, Store>::remove_some_stale() {
     for (std::int64_t left = 2 * options_.train_batch_size; left > 0; --left) {  // more than a batch makes
         Stale entry;
@@ -512,8 +495,7 @@ void ImageTextSource<A, T, Store>::remove_some_stale() {
     }
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome outcome) {
     if (outcome == CacheOutcome::found) return;
     const Sources& source = sources_[view.dataset];
@@ -525,8 +507,7 @@ void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome o
         of_epoch_[view.epoch].push_back({view.dataset, std::move(identity)});
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::next() {
     if (!stream_)
         stream_ = std::make_unique<OrderedStream<ImageTextBatch>>(
@@ -537,8 +518,7 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
     return stream_->next();
 }
 
-template <Autoencoder A, TextEncoder T, storage::ObjectStore Store>
-    requires std::constructible_from<Store, std::filesystem::path>
+template <Autoencoder A, TextEncoder T, FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
     const std::int64_t first_visit = position % options_.gradient_accumulation_steps * shape_.micro() +
                                      rank_ * options_.train_batch_size;

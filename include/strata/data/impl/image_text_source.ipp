@@ -39,7 +39,7 @@ STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfi
 
 namespace detail {
 
-STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
+[[nodiscard]] STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
                                         ByteBudget& decoding) {
     const PictureSize least{static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
     const ByteBudget::Part memory = decoding.take(decode_bytes(image_header(file, source), least));
@@ -50,7 +50,7 @@ STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const F
     return tensor_3HW;
 }
 
-STRATA_INLINE std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list) {
+[[nodiscard]] STRATA_INLINE std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list) {
     FieldWriter fields;
     const auto number = [&](double value) { fields << shortest_text(value); };
     const auto flag = [&](bool value) { fields << (value ? 1 : 0); };
@@ -122,13 +122,13 @@ STRATA_INLINE std::string settings_text(const ImageTextOptions& options, const c
     return fields.bytes();
 }
 
-STRATA_INLINE std::string epoch_folder(std::string_view dataset) {
+[[nodiscard]] STRATA_INLINE std::string epoch_folder(std::string_view dataset) {
     std::array<char, 16> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number_of(dataset), 16).ptr;
     return "each_epoch/" + std::string{digits.data(), end} + "/";
 }
 
-STRATA_INLINE std::string cannot_remake(CacheOutcome why, const std::string& place) {
+[[nodiscard]] STRATA_INLINE std::string cannot_remake(CacheOutcome why, const std::string& place) {
     if (why == CacheOutcome::made) return {};
     return "cache entry '" + place + "' " + (why == CacheOutcome::rebuilt ? "is damaged" : "has no check sum") +
            " and cannot be made again: ";
@@ -141,7 +141,7 @@ STRATA_INLINE void add(CacheReport& report, const Remade& remade) {
     }
 }
 
-STRATA_INLINE std::string pack(const std::array<Remade, 2>& remade) {
+[[nodiscard]] STRATA_INLINE std::string pack(const std::array<Remade, 2>& remade) {
     FieldWriter fields;
     for (std::size_t cache = 0; cache < remade.size(); ++cache)
         for (const auto& [outcome, places] : remade[cache])
@@ -149,7 +149,7 @@ STRATA_INLINE std::string pack(const std::array<Remade, 2>& remade) {
     return fields.bytes();
 }
 
-STRATA_INLINE std::vector<std::string> remade_while_training(const std::vector<std::string>& packed) {
+[[nodiscard]] STRATA_INLINE std::vector<std::string> remade_while_training(const std::vector<std::string>& packed) {
     std::array<Remade, 2> all;
     for (const std::string& bytes : packed)
         for (FieldReader fields{bytes}; !fields.empty();) {
@@ -167,7 +167,7 @@ STRATA_INLINE std::vector<std::string> remade_while_training(const std::vector<s
     return lines;
 }
 
-STRATA_INLINE at::Tensor stack_rows(const std::vector<at::Tensor>& rows) {
+[[nodiscard]] STRATA_INLINE at::Tensor stack_rows(const std::vector<at::Tensor>& rows) {
     std::vector<std::int64_t> shape = rows.front().sizes().vec();
     shape.insert(shape.begin(), static_cast<std::int64_t>(rows.size()));
     const at::Tensor all = at::empty(shape, at::kFloat);

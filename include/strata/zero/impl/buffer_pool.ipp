@@ -161,7 +161,7 @@ STRATA_INLINE void drop_memory(const at::Tensor& tensor) noexcept {
 STRATA_INLINE void give_memory(const at::Tensor& tensor, at::DataPtr memory) {
     auto* const storage = tensor.storage().unsafeGetStorageImpl();
     storage->set_data_ptr_noswap(std::move(memory));
-    storage->set_nbytes(static_cast<std::size_t>(tensor.numel()) * tensor.element_size());
+    storage->set_nbytes(static_cast<std::size_t>(tensor.numel() * tensor.element_size()));
 }
 
 // Operations on a tensor with this mark go to the Python interpreter the tensor came from, and these came from none.

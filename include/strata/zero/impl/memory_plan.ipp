@@ -45,7 +45,7 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
         bytes += in(state, of_device) + in(average, of_device) + in(trained_shards, of_device);
         std::int64_t shards_need = in(frozen_shards, of_device);
         for (const Parameter& p : frozen) {
-            const std::int64_t size = p.tensor.is_floating_point() ? element : static_cast<std::int64_t>(p.tensor.element_size());
+            const std::int64_t size = p.tensor.is_floating_point() ? element : p.tensor.element_size();
             // Given back only when all of the above is there: it makes room for its shard, or itself, and for nothing else.
             if (gathers && shards_frozen(p)) {
                 shards_need -= std::min(share_numel(p.tensor.numel(), buckets.world()) * size, given_back(p.tensor, of_device));

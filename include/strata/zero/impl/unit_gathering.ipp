@@ -30,7 +30,7 @@ STRATA_INLINE void UnitGathering::add(std::shared_ptr<UnitLink> link, std::vecto
     for (const Flat& flat : unit.flats) {
         unit.frozen = unit.frozen || flat.frozen;
         unit.numel += flat.all_B.numel();
-        unit.bytes += flat.all_B.numel() * static_cast<std::int64_t>(flat.all_B.element_size());
+        unit.bytes += flat.all_B.numel() * flat.all_B.element_size();
     }
     largest_bytes_ = std::max(largest_bytes_, unit.bytes);
     next_.resize(units_.size() * phases, none);
@@ -202,7 +202,7 @@ STRATA_INLINE void UnitGathering::prefetch(std::size_t from) {
 
 STRATA_INLINE void UnitGathering::gather(Unit& unit) {
     for (const Flat& flat : unit.flats) {
-        const std::size_t bytes = static_cast<std::size_t>(flat.all_B.numel()) * flat.all_B.element_size();
+        const std::size_t bytes = static_cast<std::size_t>(flat.all_B.numel() * flat.all_B.element_size());
         detail::give_memory(flat.all_B, pool_.take(bytes, Held::gathered, Place::device));
     }
     forbid_use(unit, false);
