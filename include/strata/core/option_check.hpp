@@ -17,6 +17,9 @@
 
 namespace strata {
 
+template <class Number>
+concept OptionNumber = detail::is_number_v<Number>;
+
 /// What options are looked at with: by the ranges that they describe (core/option_description.hpp), and by a
 /// `void check(OptionCheck&) const` of their own where a range does not say it all:
 ///
