@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -189,6 +190,25 @@ TEST(Validate, ADescriptionIsACheckOfEachNumberAndTheRulesOwnComesAfterIt) {
               "engine.update.every from 1 to 100 (steps, 1 is always).");
     EXPECT_EQ(refusal(TrainOptions<Described>{.engine = {.update = {.least = 1, .most = 0.75}}}),
               "[ST2103] engine.update.least is above engine.update.most. Fix: swap them.");
+}
+
+/// Averaging policies: one with numbers of its own, and one without.
+struct OwnAverage {
+    struct Options {
+        std::int64_t start = 10;
+        static void describe(auto& option) { option("start", &Options::start, ranges::count, "Steps before the first weights count"); }
+    };
+};
+struct SilentAverage {};
+static_assert(std::same_as<zero::average_options_t<OwnAverage>, OwnAverage::Options>);
+static_assert(std::same_as<zero::average_options_t<SilentAverage>, optim::EmaOptions>);
+
+TEST(Validate, AnAverageOfOnesOwnHasItsNumbersInTheTree) {
+    TrainOptions<AdamW, OwnAverage::Options> options;
+    EXPECT_EQ(validate(options).engine.ema.start, 10);
+    options.engine.ema.start = -1;
+    EXPECT_EQ(thrown_by([&] { (void)validate(options); }).message,
+              "[ST2103] engine.ema.start is -1. Fix: use engine.ema.start from 0 to 1e+12.");
 }
 
 TEST(Validate, TheEngineRoundsWithTheRunsSeed) {
