@@ -53,7 +53,7 @@ struct TrainerTurns : strata_test::TrainerRuns {
                 FunctionSource of_critic{gan.of_critic, 10, 4}, of_generator{gan.of_generator, 10, 4};
                 results = fit_in_turns(Turn{critic, of_critic, critic_steps}, Turn{generator, of_generator});
                 const torch::NoGradGuard no_grad;
-                made = generator.model().forward(torch::full({1, 2}, 0.5F)).mean().item<float>();
+                answer = generator.model().forward(torch::full({1, 2}, 0.5F)).mean().template item<float>();
             },
             fresh);
         return results;
@@ -67,7 +67,7 @@ struct TrainerTurns : strata_test::TrainerRuns {
         EXPECT_EQ(text_of(checkpoint(name + "/critic", 2 * last) / "model.safetensors"),
                   text_of(checkpoint(whole + "/critic", 2 * last) / "model.safetensors"));
     }
-    float made = 0;  // what the generator answers in the end; real rows are around 2.5
+    float answer = 0;  // what the generator answers in the end; real rows are around 2.5
 
     /// Noise of which one micro-batch does something on the last rank.
     [[nodiscard]] NoiseOf spoilt(std::int64_t at, const std::function<void(Noise&)>& spoil) const {
@@ -81,9 +81,9 @@ struct TrainerTurns : strata_test::TrainerRuns {
 
 TEST_F(TrainerTurns, StagesGiveTheSameBitsAndBothLearn) {
     train<2>("first", {.rounds = 1});
-    const float at_first = made;
+    const float at_first = answer;
     const auto results = train<2>("s2", {.rounds = 60});
-    EXPECT_GT(made, at_first + 0.2F) << "the generator comes closer to what is real";
+    EXPECT_GT(answer, at_first + 0.2F) << "the generator comes closer to what is real";
     EXPECT_LT(losses("s2/critic")[5], losses("s2/critic")[0]) << "and the critic learns";
     train<3>("s3", {.rounds = 60});
     expect_equal("s3", "s2", 60);
