@@ -35,6 +35,9 @@ void use(Session& session) {
     trainer.every(1, [](const train::StepMetrics&) {});
     trainer.report().title = trainer.folder().string() + std::to_string(trainer.model().parameters().size());
     const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return torch::ones({1}); }, 1, 1});
+    FunctionSource source{[](std::int64_t) { return torch::ones({1}); }, 1, 1};
+    trainer.report().title += std::to_string(trainer.fit(source, 5).step);
+    trainer.report().title += std::to_string(fit_in_turns(Turn{trainer, source}, Turn{shared, source, 2})[1].step);
     trainer.with_average([&] { trainer.model().eval(); });
     trainer.with_whole_model([&] { trainer.model().eval(); });
     const at::Device where = trainer.device();

@@ -88,7 +88,8 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
             named.name = name;
             const Error refused = error_of([&] { Trained{session, Net{}, named}; });
             EXPECT_EQ(refused.code(), Errc::bad_value) << name;
-            EXPECT_EQ(refused.problem(), "name cannot be a trainer's folder: " + Error{Errc::bad_value, name, ""}.problem()) << "before anything is allocated";
+            const Error shown{Errc::bad_value, name, ""};
+            EXPECT_EQ(refused.problem(), "name cannot be a trainer's folder: " + shown.problem()) << "before anything is allocated";
         }
     });
     EXPECT_EQ(losses("run").size(), 2U);

@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/step_samples.hpp - StepSamples: which samples a step saw, for the message that its numbers are not finite.
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -13,7 +14,9 @@ namespace strata::train {
 /// A batch that says which samples it is made of: a member `samples`, names a person can look for, as
 /// data::ImageTextBatch has them.
 template <class Batch>
-concept NamesItsSamples = requires(const Batch& batch) { std::vector<std::string>{batch.samples}; };
+concept NamesItsSamples = requires(const Batch& batch) {
+    { batch.samples } -> std::convertible_to<const std::vector<std::string>&>;
+};
 
 /// The names of one rank's samples in one optimizer step. Local.
 class StepSamples {

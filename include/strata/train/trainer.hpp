@@ -47,7 +47,7 @@ using broken_trainer_rule_t =
 ///   Model     satisfies Trainable
 ///   Policies  in any order, at most one of each kind
 /// Members are documented at detail::TrainerBody: a constructor from Session, model and Options; fit(source);
-/// every(steps, action); model(); folder(); report(). A composition that cannot work is one compile error with a fix.
+/// fit(source, steps); every(steps, action); model(); folder(); report(). A composition that cannot work is one compile error with a fix.
 template <class Model, class... Policies>
 class Trainer : public detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type {
     using Body = typename detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type;

@@ -421,8 +421,8 @@ TEST(DeviceKernels, ALaunchThatIsRefusedIsSaidInTheWordsOfTheRuntime) {
     try {
         detail::throw_launch_failed("cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device");
         FAIL();
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Errc::device_failed);
+    } catch (const strata::Error& error) {
+        EXPECT_EQ(error.code(), strata::Errc::device_failed);
         EXPECT_EQ(error.problem(), "an update could not be launched on the GPU: no kernel image is available for execution on the device "
                                    "(cudaErrorNoKernelImageForDevice)");
         EXPECT_NE(error.fix().find("CMAKE_CUDA_ARCHITECTURES"), std::string::npos);

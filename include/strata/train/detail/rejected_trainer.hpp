@@ -1,6 +1,9 @@
 #pragma once
 // strata/train/detail/rejected_trainer.hpp - what a Trainer is when its composition was refused: one sentence, any use.
 
+#include <string>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
 #include <strata/optim/adamw.hpp>
@@ -29,9 +32,15 @@ struct RuleOrAdamW<Policies...> {
 template <class... Policies>
 using RejectedSetup = Setup<Optimizer<typename RuleOrAdamW<Policies...>::type>, Ema<>>;
 
-/// The model of a body that is never made.
+/// The model of a body that is never made. Declares what virtual functions of a run ask for, which are instantiated with it.
 struct StandInModel {
     using Batch = at::Tensor;
+    struct Item {
+        [[nodiscard]] const std::string& key() const;
+        [[nodiscard]] const at::Tensor& value() const;
+    };
+    [[nodiscard]] std::vector<Item> named_parameters() const;
+    [[nodiscard]] std::vector<Item> named_buffers() const;
 };
 
 /// Prints the sentence of BrokenRule, then accepts any use, so that nothing else is printed. Its members are those of

@@ -1,10 +1,10 @@
-// 06_policies_of_your_own - four policies that strata does not bring, in one trainer: where state is kept, what is sharded, how the
+// 07_policies_of_your_own - four policies that strata does not bring, in one trainer: where state is kept, what is sharded, how the
 // weights are averaged, and the update rule.
 //
 // None of them is known to strata: a policy brings the class that does its work. The same training with strata's own policies ends
 // with the same bits, and the average is the one that a loop by hand forms. Alone or on several ranks:
-//   ./06_policies_of_your_own --output /tmp/own --fresh --optimizer_friction 0.3
-//   strata launch -n 3 -- ./06_policies_of_your_own --output /tmp/own --fresh
+//   ./07_policies_of_your_own --output /tmp/own --fresh --optimizer_friction 0.3
+//   strata launch -n 3 -- ./07_policies_of_your_own --output /tmp/own --fresh
 
 #include <array>
 #include <cstddef>
