@@ -32,11 +32,13 @@ strata_room(policy
     NEEDS core
     HEADERS
         backend.hpp
+        compute.hpp
         ema.hpp
         offload_target.hpp
         optimizer.hpp
         place.hpp
         precision.hpp
+        ranks.hpp
         recompute.hpp
         rules.hpp
         setup.hpp
@@ -101,6 +103,7 @@ strata_room(comm
     DEFINES ${comm_defines}
     HEADERS
         agree.hpp
+        any_comm.hpp
         channel.hpp
         collective_log.hpp
         communicator.hpp
@@ -320,10 +323,12 @@ strata_room(train
         validate.hpp)
 
 strata_room(testing
-    NEEDS core policy storage offload zero
+    NEEDS core policy storage comm optim offload zero
     HEADERS
+        communicator_conformance.hpp
         object_store_conformance.hpp
-        tier_conformance.hpp)
+        tier_conformance.hpp
+        training_conformance.hpp)
 
 # The umbrella header belongs to strata::strata.
 strata_whole_house("${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")

@@ -47,7 +47,7 @@
 
 namespace strata::detail {
 
-template <class Setup, class Model, class Compute = train::Compute>
+template <class Setup, class Model, class Compute = train::compute_of_t<Setup>>
 class TrainerBody {
 public:
     using setup = Setup;
@@ -61,7 +61,7 @@ public:
     /// bad_reference, no_space, not_enough_memory, swap_in_use, swap_lock_timeout, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
         : session_{checked(session, options)},
-          compute_{session.comm()},
+          compute_{session.template ranks<typename Compute::Ranks>()},
           model_{on_device(std::move(model), compute_)},
           options_{std::move(options)},
           engine_{compute_.comm(), zero::parameters_of(*model_), train::engine_options(options_), compute_.device()} {

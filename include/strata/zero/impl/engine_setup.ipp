@@ -348,9 +348,7 @@ void Engine<Setup, Comm, Compute>::keep_units(const std::vector<Parameter>& trai
         units[frozen_units[i].unit].flats.push_back(std::move(flat));
     }
 
-    const auto recomputed = [](std::int32_t unit, std::int32_t units) -> bool {
-        return Setup::recompute::recomputes(unit, units);
-    };
+    const auto recomputed = [](std::int32_t unit, std::int32_t of) -> bool { return Setup::recompute::recomputes(unit, of); };
     gathering_ = std::make_unique<Gathering>(
         exchange_, channel_, shards_, *pool_,
         detail::GatheringOptions{.gathers = sharded_,
