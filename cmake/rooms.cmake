@@ -39,11 +39,13 @@ strata_room(policy
     NEEDS core
     HEADERS
         backend.hpp
+        compute.hpp
         ema.hpp
         offload_target.hpp
         optimizer.hpp
         place.hpp
         precision.hpp
+        ranks.hpp
         recompute.hpp
         rules.hpp
         setup.hpp
@@ -125,6 +127,7 @@ strata_room(comm
     DEFINES ${comm_defines}
     HEADERS
         agree.hpp
+        any_comm.hpp
         channel.hpp
         collective_log.hpp
         communicator.hpp
@@ -245,7 +248,7 @@ if(STRATA_WITH_TORCH)
     set(torch_library torch)
     set(data_headers batch.hpp detail/image_text_source.hpp detail/source_identity.hpp encoders.hpp image_text_source.hpp tensor_cache.hpp)
     set(testing_needs zero)
-    set(testing_headers tier_conformance.hpp)
+    set(testing_headers tier_conformance.hpp training_conformance.hpp)
     set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
 endif()
 
@@ -382,6 +385,7 @@ strata_room(train
 strata_room(testing
     NEEDS core policy storage offload ${testing_needs}
     HEADERS
+        communicator_conformance.hpp
         object_store_conformance.hpp
         ${testing_headers})
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -15,6 +16,7 @@
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/unit.hpp>
 
+#include "../../examples/own_recompute.hpp"
 #include "toy_engines.hpp"
 #include "toy_model.hpp"
 
@@ -29,6 +31,7 @@ using strata::zero::Place;
 using torch::Tensor;
 using namespace strata_test;
 using Again = strata::Recompute<strata::Blocks>;
+using Some = strata::Recompute<strata::EveryOther<2>>;
 using Half = Precision<Bf16>;
 
 constexpr int width = 7;
@@ -116,6 +119,47 @@ void expect_runs(MpiComm& comm, int forward, int training) {
     const torch::NoGradGuard no_grad;
     model.loss(rows_of(comm, 1));
     EXPECT_EQ(model.last->runs, training + 1);
+}
+
+/// A policy of its own, without Recompute.
+struct OnlyTheLast {
+    using slot = strata::slot::Activations;
+    static constexpr bool any = true;
+    static bool recomputes(std::int32_t unit, std::int32_t units) { return unit == units - 1; }
+};
+
+// Units that run again stand beside units that keep what they computed, whose random numbers lie between.
+TEST(EngineRecompute, SomeUnitsAreRecomputedAndNoBitChanges) {
+    MpiComm comm;
+    for (const int accumulation : {1, 2}) {
+        const Case settings = usual(accumulation);
+        const Trace kept = train<EngineOf<ZeroStage<0>>>(comm, settings);
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<0>, Some>>(comm, settings)));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<3>, Some>>(comm, settings)));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<2>, strata::Recompute<my::FirstHalf>>>(comm, settings)));
+        EXPECT_TRUE((kept == train<EngineOf<ZeroStage<3>, OnlyTheLast>>(comm, settings)));
+    }
+}
+
+/// How often the three units of Dropping run in a pass, in registration order.
+template <class... Policies>
+std::vector<int> runs_in_a_pass(MpiComm& comm) {
+    Dropping model;
+    EngineOf<ZeroStage<0>, Policies...> engine{comm, parameters_of(model)};
+    engine.backward(model.loss(rows_of(comm, 0)));
+    return {model.first->runs, model.frozen->runs, model.last->runs};
+}
+
+TEST(EngineRecompute, RunsAgainTheUnitsThatThePolicyNames) {
+    MpiComm comm;
+    using strata::EveryOther;
+    using strata::Recompute;
+    EXPECT_EQ(runs_in_a_pass<Some>(comm), (std::vector{2, 1, 2}));
+    EXPECT_EQ(runs_in_a_pass<Recompute<EveryOther<1>>>(comm), (std::vector{2, 2, 2}));
+    EXPECT_EQ(runs_in_a_pass<Recompute<EveryOther<3>>>(comm), (std::vector{2, 1, 1}));
+    EXPECT_EQ(runs_in_a_pass<Recompute<my::FirstHalf>>(comm), (std::vector{2, 2, 1}));
+    EXPECT_EQ(runs_in_a_pass<OnlyTheLast>(comm), (std::vector{1, 1, 2}));
+    EXPECT_EQ(runs_in_a_pass<Recompute<strata::Nothing>>(comm), (std::vector{1, 1, 1}));
 }
 
 TEST(EngineRecompute, RunsEveryUnitAgainInBackwardAndOnceWithoutGradients) {

@@ -54,22 +54,12 @@ struct Net : torch::nn::Module {
     }
 };
 
-/// Of a build that trains on the far device.
-class FarCompute {
-public:
-    using Comm = comm::DefaultComm;
-    using Device = strata_test::far::Device;
-    explicit FarCompute(comm::DefaultComm& session) : session_{session} {}
-    [[nodiscard]] Comm& comm() noexcept { return session_; }
-    [[nodiscard]] Device device() const noexcept { return {}; }
-
-private:
-    comm::DefaultComm& session_;
-};
+using OnFarDevice = Compute<strata_test::far::Device>;
+using OnCpu = Compute<Host>;
 
 struct TrainerDevice : strata_test::OutputFolder {
     /// The losses of all steps that this run and those before it in the same folder have logged.
-    template <class Compute, class... Policies>
+    template <class... Policies>
     std::vector<double> losses(const std::string& name, std::int64_t steps) {
         std::vector<std::string> words{"test", "--output", (root / name).string()};
         std::vector<char*> argv;
@@ -77,7 +67,7 @@ struct TrainerDevice : strata_test::OutputFolder {
         testing::internal::CaptureStdout();
         {
             Session session{comm, static_cast<int>(argv.size()), argv.data()};
-            strata::detail::TrainerBody<strata::Setup<Policies...>, Net, Compute> trainer{
+            Trainer<Net, Policies...> trainer{
                 session, Net{}, {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.max_grad_norm = 0.5}}};
             trainer.fit(FunctionSource{[](std::int64_t) {
                                            const auto x = torch::rand({8, 3});
@@ -96,15 +86,14 @@ struct TrainerDevice : strata_test::OutputFolder {
 };
 
 TEST_F(TrainerDevice, TrainsAndResumesWithTheBitsOfTheCpu) {
-    using OnCpu = train::CpuCompute;
     const std::vector<double> expected = losses<OnCpu, ZeroStage<3>, Ema<>>("cpu", 6);
     ASSERT_EQ(expected.size(), 6U);
-    EXPECT_EQ((losses<FarCompute, ZeroStage<3>, Ema<>>("far", 6)), expected);
-    EXPECT_EQ((losses<FarCompute, ZeroStage<2>, OffloadTarget<Cpu>>("offloaded", 6)), expected);
+    EXPECT_EQ((losses<OnFarDevice, ZeroStage<3>, Ema<>>("far", 6)), expected);
+    EXPECT_EQ((losses<OnFarDevice, ZeroStage<2>, OffloadTarget<Cpu>>("offloaded", 6)), expected);
 
     losses<OnCpu, ZeroStage<3>, Ema<>>("moves", 3);
-    EXPECT_EQ((losses<FarCompute, ZeroStage<3>, Ema<>>("moves", 6)), expected) << "from the CPU to the device";
-    losses<FarCompute, ZeroStage<2>, OffloadTarget<Cpu>>("moves back", 3);
+    EXPECT_EQ((losses<OnFarDevice, ZeroStage<3>, Ema<>>("moves", 6)), expected) << "from the CPU to the device";
+    losses<OnFarDevice, ZeroStage<2>, OffloadTarget<Cpu>>("moves back", 3);
     EXPECT_EQ((losses<OnCpu, ZeroStage<3>, Ema<>>("moves back", 6)), expected) << "and back";
 }
 

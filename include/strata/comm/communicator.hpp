@@ -15,6 +15,7 @@ namespace strata::comm {
 /// A fixed group of processes, numbered 0 .. world() - 1, that call the same collectives in the same order.
 ///
 /// Everything but rank(), world() and abort() is collective and returns when the caller's part is done.
+///   * barrier(): no rank returns before every rank has called it.
 ///   * broadcast(bytes, root): after it `bytes` of every rank are root's.
 ///   * all_gather(mine, all): `all` is every rank's `mine`, in rank order; mine has the same size on every
 ///     rank, all.size() == mine.size() * world(), and `mine` may be the rank's own part of `all`.

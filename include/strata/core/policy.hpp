@@ -12,7 +12,9 @@ namespace strata {
 
 /// Nominal: a type is a policy because it says so, not because it happens to have the right members.
 template <class P>
-concept Policy = std::is_object_v<P> && requires { typename P::slot; };
+concept Policy = std::is_object_v<P> && requires {
+    typename P::slot;
+};
 
 template <class P, class Slot>
 concept PolicyFor = Policy<P> && std::same_as<typename P::slot, Slot>;
@@ -38,12 +40,13 @@ using select_t = typename Select<Slot, Default, Ps...>::type;
 template <class Slot, class... Ps>
 inline constexpr int count_of_v = (0 + ... + static_cast<int>(PolicyFor<Ps, Slot>));
 
-/// What a slot's tag says of its slot. The tag stands in one file with the policies that fill it; no other file knows it.
+/// What a slot's tag says of its slot. The tag stands in one file with the policies that fill it; no other file
+/// knows it.
 ///
 ///   name, policy        its own name, and what a user types to fill it: words that sentences have to say
 ///   Members<Ps...>      what a composition has of it: aliases of the policies among Ps... that fill it, or of defaults
 ///   at_most_one<Ps...>  false where two of Ps... would both have to act
-///   broken<P>           what a policy P of this slot breaks by itself, or rule::None; not asked for where it is not known
+///   broken<P>           what a policy P of this slot breaks by itself, or rule::None; read for known slots only
 template <class S>
 concept Slot = std::is_empty_v<S> && requires {
     { S::name } -> std::convertible_to<const char*>;
@@ -66,7 +69,8 @@ constexpr bool is_said_in(const char* sentence, const char* word, char end = '\0
     }
     return false;
 }
-static_assert(is_said_in("use Ema<>", "Ema<>") && !is_said_in("use Ema", "Ema<>") && is_said_in("use Ema", "Ema<>", '<'));
+static_assert(is_said_in("use Ema<>", "Ema<>") && !is_said_in("use Ema", "Ema<>") &&
+              is_said_in("use Ema", "Ema<>", '<'));
 
 }  // namespace detail
 
@@ -84,8 +88,8 @@ struct SlotList {
     template <class... Ps>
     static constexpr bool at_most_one_each = (Slots::template at_most_one<Ps...> && ...);
 
-    /// Whether a sentence says of every slot how it is filled, and what its tag's name is. static_assert wants a literal,
-    /// so that sentences cannot be made of the list; they can be held to it.
+    /// Whether a sentence says of every slot how it is filled, and what its tag's name is. static_assert wants a
+    /// literal, so that sentences cannot be made of the list; they can be held to it.
     [[nodiscard]] static constexpr bool policies_are_said_in(const char* sentence) noexcept {
         return (detail::is_said_in(sentence, Slots::policy) && ...);
     }

@@ -22,9 +22,10 @@ template <class P>
 struct BackendNamesAStore {
     static constexpr bool holds = requires { typename P::store; };
     struct Report {
-        static_assert(holds,
-                      "[ST0133] A storage policy of your own names no store. Fix: let it say `using store = strata::Local;`, "
-                      "with Local or a store of your own, or write Backend<MyStore> (docs/write-a-store.md).");
+        static_assert(
+            holds,
+            "[ST0133] A storage policy of your own names no store. Fix: let it say `using store = strata::Local;`, "
+            "with Local or a store of your own, or write Backend<MyStore> (docs/write-a-store.md).");
     };
 };
 

@@ -31,10 +31,11 @@ struct AveragingBringsItsClass {
         typename P::template average<float>;
     };
     struct Report {
-        static_assert(holds,
-                      "[ST0128] An averaging policy of your own does not bring what keeps the average. Fix: say `static "
-                      "constexpr bool enabled = true;` and `static constexpr strata::Place place = strata::Place::host;` in "
-                      "it, with host or device, and bring `template <class Kept> class average;`, or derive from Ema<>.");
+        static_assert(
+            holds,
+            "[ST0128] An averaging policy of your own does not bring what keeps the average. Fix: say `static "
+            "constexpr bool enabled = true;` and `static constexpr strata::Place place = strata::Place::host;` in "
+            "it, with host or device, and bring `template <class Kept> class average;`, or derive from Ema<>.");
     };
 };
 

@@ -10,9 +10,10 @@
 
 namespace strata {
 
-struct NoMaster {};     ///< parameters are the weights themselves
-struct NoScaler {};     ///< gradients are those of the loss as it is
-struct LossScaling {};  ///< gradients are made of a scaled loss (optim/loss_scale.hpp), and a step that overflows is skipped
+struct NoMaster {};  ///< parameters are the weights themselves
+struct NoScaler {};  ///< gradients are those of the loss as it is
+/// Gradients are made of a scaled loss (optim/loss_scale.hpp), and a step that overflows is skipped.
+struct LossScaling {};
 
 /// fp32 everywhere.
 struct Fp32 {
@@ -23,7 +24,8 @@ struct Fp32 {
 };
 
 /// Mixed precision (Micikevicius et al. 2018, arXiv:1710.03740, section 3.1) with bf16, whose range
-/// is that of fp32, so the loss needs no scaling: bf16 parameters, activations and gradients; fp32 master weights and states.
+/// is that of fp32, so the loss needs no scaling: bf16 parameters, activations and gradients; fp32 master weights and
+/// states.
 struct Bf16 {
     using element = bf16;
     using kept = float;
@@ -31,8 +33,8 @@ struct Bf16 {
     using scaler = NoScaler;
 };
 
-/// Mixed precision as its paper has it, with loss scaling (section 3.2): fp16 parameters, activations and gradients; fp32
-/// master weights and states.
+/// Mixed precision as its paper has it, with loss scaling (section 3.2): fp16 parameters, activations and gradients;
+/// fp32 master weights and states.
 struct Fp16 {
     using element = fp16;
     using kept = float;
@@ -97,19 +99,20 @@ struct FormatCanBeTrained {
         if constexpr (NumberFormat<Format>) {
             using Master = typename Format::master;
             using Scaler = typename Format::scaler;
-            return strata::detail::have_kernels<strata::detail::FormatMembers<Format>>() &&
-                   (std::same_as<Master, NoMaster> || std::same_as<Master, typename Format::kept>) &&
-                   (std::same_as<Scaler, NoScaler> || std::same_as<Scaler, LossScaling>);
+            constexpr bool knows_master = std::same_as<Master, NoMaster> || std::same_as<Master, typename Format::kept>;
+            constexpr bool knows_scaler = std::same_as<Scaler, NoScaler> || std::same_as<Scaler, LossScaling>;
+            return knows_master && knows_scaler && strata::detail::have_kernels<strata::detail::FormatMembers<Format>>();
         } else {
             return false;
         }
     }();
     struct Report {
-        static_assert(holds,
-                      "[ST0127] Precision<Format> is given a number format that nothing can train with. Fix: type Fp32, Bf16, "
-                      "Fp16 or PureBf16; a format of your own says element, kept, master and scaler, which are float, float, "
-                      "NoMaster; bf16, bf16, NoMaster; bf16, float, float; or fp16, float, float; and then NoScaler or "
-                      "LossScaling (docs/write-a-precision.md).");
+        static_assert(
+            holds,
+            "[ST0127] Precision<Format> is given a number format that nothing can train with. Fix: type Fp32, Bf16, "
+            "Fp16 or PureBf16; a format of your own says element, kept, master and scaler, which are float, float, "
+            "NoMaster; bf16, bf16, NoMaster; bf16, float, float; or fp16, float, float; and then NoScaler or "
+            "LossScaling (docs/write-a-precision.md).");
     };
 };
 
@@ -129,10 +132,11 @@ struct PrecisionCanBeTrained {
         }
     }();
     struct Report {
-        static_assert(holds,
-                      "[ST0129] A precision policy of your own lacks one of element, kept, has_master and scales_loss, or has "
-                      "number formats that nothing can train with. Fix: write a number format and use Precision<MyFormat>, "
-                      "or say these four as Precision<Bf16> does (docs/write-a-precision.md).");
+        static_assert(
+            holds,
+            "[ST0129] A precision policy of your own lacks one of element, kept, has_master and scales_loss, or has "
+            "number formats that nothing can train with. Fix: write a number format and use Precision<MyFormat>, "
+            "or say these four as Precision<Bf16> does (docs/write-a-precision.md).");
     };
 };
 
@@ -178,7 +182,8 @@ struct Precision : detail::FormatMembers<Format> {
     using format = Format;
 };
 
-static_assert(PrecisionPolicy<Precision<Fp32>> && PrecisionPolicy<Precision<Bf16>> && PrecisionPolicy<Precision<Fp16>> &&
-              PrecisionPolicy<Precision<PureBf16>> && !PrecisionPolicy<Precision<int>>);
+static_assert(PrecisionPolicy<Precision<Fp32>> && PrecisionPolicy<Precision<Bf16>> &&
+              PrecisionPolicy<Precision<Fp16>> && PrecisionPolicy<Precision<PureBf16>> &&
+              !PrecisionPolicy<Precision<int>>);
 
 }  // namespace strata

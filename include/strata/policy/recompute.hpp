@@ -1,6 +1,5 @@
 #pragma once
-// strata/policy/recompute.hpp - slot::Activations, and Recompute<What>: which activations are kept for backward, and which
-// are made again.
+// strata/policy/recompute.hpp - slot::Activations, and Recompute<What>: which activations are made again in backward.
 
 #include <concepts>
 #include <cstdint>
@@ -38,8 +37,9 @@ template <int N>
 struct OneOfSome {
     static constexpr bool holds = N >= 1;
     struct Report {
-        static_assert(holds, "[ST0135] EveryOther<N> runs one unit of N again. Fix: type a whole number from 1 on, as in "
-                             "Recompute<EveryOther<2>>.");
+        static_assert(holds,
+                      "[ST0135] EveryOther<N> runs one unit of N again. Fix: type a whole number from 1 on, as in "
+                      "Recompute<EveryOther<2>>.");
     };
 };
 
@@ -47,10 +47,11 @@ template <class What>
 struct RecomputesKnownUnits {
     static constexpr bool holds = UnitPredicate<What>;
     struct Report {
-        static_assert(holds,
-                      "[ST0104] Recompute<What> is given something that does not say which units run again. Fix: type Blocks, "
-                      "Nothing or EveryOther<2>; a type of your own says `static bool recomputes(std::int32_t unit, "
-                      "std::int32_t units)` (docs/write-a-recompute.md).");
+        static_assert(
+            holds,
+            "[ST0104] Recompute<What> is given something that does not say which units run again. Fix: type Blocks, "
+            "Nothing or EveryOther<2>; a type of your own says `static bool recomputes(std::int32_t unit, "
+            "std::int32_t units)` (docs/write-a-recompute.md).");
     };
 };
 
@@ -61,10 +62,11 @@ struct RecomputeSaysWhich {
         { P::any } -> std::convertible_to<bool>;
     };
     struct Report {
-        static_assert(holds,
-                      "[ST0130] A policy of your own for the activations does not say which units run again. Fix: say `static "
-                      "bool recomputes(std::int32_t unit, std::int32_t units)` in a type and use Recompute<ThatType>, or say it "
-                      "in the policy beside `static constexpr bool any = true;` (docs/write-a-recompute.md).");
+        static_assert(
+            holds,
+            "[ST0130] A policy of your own for the activations does not say which units run again. Fix: say `static "
+            "bool recomputes(std::int32_t unit, std::int32_t units)` in a type and use Recompute<ThatType>, or say it "
+            "in the policy beside `static constexpr bool any = true;` (docs/write-a-recompute.md).");
     };
 };
 
@@ -119,7 +121,10 @@ struct RecomputedUnits {
 template <UnitPredicate What>
 struct RecomputedUnits<What> {
     static constexpr bool any = [] {
-        if constexpr (requires { { What::any } -> std::convertible_to<bool>; }) return static_cast<bool>(What::any);
+        if constexpr (requires {
+                          { What::any } -> std::convertible_to<bool>;
+                      })
+            return static_cast<bool>(What::any);
         return true;
     }();
     static constexpr bool recomputes(std::int32_t unit, std::int32_t units) { return What::recomputes(unit, units); }
@@ -128,8 +133,8 @@ struct RecomputedUnits<What> {
 }  // namespace detail
 
 /// Trades computation for memory. A unit that is recomputed keeps only its inputs and runs again in backward
-/// (Chen et al. 2016, arXiv:1604.06174): with Blocks, the activations of one unit at a time instead of all, for one more
-/// forward pass, which is about a third more computation. Gradients keep their bits, dropout included.
+/// (Chen et al. 2016, arXiv:1604.06174): with Blocks, the activations of one unit at a time instead of all, for one
+/// more forward pass, which is about a third more computation. Gradients keep their bits, dropout included.
 ///
 ///   What  Blocks, Nothing, EveryOther<N>, or a UnitPredicate of your own
 template <class What>

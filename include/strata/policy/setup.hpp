@@ -51,9 +51,9 @@ struct CheckedSetup<rule::None, Ps...> : SetupMembers<Ps...> {};
 /// once for each kind of state: `offload` is the policy for OptimizerState, `parameter_offload` the one for Parameters.
 ///
 /// Defaults: ZeroStage<0>, OffloadTarget<Device> for both, Backend<Local>, Optimizer<AdamW>, Precision<Fp32>,
-/// Recompute<Nothing>, NoEma. Kinds, members and defaults are those of policy/slots.hpp.
-/// A composition that cannot work is one compile error with a number and a fix; its members are then
-/// those of Setup<>, so that no second error follows. Needs no libtorch.
+/// Recompute<Nothing>, NoEma, and the communicator and device that the build is for. Kinds, members and defaults are
+/// those of policy/slots.hpp. A composition that cannot work is one compile error with a number and a fix; its members
+/// are then those of Setup<>, so that no second error follows. Needs no libtorch.
 template <class... Ps>
 struct Setup : detail::CheckedSetup<broken_rule_t<Ps...>, Ps...> {};
 

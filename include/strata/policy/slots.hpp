@@ -4,10 +4,12 @@
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
 #include <strata/policy/backend.hpp>
+#include <strata/policy/compute.hpp>
 #include <strata/policy/ema.hpp>
 #include <strata/policy/offload_target.hpp>
 #include <strata/policy/optimizer.hpp>
 #include <strata/policy/precision.hpp>
+#include <strata/policy/ranks.hpp>
 #include <strata/policy/recompute.hpp>
 #include <strata/policy/zero_stage.hpp>
 
@@ -15,8 +17,8 @@ namespace strata {
 
 /// Every slot: what a composition has, what it checks and what its sentences say follow from this list. A new slot is a
 /// file with its tag and policies, and its name here.
-using all_slots = SlotList<slot::Sharding, slot::Offload, slot::Storage, slot::Update, slot::Numerics, slot::Activations,
-                           slot::Averaging>;
+using all_slots = SlotList<slot::Sharding, slot::Offload, slot::Storage, slot::Update, slot::Numerics,
+                           slot::Activations, slot::Averaging, slot::Communication, slot::Computation>;
 
 /// True for the tags of all_slots: a policy of any other slot would be accepted and never read.
 template <class S>
@@ -41,15 +43,15 @@ namespace rule {
 
 // static_assert takes nothing but a literal, so that the list cannot make these sentences;
 // tests/compile_time/policy/slots.cpp holds them to it.
-#define STRATA_ST0001                                                                                                    \
-    "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "     \
-    "Backend<Local>, Optimizer<AdamW>, Precision<Bf16>, Recompute<Blocks> or Ema<>; a model goes first, and a policy of " \
-    "your own says `using slot = strata::slot::X;` with X one of Sharding, Offload, Storage, Update, Numerics, "         \
-    "Activations and Averaging."
-#define STRATA_ST0002                                                                                                    \
-    "[ST0002] Two policies of the same kind are given, and only one of each kind can act. Fix: keep one ZeroStage, one " \
-    "Backend, one Optimizer, one Precision, one Recompute and one Ema, and one OffloadTarget for each of OptimizerState " \
-    "and Parameters."
+#define STRATA_ST0001                                                                                                   \
+    "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "    \
+    "Backend<Local>, Optimizer<AdamW>, Precision<Bf16>, Recompute<Blocks>, Ema<>, Ranks<MyComm> or Compute<Cuda>; a "   \
+    "model goes first, and a policy of your own says `using slot = strata::slot::X;` with X one of Sharding, Offload, " \
+    "Storage, Update, Numerics, Activations, Averaging, Communication and Computation."
+#define STRATA_ST0002                                                                                                      \
+    "[ST0002] Two policies of the same kind are given, and only one of each kind can act. Fix: keep one ZeroStage, one "   \
+    "Backend, one Optimizer, one Precision, one Recompute, one Ema, one Ranks and one Compute, and one OffloadTarget for " \
+    "each of OptimizerState and Parameters."
 
 template <class... Ps>
 struct OnlyPolicies {

@@ -39,7 +39,8 @@ struct SaysWhatIsSharded {
     };
 };
 
-/// The update writes what it has the state of: a gradient or a parameter whose state is elsewhere would have to come back.
+/// The update writes what it has the state of: a gradient or a parameter whose state is elsewhere would have to come
+/// back.
 template <class P>
 struct ShardsStateFirst {
     static constexpr bool holds = [] {
@@ -50,10 +51,11 @@ struct ShardsStateFirst {
         }
     }();
     struct Report {
-        static_assert(holds,
-                      "[ST0126] A sharding policy shards gradients or parameters over ranks that each have all of the "
-                      "optimizer state. Fix: let shards_state name the most ranks of the three, as in `static constexpr "
-                      "strata::ShardedOver shards_state = strata::ShardedOver::world;`.");
+        static_assert(
+            holds,
+            "[ST0126] A sharding policy shards gradients or parameters over ranks that each have all of the "
+            "optimizer state. Fix: let shards_state name the most ranks of the three, as in `static constexpr "
+            "strata::ShardedOver shards_state = strata::ShardedOver::world;`.");
     };
 };
 

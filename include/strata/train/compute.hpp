@@ -1,11 +1,17 @@
 #pragma once
-// strata/train/compute.hpp - Compute: where this build trains, and what its ranks exchange gradients with.
+// strata/train/compute.hpp - ComputeOn: the device and the communicator that a trainer's engine is made with.
+
+#include <concepts>
+#include <type_traits>
 
 #include <memory>
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/comm/communicator.hpp>
 #include <strata/comm/default_comm.hpp>
+#include <strata/policy/compute.hpp>
+#include <strata/policy/ranks.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/tensors_in.hpp>
 
@@ -14,7 +20,8 @@
 #include <strata/zero/cuda_device.hpp>
 #endif
 
-namespace strata::train {
+namespace strata {
+namespace train {
 
 /// The tensors of a batch go to a device, as far as zero::for_each_tensor() finds them.
 template <class Batch>
@@ -33,31 +40,45 @@ template <class Model, class AnyCompute>
     return model;
 }
 
-/// What a Trainer is made for: an engine's device and communicator. Of a build without CUDA, the CPU and the session's
-/// ranks.
-class CpuCompute {
+/// What a Trainer is made for: an engine's device and communicator. On a device of one's own, that device and the
+/// session's ranks: an engine exchanges copies in host memory where the device's memory is not the host's.
+///
+///   Named     what Compute<Named> names; here a zero::ComputeDevice
+///   HostComm  the session's communicator
+template <class Named, comm::Communicator HostComm>
+class ComputeOn {
 public:
-    using Comm = comm::DefaultComm;
-    using Device = zero::CpuDevice;
+    using Ranks = HostComm;
+    using Comm = HostComm;
+    using Device = Named;
 
-    explicit CpuCompute(comm::DefaultComm& session) : session_{session} {}
-    [[nodiscard]] Comm& comm() noexcept { return session_; }
-    [[nodiscard]] Device device() const noexcept { return {}; }
+    explicit ComputeOn(HostComm& ranks) : ranks_{ranks} {}
+    [[nodiscard]] Comm& comm() noexcept { return ranks_; }
+    [[nodiscard]] Device device() const { return {}; }
 
 private:
-    comm::DefaultComm& session_;
+    HostComm& ranks_;
+};
+
+/// The CPU and the session's ranks.
+template <comm::Communicator HostComm>
+class ComputeOn<Host, HostComm> : public ComputeOn<zero::CpuDevice, HostComm> {
+public:
+    using ComputeOn<zero::CpuDevice, HostComm>::ComputeOn;
 };
 
 #ifdef STRATA_WITH_CUDA
 
-/// Of a build with CUDA: this rank's GPU, and NCCL between them.
-class CudaCompute {
+/// This rank's GPU, and NCCL between them.
+template <comm::Communicator HostComm>
+class ComputeOn<Cuda, HostComm> {
 public:
-    using Comm = comm::NcclComm<comm::DefaultComm>;
+    using Ranks = HostComm;
+    using Comm = comm::NcclComm<HostComm>;
     using Device = zero::CudaDevice;
 
     /// Collective. Throws what NcclComm throws.
-    explicit CudaCompute(comm::DefaultComm& session) : comm_{session}, device_{comm_.device()} {}
+    explicit ComputeOn(HostComm& ranks) : comm_{ranks}, device_{comm_.device()} {}
     [[nodiscard]] Comm& comm() noexcept { return comm_; }
     [[nodiscard]] Device device() const { return device_; }
 
@@ -65,12 +86,71 @@ private:
     Comm comm_;
     Device device_;
 };
-using Compute = CudaCompute;
-
-#else
-
-using Compute = CpuCompute;
 
 #endif
 
-}  // namespace strata::train
+namespace detail {
+
+#ifdef STRATA_WITH_CUDA
+inline constexpr bool has_cuda = true;
+#else
+inline constexpr bool has_cuda = false;
+#endif
+
+template <class Named>
+struct DeviceOf {
+    using type = Named;
+};
+template <>
+struct DeviceOf<DeviceOfTheBuild> {
+    using type = std::conditional_t<has_cuda, Cuda, Host>;
+};
+
+}  // namespace detail
+
+/// What a composition's Compute<...> and Ranks<...> stand for in this build.
+template <class Setup>
+using compute_of_t = ComputeOn<typename detail::DeviceOf<typename Setup::compute::device>::type,
+                               comm::comm_of_t<typename Setup::ranks::comm>>;
+
+}  // namespace train
+
+namespace rule {
+
+///   Named  what Ranks<Named> names; MpiComm is only declared in a build without MPI
+template <class Named>
+struct RanksAreACommunicator {
+    static constexpr bool holds = [] {
+        using Comm = comm::comm_of_t<Named>;
+        if constexpr (comm::Communicator<Comm>) return !comm::takes_device_memory_v<Comm>;
+        return false;
+    }();
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0131] Ranks<Comm> names a type that is no communicator for host memory in this build. Fix: configure "
+            "with -DSTRATA_WITH_MPI=ON for Ranks<comm::MpiComm>; include the header of your own communicator, and "
+            "give it what strata::comm::Communicator asks for; between GPUs type Compute<Cuda> beside it.");
+    };
+};
+
+///   Named  what Compute<Named> names
+template <class Named>
+struct DeviceIsInThisBuild {
+    static constexpr bool holds = [] {
+        if constexpr (std::same_as<Named, Host> || std::same_as<Named, DeviceOfTheBuild>) return true;
+        if constexpr (std::same_as<Named, Cuda>) return train::detail::has_cuda;
+        if constexpr (requires { requires zero::ComputeDevice<Named>; }) return std::default_initializable<Named>;
+        return false;
+    }();
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0132] Compute<Device> names a device that this build cannot compute on. Fix: type Compute<Host>; "
+            "configure with -DSTRATA_WITH_CUDA=ON for Compute<Cuda>; give a device of your own what "
+            "strata::zero::ComputeDevice asks for and a constructor without arguments, and include its header.");
+    };
+};
+
+}  // namespace rule
+}  // namespace strata

@@ -77,7 +77,7 @@ public:
     /// Error: bad_parameter, bad_value, rank_mismatch, not_enough_memory; with OffloadTarget<Nvme, Parameters> also bad_reference,
     /// no_space, swap_in_use, swap_lock_timeout, io_failed.
     Frozen(Session& session, std::shared_ptr<Model> model, const FrozenOptions& options = {})
-        : compute_{session.comm()},
+        : compute_{session.template ranks<typename Compute::Ranks>()},
           model_{train::buffers_on_device(frozen(std::move(model)), compute_)},
           engine_{compute_.comm(), zero::parameters_of(*model_), engine_options(session, options), compute_.device()} {}
     Frozen(Session& session, Model model, const FrozenOptions& options = {})
@@ -103,7 +103,7 @@ public:
     [[nodiscard]] const zero::MemoryMeter& memory() const noexcept { return engine_.memory(); }
 
 private:
-    using Compute = train::Compute;
+    using Compute = train::compute_of_t<setup>;
     using Engine = zero::Engine<setup, typename Compute::Comm, typename Compute::Device>;
 
     static std::shared_ptr<Model> frozen(std::shared_ptr<Model> model) {

@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include <strata/comm/any_comm.hpp>
 #include <strata/comm/default_comm.hpp>
+#include <strata/comm/self_comm.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/file_lock.hpp>
 #include <strata/core/inline.hpp>
@@ -33,15 +36,29 @@ public:
     /// same first weights in every run. libtorch itself starts them at random. Use train::seed_generators for another.
     static constexpr std::uint64_t first_seed = 42;
 
+    /// Over any communicator.
+    ///
     ///   comm  outlives the session
     /// Local. The second one throws Error: bad_argument.
-    Session(comm::DefaultComm& comm, train::CommandLine command_line);
-    Session(comm::DefaultComm& comm, int argc, char** argv) : Session{comm, train::CommandLine::parse(argc, argv)} {}
+    template <comm::Communicator Comm>
+    Session(Comm& comm, train::CommandLine command_line) : Session{view(comm), std::move(command_line)} {}
+    template <comm::Communicator Comm>
+    Session(Comm& comm, int argc, char** argv) : Session{comm, train::CommandLine::parse(argc, argv)} {}
+    /// Over the communicator that this build has, which it starts: strata::run() does so too, and reports what is thrown.
+    ///
+    /// Collective. Throws Error: bad_argument, rank_failed.
+    Session(int argc, char** argv) : Session{train::CommandLine::parse(argc, argv)} {}
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
-    [[nodiscard]] comm::DefaultComm& comm() noexcept { return comm_; }
+    [[nodiscard]] comm::AnyComm& comm() noexcept { return comm_; }
+    /// The communicator itself, for what is compiled for its type: a trainer with Ranks<Comm>. In a session of one rank a
+    /// SelfComm is there too, whatever it was made over.
+    ///
+    /// Local. Throws Error: bad_argument where the session was made over another one.
+    template <comm::Communicator Comm>
+    [[nodiscard]] Comm& ranks();
     [[nodiscard]] int rank() const noexcept { return comm_.rank(); }
     [[nodiscard]] int world() const noexcept { return comm_.world(); }
     [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
@@ -80,6 +97,19 @@ public:
     [[nodiscard]] std::filesystem::path take_folder(const std::string& name);
 
 private:
+    /// An AnyComm is taken as it is, so that what it is of is still known.
+    template <class Comm>
+    static std::shared_ptr<comm::AnyComm> view(Comm& comm) {
+        if constexpr (std::same_as<Comm, comm::AnyComm>) {
+            return {std::shared_ptr<void>{}, &comm};
+        } else {
+            return std::make_shared<comm::AnyComm>(comm);
+        }
+    }
+    explicit Session(train::CommandLine command_line);
+    Session(std::shared_ptr<comm::AnyComm> comm, train::CommandLine command_line);
+    [[noreturn]] static void refuse_other_ranks();
+
     void claim_output(const std::filesystem::path& output);
     void remove_leftovers(const std::filesystem::path& folder);
     void remove_traces(bool refused) noexcept;
@@ -94,7 +124,9 @@ private:
         bool had_index = true;
     };
 
-    comm::DefaultComm& comm_;
+    std::shared_ptr<comm::AnyComm> any_;
+    comm::AnyComm& comm_;
+    comm::SelfComm alone_;
     train::Progress progress_;
     train::CommandLine command_line_;
     std::filesystem::path output_dir_ = "output";
@@ -111,13 +143,19 @@ namespace train {
 /// Returns 0 for Errc::interrupted, which all ranks throw together; 2 for bad input (is_bad_input); 1 otherwise.
 ///
 ///   comm  nullptr when the ranks could not be started
-[[nodiscard]] int report_failure(comm::DefaultComm* comm, std::exception_ptr failure);
+[[nodiscard]] int report_failure(comm::AnyComm* comm, std::exception_ptr failure);
 
 /// Leaves before anything is begun, if any rank was asked to stop by now.
 ///
 /// Collective. Throws Error on all ranks: interrupted.
 void heed_early_stop(Session& session);
 }  // namespace train
+
+/// run() over a communicator of one's own: comm::SelfComm, say, in a build with MPI.
+///
+///   Comm  is made without arguments, and destroyed behind the session
+template <comm::Communicator Comm, config::Settings... Settings, std::invocable<Session&, const Settings&...> Body>
+int run_on(int argc, char** argv, Body&& body);
 
 /// The body of a trainer's main: starts the ranks, makes the session, calls `body`, and turns an exception
 /// into one line on standard error and an exit status. A rank that throws takes the whole job down. --help and
@@ -132,14 +170,20 @@ void heed_early_stop(Session& session);
 ///   returns   0, also when it was stopped by a signal; 2 after bad input; 1 after another failure
 template <config::Settings... Settings, std::invocable<Session&, const Settings&...> Body>
 int run(int argc, char** argv, Body&& body) {
+    return run_on<comm::DefaultComm, Settings...>(argc, argv, std::forward<Body>(body));
+}
+
+template <comm::Communicator Comm, config::Settings... Settings, std::invocable<Session&, const Settings&...> Body>
+int run_on(int argc, char** argv, Body&& body) {
     const std::array<train::SettingsKeys, sizeof...(Settings)> keys{train::SettingsKeys::of<Settings>()...};
     if (const auto status = train::answer_question(argc, argv, keys)) return *status;
     train::choose_cpu_kernels();
     const train::StopSignal stop;  // before the ranks start, which takes longest
-    std::optional<comm::DefaultComm> comm;
+    std::optional<Comm> comm;
+    std::optional<comm::AnyComm> ranks;
     try {
-        comm.emplace();
-        Session session{*comm, train::CommandLine::parse(argc, argv, keys)};
+        ranks.emplace(comm.emplace());
+        Session session{*ranks, train::CommandLine::parse(argc, argv, keys)};
         try {
             train::heed_early_stop(session);
             std::forward<Body>(body)(session, session.settings<Settings>()...);
@@ -149,8 +193,17 @@ int run(int argc, char** argv, Body&& body) {
         }
         return 0;
     } catch (...) {
-        return train::report_failure(comm ? &*comm : nullptr, std::current_exception());
+        return train::report_failure(ranks ? &*ranks : nullptr, std::current_exception());
     }
+}
+
+template <comm::Communicator Comm>
+Comm& Session::ranks() {
+    if (Comm* const itself = comm_.as<Comm>()) return *itself;
+    if constexpr (std::same_as<Comm, comm::SelfComm>) {
+        if (world() == 1) return alone_;
+    }
+    refuse_other_ranks();
 }
 
 template <config::Settings S>

@@ -4,6 +4,7 @@
 #include <strata/core/rule.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/policy/setup.hpp>
+#include <strata/train/compute.hpp>
 #include <strata/train/detail/rejected_trainer.hpp>
 #include <strata/train/detail/trainer_body.hpp>
 #include <strata/train/trainable.hpp>
@@ -31,6 +32,8 @@ struct BrokenArgument<Model, rule::None, Policies...> {
     using setup = Setup<Policies...>;
     using type = rule::first_broken_t<rule::OptimizerHasUpdateRule<typename setup::optimizer::rule>,
                                       rule::BackendHasObjectStore<typename setup::backend::store>,
+                                      rule::RanksAreACommunicator<typename setup::ranks::comm>,
+                                      rule::DeviceIsInThisBuild<typename setup::compute::device>,
                                       rule::ModelHasUnits<typename setup::sharding, Model>,
                                       rule::RecomputedModelHasUnits<typename setup::recompute, Model>>;
 };

@@ -18,6 +18,9 @@ static_assert(std::same_as<Setup<>::optimizer::rule, AdamW>);
 static_assert(!Setup<>::precision::has_master, "fp32");
 static_assert(!Setup<>::recompute::any);
 static_assert(!Setup<>::averaging::enabled);
+static_assert(std::same_as<Setup<>::ranks::comm, comm::OfTheBuild> && std::same_as<Setup<>::compute::device, DeviceOfTheBuild>);
+static_assert(std::same_as<Setup<Ranks<comm::SelfComm>, Compute<Cuda>>::ranks, Ranks<comm::SelfComm>>, "named, and seen by no one here");
+static_assert(std::same_as<Setup<Ranks<comm::SelfComm>, Compute<Cuda>>::compute, Compute<Cuda>>);
 
 // Order does not matter, and a slot that is filled leaves the others alone.
 using OneOrder = Setup<ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>, Optimizer<Lion>, Precision<Bf16>,
@@ -234,6 +237,14 @@ struct NoStore {
 struct NoRule {
     using slot = slot::Update;
 };
+struct NoComm {
+    using slot = slot::Communication;
+};
+struct NoDevice {
+    using slot = slot::Computation;
+};
+static_assert(breaks<rule::RanksNameACommunicator<NoComm>, NoComm> && breaks<rule::ComputeNamesADevice<NoDevice>, NoDevice>);
+static_assert(breaks<rule::OneOfEachKind<Compute<Host>, Compute<Cuda>>, Compute<Host>, Compute<Cuda>>);
 static_assert(breaks<rule::BackendNamesAStore<NoStore>, NoStore> && breaks<rule::UpdateNamesARule<NoRule>, NoRule>);
 static_assert(breaks<rule::OnlyPolicies<ZeroStage<4>, int>, ZeroStage<4>, int>);
 

@@ -29,7 +29,7 @@
 
 namespace strata::detail {
 
-template <class Setup, class Model, class Compute = train::Compute>
+template <class Setup, class Model, class Compute = train::compute_of_t<Setup>>
 class TrainerBody {
     using Engine = zero::Engine<Setup, typename Compute::Comm, typename Compute::Device>;
     using Run = train::TrainerRun<Setup, Model, Engine>;
@@ -47,7 +47,7 @@ public:
     /// bad_reference, no_space, not_enough_memory, swap_in_use, swap_lock_timeout, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
         : session_{checked(session, options)},
-          compute_{session.comm()},
+          compute_{session.template ranks<typename Compute::Ranks>()},
           model_{train::buffers_on_device(std::move(model), compute_)},
           options_{std::move(options)},
           engine_{compute_.comm(), zero::parameters_of(*model_), options_.engine, compute_.device()} {}

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,20 +50,44 @@ inline bool holds_only(const std::filesystem::path& folder, std::initializer_lis
 }
 
 /// "2 ranks, shared memory"
-template <class Comm>
-std::string ranks_text(const Comm& comm) {
+inline std::string ranks_text(const comm::AnyComm& comm) {
     std::string text = std::to_string(comm.world()) + " ranks";
-    if constexpr (requires { comm.transport(); }) text += ", " + comm.transport();
+    if (const std::string transport = comm.transport(); !transport.empty()) text += ", " + transport;
     return text;
 }
 
 }  // namespace train::detail
 
-STRATA_INLINE Session::Session(comm::DefaultComm& comm, train::CommandLine command_line)
-    : comm_{comm},
-      progress_{comm.rank() == 0, comm.rank() == 0 && train::stdout_is_terminal()},
+STRATA_INLINE Session::Session(std::shared_ptr<comm::AnyComm> comm, train::CommandLine command_line)
+    : any_{std::move(comm)},
+      comm_{*any_},
+      progress_{comm_.rank() == 0, comm_.rank() == 0 && train::stdout_is_terminal()},
       command_line_{std::move(command_line)} {
     train::seed_generators(first_seed);
+}
+
+namespace train::detail {
+
+/// The build's communicator, and what looks at it.
+struct OwnRanks {
+    comm::DefaultComm comm;
+    comm::AnyComm any{comm};
+};
+inline std::shared_ptr<comm::AnyComm> start_ranks() {
+    choose_cpu_kernels();
+    auto own = std::make_shared<OwnRanks>();
+    comm::AnyComm* const any = &own->any;
+    return {std::move(own), any};
+}
+
+}  // namespace train::detail
+
+STRATA_INLINE Session::Session(train::CommandLine command_line) : Session{train::detail::start_ranks(), std::move(command_line)} {}
+
+STRATA_INLINE void Session::refuse_other_ranks() {
+    throw Error{Errc::bad_argument, "a trainer is made for another communicator than its session was made over",
+                "give the trainer Ranks<Comm> with the session's communicator, or make the session over the trainer's: "
+                "`Session session{comm, argc, argv}` or `strata::run_on<Comm>(argc, argv, body)`"};
 }
 
 STRATA_INLINE Session::~Session() {
@@ -170,7 +195,7 @@ STRATA_INLINE void Session::remove_folders(std::filesystem::path folder) {
 
 namespace train {
 
-STRATA_INLINE int report_failure(comm::DefaultComm* comm, std::exception_ptr failure) {
+STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure) {
     int status = 1;
     std::string text;
     try {
