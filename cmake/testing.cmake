@@ -177,7 +177,7 @@ function(strata_tree_test name)
         string(REGEX REPLACE "^TEST\\(([A-Za-z]+), ([A-Za-z]+)\\).*" "\\1.\\2" test "${test}")
         add_test(NAME ${name}/${test} COMMAND strata_tree_tests --gtest_filter=${test})
         set_tests_properties(${name}/${test} PROPERTIES
-            TIMEOUT 30 LABELS "tree" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+            TIMEOUT 120 LABELS "tree" FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
     endforeach()
 endfunction()
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sys/wait.h>
 
 namespace {
 
@@ -233,6 +236,18 @@ TEST(Layering, EveryBodyBelongsToAHeaderThatIncludesIt) {
         if (file.path.extension() != ".ipp") continue;
         EXPECT_TRUE(included.contains("strata/" + file.path.string())) << "no header includes " << file.path;
     }
+}
+
+/// As clang-format 14 leaves it. Versions differ, so without that one nobody can tell.
+TEST(Layering, TheTreeIsFormatted) {
+    std::string said;
+    std::FILE* const pipe = ::popen(("'" + (source_dir / "cmake/format.sh").string() + "' --check 2>&1").c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) said += static_cast<char>(c);
+    const int status = ::pclose(pipe);
+    ASSERT_TRUE(WIFEXITED(status)) << said;
+    if (WEXITSTATUS(status) == 77) GTEST_SKIP() << said;
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "not as cmake/format.sh would leave it:\n" << said;
 }
 
 TEST(Layering, EveryHeaderIsListedInRoomsCmake) {

@@ -191,8 +191,8 @@ TEST(ObjectStoreConformance, EveryFlawIsFoundAndNamed) {
     for (const auto& [flaw, law] : flaws) {
         const Memory store{flaw};
         const Failures failures = strata::testing::object_store_failures(store, small);
-        const bool found =
-            std::ranges::any_of(failures, [&](const std::string& text) { return text.starts_with(law + ": "); });
+        const std::string start = law + ": ";
+        const bool found = std::ranges::any_of(failures, [&](const std::string& text) { return text.starts_with(start); });
         EXPECT_TRUE(found) << "flaw " << static_cast<int>(flaw) << " should break '" << law
                            << "'; broken: " << failures.size() << (failures.empty() ? "" : ", " + failures[0]);
     }
