@@ -35,7 +35,7 @@ struct Spirals : torch::nn::Module {
 // Where a GPU trains, the trainer looks for the tensors of a batch.
 //! [visit]
 template <class Batch, class Call>
-    requires std::same_as<std::remove_const_t<Batch>, Points>
+requires std::same_as<std::remove_const_t<Batch>, Points>
 void visit_tensors(Batch& points, Call&& call) {
     call(points.xy_B2);
     call(points.side_B);
@@ -50,16 +50,17 @@ Points some_points(std::int64_t count) {
 }
 
 //! [compose]
-using MyTrainer = Trainer<Spirals,              // any torch::nn::Module with `loss(batch)`
-                          ZeroStage<2>,         // gradients and optimizer state split over the ranks
-                          OffloadTarget<Cpu>,   // the update runs in host memory
+using MyTrainer = Trainer<Spirals,             // any torch::nn::Module with `loss(batch)`
+                          ZeroStage<2>,        // gradients and optimizer state split over the ranks
+                          OffloadTarget<Cpu>,  // the update runs in host memory
                           Optimizer<AdamW>>;
 //! [compose]
 
 //! [main]
 int main(int argc, char** argv) {
     return strata::run(argc, argv, [](Session& session) {
-        const optim::Schedule cosine{.shape = optim::ScheduleShape::cosine, .lr = 1e-2, .warmup_steps = 20, .total_steps = 600};
+        const optim::Schedule cosine{
+            .shape = optim::ScheduleShape::cosine, .lr = 1e-2, .warmup_steps = 20, .total_steps = 600};
         MyTrainer trainer{session, Spirals{}, {.max_steps = 600, .schedule = cosine, .engine = {.max_grad_norm = 1.0}}};
         // Rank r sees points of its own: the trainer seeds libtorch by step and rank before it asks for a batch.
         const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return some_points(64); }, 100, 64});

@@ -23,8 +23,8 @@
 using namespace strata;
 
 //! [compose]
-using PictureTrainer = Trainer<models::SmallFlux, ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>,
-                               Optimizer<AdamW>, Precision<Bf16>>;
+using PictureTrainer =
+    Trainer<models::SmallFlux, ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>, Optimizer<AdamW>, Precision<Bf16>>;
 using Pictures = data::ImageTextSource<models::LinearCodec, models::HashedText, PictureTrainer::setup::backend::store>;
 //! [compose]
 
@@ -42,37 +42,40 @@ train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
 
 int main(int argc, char** argv) {
     // Reads --config FILE; every key of it is a flag as well: --learning_rate 1e-4. --help lists them.
-    return strata::run<train::ConfigFor<PictureTrainer>>(argc, argv, [](Session& session, const config::TrainerConfig& config) {
-        const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
-        session.set_collective_timeout(config.options.collective_timeout);
-        session.output();  // taken before hours of encoding: no other run works there
+    return strata::run<train::ConfigFor<PictureTrainer>>(
+        argc, argv, [](Session& session, const config::TrainerConfig& config) {
+            const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
+            session.set_collective_timeout(config.options.collective_timeout);
+            session.output();  // taken before hours of encoding: no other run works there
 
-        const auto codec = std::make_shared<const models::LinearCodec>();
-        const auto text = std::make_shared<const models::HashedText>();
-        train::Gallery gallery{session, *codec, *text, gallery_options(config)};
-        auto data_options = data::ImageTextOptions::from(config);
-        data_options.latents_multiple = models::SmallFlux::patch;
-        data_options.stopped = [&] { return session.stop_requested(); };
-        data_options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
-            if (done == total) session.progress().note("cached " + std::to_string(total) + " " + std::string{what} + " on this rank");
-        };
-        Pictures pictures{session.comm(), datasets, codec, text, data_options};
-        const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());
-        if (session.rank() == 0) {
-            const data::Report found = pictures.report();
-            const auto names = found.write_skipped(session.output() / "skipped.txt");
-            for (const std::string& line : found.lines(names)) session.progress().note(line);
-        }
+            const auto codec = std::make_shared<const models::LinearCodec>();
+            const auto text = std::make_shared<const models::HashedText>();
+            train::Gallery gallery{session, *codec, *text, gallery_options(config)};
+            auto data_options = data::ImageTextOptions::from(config);
+            data_options.latents_multiple = models::SmallFlux::patch;
+            data_options.stopped = [&] { return session.stop_requested(); };
+            data_options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
+                if (done == total)
+                    session.progress().note("cached " + std::to_string(total) + " " + std::string{what} +
+                                            " on this rank");
+            };
+            Pictures pictures{session.comm(), datasets, codec, text, data_options};
+            const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());
+            if (session.rank() == 0) {
+                const data::Report found = pictures.report();
+                const auto names = found.write_skipped(session.output() / "skipped.txt");
+                for (const std::string& line : found.lines(names)) session.progress().note(line);
+            }
 
-        train::seed_generators(options.seed);  // of the first weights
-        PictureTrainer trainer{session, models::SmallFlux{}, options};
-        trainer.every(config.validation_step_interval,
-                      [&](const train::StepMetrics& now) { gallery.draw_from(trainer, now.step); });
-        trainer.report().title = "SmallFlux on " + config.data_backend_config.string();
-        trainer.report().prompts = config.validation_prompts;
-        trainer.report().facts = {{"ranks", std::to_string(session.world())},
-                                  {"steps", std::to_string(options.max_steps)},
-                                  {"learning rate", std::to_string(options.schedule.lr)}};
-        trainer.fit(pictures);
-    });
+            train::seed_generators(options.seed);  // of the first weights
+            PictureTrainer trainer{session, models::SmallFlux{}, options};
+            trainer.every(config.validation_step_interval,
+                          [&](const train::StepMetrics& now) { gallery.draw_from(trainer, now.step); });
+            trainer.report().title = "SmallFlux on " + config.data_backend_config.string();
+            trainer.report().prompts = config.validation_prompts;
+            trainer.report().facts = {{"ranks", std::to_string(session.world())},
+                                      {"steps", std::to_string(options.max_steps)},
+                                      {"learning rate", std::to_string(options.schedule.lr)}};
+            trainer.fit(pictures);
+        });
 }

@@ -27,7 +27,9 @@ struct Block : torch::nn::Module {
         register_module("in", in);
         register_module("out", out);
     }
-    torch::Tensor forward(const torch::Tensor& x) { return x + out(torch::dropout(torch::tanh(in(x)), 0.05, is_training())); }
+    torch::Tensor forward(const torch::Tensor& x) {
+        return x + out(torch::dropout(torch::tanh(in(x)), 0.05, is_training()));
+    }
 };
 struct DeepSpirals : torch::nn::Module {
     struct Batch {
@@ -40,7 +42,8 @@ struct DeepSpirals : torch::nn::Module {
 
     DeepSpirals() {
         register_module("first", first);
-        for (int i = 0; i < 6; ++i) blocks.push_back(register_module("block" + std::to_string(i), std::make_shared<Unit<Block>>()));
+        for (int i = 0; i < 6; ++i)
+            blocks.push_back(register_module("block" + std::to_string(i), std::make_shared<Unit<Block>>()));
         register_module("last", last);
     }
     torch::Tensor logits(const torch::Tensor& xy_B2) {
@@ -56,7 +59,7 @@ struct DeepSpirals : torch::nn::Module {
 
 // Where a GPU trains, the trainer looks for the tensors of a batch.
 template <class Batch, class Call>
-    requires std::same_as<std::remove_const_t<Batch>, DeepSpirals::Batch>
+requires std::same_as<std::remove_const_t<Batch>, DeepSpirals::Batch>
 void visit_tensors(Batch& points, Call&& call) {
     call(points.xy_B2);
     call(points.side_B);
@@ -71,11 +74,11 @@ DeepSpirals::Batch some_points(std::int64_t count) {
 
 //! [compose]
 using MyTrainer = Trainer<DeepSpirals,
-                          ZeroStage<3>,                                      // parameters, gradients and state split over the ranks
-                          OffloadTarget<Nvme, OptimizerState, Parameters>,   // state and parameters in files
-                          Precision<Bf16>,                                   // fp32 master weights, on disk too
-                          Recompute<Blocks>,                                 // no activations kept inside of blocks
-                          Ema<>>;                                            // a moving average of the weights
+                          ZeroStage<3>,  // parameters, gradients and state split over the ranks
+                          OffloadTarget<Nvme, OptimizerState, Parameters>,  // state and parameters in files
+                          Precision<Bf16>,                                  // fp32 master weights, on disk too
+                          Recompute<Blocks>,                                // no activations kept inside of blocks
+                          Ema<>>;                                           // a moving average of the weights
 //! [compose]
 
 //! [flags]
@@ -84,19 +87,24 @@ struct Flags {
     std::filesystem::path nvme_path;
     static void describe(auto& option) {  // the members' values are the defaults that --help shows
         option("steps", &Flags::steps, {20, 1e6}, "Optimizer steps of the run");
-        option("nvme_path", &Flags::nvme_path, "Folder on a local disk for state and parameters; empty: the output directory");
+        option("nvme_path", &Flags::nvme_path,
+               "Folder on a local disk for state and parameters; empty: the output directory");
     }
 };
 //! [flags]
 
 int main(int argc, char** argv) {
     return strata::run<Flags>(argc, argv, [](Session& session, const Flags& flags) {
-        const optim::Schedule cosine{.shape = optim::ScheduleShape::cosine, .lr = 3e-3, .warmup_steps = 20, .total_steps = flags.steps};
-        MyTrainer trainer{session, DeepSpirals{}, {.max_steps = flags.steps,
-                                                   .schedule = cosine,
-                                                   .engine = {.max_grad_norm = 1.0,
-                                                              .ema = {.decay = 0.98},
-                                                              .tiers = {.nvme_path = flags.nvme_path.empty() ? session.output() : flags.nvme_path}}}};
+        const optim::Schedule cosine{
+            .shape = optim::ScheduleShape::cosine, .lr = 3e-3, .warmup_steps = 20, .total_steps = flags.steps};
+        MyTrainer trainer{
+            session,
+            DeepSpirals{},
+            {.max_steps = flags.steps,
+             .schedule = cosine,
+             .engine = {.max_grad_norm = 1.0,
+                        .ema = {.decay = 0.98},
+                        .tiers = {.nvme_path = flags.nvme_path.empty() ? session.output() : flags.nvme_path}}}};
         trainer.fit(FunctionSource{[](std::int64_t) { return some_points(128); }, 100, 128});
 
         double right = 0;
@@ -108,10 +116,13 @@ int main(int argc, char** argv) {
             right = (logits > 0).to(torch::kFloat).eq(test.side_B).to(torch::kFloat).mean().item<double>();
         });
         if (session.rank() != 0) return;
-        const auto kib = [&](zero::Held held, zero::Place place) { return static_cast<double>(trainer.memory().of(held, place).peak) / 1024; };
+        const auto kib = [&](zero::Held held, zero::Place place) {
+            return static_cast<double>(trainer.memory().of(held, place).peak) / 1024;
+        };
         std::printf("%.1f %% of new points on the right side of the average\n", 100 * right);
-        std::printf("a rank held %.0f KiB of parameters and %.0f KiB of state on disk; %.0f KiB of parameters at once in memory\n",
-                    kib(zero::Held::parameters, zero::Place::disk), kib(zero::Held::state, zero::Place::disk),
-                    kib(zero::Held::parameters, zero::Place::device) + kib(zero::Held::gathered, zero::Place::device));
+        std::printf(
+            "a rank held %.0f KiB of parameters and %.0f KiB of state on disk; %.0f KiB of parameters at once in memory\n",
+            kib(zero::Held::parameters, zero::Place::disk), kib(zero::Held::state, zero::Place::disk),
+            kib(zero::Held::parameters, zero::Place::device) + kib(zero::Held::gathered, zero::Place::device));
     });
 }

@@ -34,7 +34,8 @@ struct RmsProp {
             option("epsilon", &Options::epsilon, ranges::epsilon, "Added to its root, so that nothing is divided by 0");
         }
     };
-    static constexpr std::array<std::string_view, 1> state_names{"square_avg"};  // a value an element, named in checkpoints
+    static constexpr std::array<std::string_view, 1> state_names{
+        "square_avg"};  // a value an element, named in checkpoints
 
     struct Scalars {  // what is the same for all elements of a step
         float rho, one_minus_rho, epsilon, lr;
@@ -46,7 +47,8 @@ struct RmsProp {
                 .lr = static_cast<float>(lr)};
     }
 
-    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state, const Scalars& s) noexcept {
+    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state,
+                                                                const Scalars& s) noexcept {
         float& square_avg = state[0];
         square_avg = s.rho * square_avg + s.one_minus_rho * gradient * gradient;
         weight -= s.lr * gradient / (optim::square_root(square_avg) + s.epsilon);
@@ -65,7 +67,9 @@ struct Curve : torch::nn::Module {
     torch::Tensor loss(const Batch& x_B1) { return torch::mse_loss(out(torch::tanh(in(x_B1))), torch::sin(3 * x_B1)); }
 };
 /// The same on all ranks, so their mean gradient is that of a loop on its own.
-torch::Tensor points(std::int64_t step) { return torch::linspace(-1, 1, 64).unsqueeze(1) + 0.01 * static_cast<double>(step % 7); }
+torch::Tensor points(std::int64_t step) {
+    return torch::linspace(-1, 1, 64).unsqueeze(1) + 0.01 * static_cast<double>(step % 7);
+}
 
 //! [compose]
 using MyTrainer = Trainer<Curve, ZeroStage<1>, Optimizer<RmsProp>>;
@@ -75,7 +79,8 @@ int main(int argc, char** argv) {
     return strata::run(argc, argv, [](Session& session) {
         constexpr std::int64_t steps = 300;
         train::seed_generators(42);  // the same first weights for both
-        MyTrainer trainer{session, Curve{}, {.max_steps = steps, .schedule = {.lr = 3e-3}, .engine = {.update = {.rho = 0.9}}}};
+        MyTrainer trainer{
+            session, Curve{}, {.max_steps = steps, .schedule = {.lr = 3e-3}, .engine = {.update = {.rho = 0.9}}}};
         train::seed_generators(42);
         Curve by_hand;
         trainer.fit(FunctionSource{points, 100, 64});
@@ -91,6 +96,7 @@ int main(int argc, char** argv) {
         const auto loss = trainer.model().loss(points(0).to(trainer.device())).item<double>();
         const auto expected = by_hand.loss(points(0)).item<double>();
         // Both round every step in fp32, but not in the same places.
-        std::printf("loss %.6f, by hand %.6f: they %s\n", loss, expected, std::abs(loss - expected) < 1e-3 * expected ? "agree" : "differ");
+        std::printf("loss %.6f, by hand %.6f: they %s\n", loss, expected,
+                    std::abs(loss - expected) < 1e-3 * expected ? "agree" : "differ");
     });
 }

@@ -78,11 +78,13 @@ int main(int argc, char** argv) {
         options.latents_multiple = models::SmallFlux::patch;
         Pictures pictures{session.comm(), datasets(folder), std::make_shared<const models::LinearCodec>(),
                           std::make_shared<const models::HashedText>(), options};
-        MyTrainer trainer{session, models::SmallFlux{{.heads = 1, .double_blocks = 1, .single_blocks = 1}},
+        MyTrainer trainer{session,
+                          models::SmallFlux{{.heads = 1, .double_blocks = 1, .single_blocks = 1}},
                           {.max_steps = 10, .schedule = {.lr = 1e-3}}};
         const FitResult result = trainer.fit(pictures);
         if (session.rank() == 0)
             std::printf("loss %.4f after %lld steps; %zu latents and %zu captions in one file each\n", result.loss,
-                        static_cast<long long>(result.step), OneFile{folder / "latents"}.list("").size(), OneFile{folder / "captions"}.list("").size());
+                        static_cast<long long>(result.step), OneFile{folder / "latents"}.list("").size(),
+                        OneFile{folder / "captions"}.list("").size());
     });
 }

@@ -50,7 +50,9 @@ struct Critic : Network {
 struct Generator : Network {
     Network* critic = nullptr;
     Generator() : Network{4, 2} {}
-    torch::Tensor loss(const Points& batch) { return torch::softplus(-critic->forward(forward(batch.noise_B4))).mean(); }
+    torch::Tensor loss(const Points& batch) {
+        return torch::softplus(-critic->forward(forward(batch.noise_B4))).mean();
+    }
 };
 
 int main(int argc, char** argv) {
@@ -60,8 +62,13 @@ int main(int argc, char** argv) {
         const AdamW::Options update{.beta1 = 0.5, .beta2 = 0.9, .weight_decay = 0};
         // Another seed for each, or both would draw the same noise.
         Trainer<Critic, ZeroStage<2>> critic{session, Critic{},
-            Options{.max_steps = critic_steps * rounds, .seed = 1, .schedule = {.lr = 2e-3}, .update = update, .name = "critic"}};
-        Trainer<Generator, ZeroStage<2>> generator{session, Generator{},
+                                             Options{.max_steps = critic_steps * rounds,
+                                                     .seed = 1,
+                                                     .schedule = {.lr = 2e-3},
+                                                     .update = update,
+                                                     .name = "critic"}};
+        Trainer<Generator, ZeroStage<2>> generator{
+            session, Generator{},
             Options{.max_steps = rounds, .seed = 2, .schedule = {.lr = 1e-3}, .update = update, .name = "generator"}};
         //! [turns]
         critic.model().generator = &generator.model();  // held, not registered

@@ -98,7 +98,9 @@ struct Swa {
     class average : public zero::AverageInMemory<place> {
     public:
         explicit average(const Options& options) : options_{options} {}
-        [[nodiscard]] bool due(std::int64_t step) const { return step >= options_.start && (step - options_.start) % options_.interval == 0; }
+        [[nodiscard]] bool due(std::int64_t step) const {
+            return step >= options_.start && (step - options_.start) % options_.interval == 0;
+        }
         [[nodiscard]] double decay(std::int64_t step) const {
             const auto before = static_cast<double>((step - options_.start) / options_.interval);
             return before / (before + 1);
@@ -126,7 +128,8 @@ struct Sledge {
     static Scalars scalars(const Options& options, double lr, std::int64_t) noexcept {
         return {static_cast<float>(1 - options.friction), static_cast<float>(lr)};
     }
-    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state, const Scalars& s) noexcept {
+    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state,
+                                                                const Scalars& s) noexcept {
         state[0] = s.kept * state[0] + gradient;
         weight -= s.lr * state[0];
     }
@@ -148,9 +151,13 @@ struct Curve : torch::nn::Module {
         register_module("block", block);
         register_module("out", out);
     }
-    torch::Tensor loss(const Batch& x_B1) { return torch::mse_loss(out(block->forward(torch::tanh(in(x_B1)))), torch::sin(3 * x_B1)); }
+    torch::Tensor loss(const Batch& x_B1) {
+        return torch::mse_loss(out(block->forward(torch::tanh(in(x_B1)))), torch::sin(3 * x_B1));
+    }
 };
-torch::Tensor points(std::int64_t step) { return torch::linspace(-1, 1, 64).unsqueeze(1) + 0.01 * static_cast<double>(step % 7); }
+torch::Tensor points(std::int64_t step) {
+    return torch::linspace(-1, 1, 64).unsqueeze(1) + 0.01 * static_cast<double>(step % 7);
+}
 
 //! [compose]
 using Mine = Trainer<Curve, WholeGradients, OffloadTarget<Heap>, Swa, Optimizer<Sledge>>;
@@ -163,7 +170,8 @@ torch::Tensor weights_of(AnyTrainer& trainer) {
     const torch::NoGradGuard no_gradients;
     std::vector<torch::Tensor> all;
     trainer.with_whole_model([&] {
-        for (const torch::Tensor& weight : trainer.model().parameters()) all.push_back(weight.detach().flatten().cpu().clone());
+        for (const torch::Tensor& weight : trainer.model().parameters())
+            all.push_back(weight.detach().flatten().cpu().clone());
     });
     return torch::cat(all);
 }
@@ -186,8 +194,12 @@ int main(int argc, char** argv) {
         const double loss = mine.fit(FunctionSource{points, 100, 64}).loss;
 
         train::seed_generators(42);
-        Builtin builtin{session, Curve{}, {.max_steps = 40, .schedule = {.lr = 1e-2},
-                                           .engine = {.update = {.momentum = 1 - options.engine.update.friction}}, .name = "builtin"}};
+        Builtin builtin{session,
+                        Curve{},
+                        {.max_steps = 40,
+                         .schedule = {.lr = 1e-2},
+                         .engine = {.update = {.momentum = 1 - options.engine.update.friction}},
+                         .name = "builtin"}};
         const double expected = builtin.fit(FunctionSource{points, 100, 64}).loss;
         const bool same_weights = torch::equal(weights_of(mine), weights_of(builtin));
         double off = 0;

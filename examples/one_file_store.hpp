@@ -33,7 +33,9 @@ public:
         base_.reset(opened, ::sqlite3_close);
         if (status != SQLITE_OK) fail();
         ::sqlite3_busy_timeout(opened, 60'000);  // ms, for another process that writes
-        Query{*this, "CREATE TABLE IF NOT EXISTS objects (key BLOB PRIMARY KEY, bytes BLOB NOT NULL, version TEXT NOT NULL)"}.next();
+        Query{*this,
+              "CREATE TABLE IF NOT EXISTS objects (key BLOB PRIMARY KEY, bytes BLOB NOT NULL, version TEXT NOT NULL)"}
+            .next();
     }
     //! [made_of]
 
@@ -41,7 +43,8 @@ public:
     [[nodiscard]] std::optional<strata::storage::ObjectInfo> head(std::string_view key) const {
         Query query{*this, "SELECT length(bytes), version FROM objects WHERE key = ?1", checked(key)};
         if (!query.next()) return std::nullopt;
-        return strata::storage::ObjectInfo{std::string{key}, static_cast<std::uint64_t>(query.number(0)), query.text(1)};
+        return strata::storage::ObjectInfo{std::string{key}, static_cast<std::uint64_t>(query.number(0)),
+                                           query.text(1)};
     }
     [[nodiscard]] bool exists(std::string_view key) const { return head(key).has_value(); }
     [[nodiscard]] Bytes get(std::string_view key) const {
@@ -60,8 +63,10 @@ public:
     //! [read]
 
     //! [list]
-    [[nodiscard]] strata::storage::ObjectPage list_page(std::string_view prefix, std::string_view after, std::size_t limit) const {
-        Query query{*this, "SELECT key, length(bytes), version FROM objects WHERE key >= ?1 AND key > ?2 ORDER BY key", prefix};
+    [[nodiscard]] strata::storage::ObjectPage list_page(std::string_view prefix, std::string_view after,
+                                                        std::size_t limit) const {
+        Query query{*this, "SELECT key, length(bytes), version FROM objects WHERE key >= ?1 AND key > ?2 ORDER BY key",
+                    prefix};
         query.bind(2, after);
         strata::storage::ObjectPage page;
         while (query.next() && query.text(0).starts_with(prefix)) {
@@ -93,7 +98,8 @@ private:
     /// A statement, and the connection to itself while it runs.
     class Query {
     public:
-        Query(const OneFile& store, const char* sql, std::optional<std::string_view> first = {}) : store_{store}, lock_{*store.mutex_} {
+        Query(const OneFile& store, const char* sql, std::optional<std::string_view> first = {})
+            : store_{store}, lock_{*store.mutex_} {
             sqlite3_stmt* prepared = nullptr;
             if (::sqlite3_prepare_v2(store.base_.get(), sql, -1, &prepared, nullptr) != SQLITE_OK) store.fail();
             statement_.reset(prepared);
@@ -101,7 +107,9 @@ private:
         }
         void bind(int at, std::string_view bytes) {
             // An empty view may have no address, and that would be NULL.
-            if (::sqlite3_bind_blob64(statement_.get(), at, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_TRANSIENT) != SQLITE_OK) store_.fail();
+            if (::sqlite3_bind_blob64(statement_.get(), at, bytes.empty() ? "" : bytes.data(), bytes.size(),
+                                      SQLITE_TRANSIENT) != SQLITE_OK)
+                store_.fail();
         }
         void bind(int at, std::int64_t number) { ::sqlite3_bind_int64(statement_.get(), at, number); }
         /// False at the end.
@@ -131,14 +139,16 @@ private:
     };
 
     static std::string_view checked(std::string_view key) {
-        if (key.empty()) throw strata::Error{strata::Errc::bad_object_key, "the key of an object is empty", "name an object"};
+        if (key.empty())
+            throw strata::Error{strata::Errc::bad_object_key, "the key of an object is empty", "name an object"};
         return key;
     }
     [[nodiscard]] strata::Error missing(std::string_view key) const {
         return strata::Error{strata::Errc::not_found, "there is no object '" + where(key) + "'", "check the key"};
     }
     [[noreturn]] void fail() const {
-        throw strata::Error{strata::Errc::io_failed, "'" + file_ + "': " + ::sqlite3_errmsg(base_.get()), "check the file, its permissions and its disk"};
+        throw strata::Error{strata::Errc::io_failed, "'" + file_ + "': " + ::sqlite3_errmsg(base_.get()),
+                            "check the file, its permissions and its disk"};
     }
 
     std::string file_;

@@ -119,18 +119,18 @@ Json plan_json(const DataAnswer& answer) {
                            {"width", batch.size.width},
                            {"height", batch.size.height},
                            {"samples", batch.keys}});
-    return {{"train_batch_size", plan.shape.train_batch_size},
-            {"ranks", plan.shape.ranks},
-            {"gradient_accumulation_steps", accumulation},
-            {"effective_batch", plan.shape.effective()},
-            {"seed", answer.survey->source.config.options.seed},
-            {"first_epoch",
-             {{"optimizer_steps", plan.first_epoch}, {"micro_batches", plan.first_epoch * accumulation}}},
-            {"epochs_differ", plan.epochs_differ},
-            {"steps_in_all", plan.size ? Json(*plan.size) : Json(nullptr)},
-            {"round", round_json(plan.round)},
-            {"data_sets", std::move(sets)},
-            {"batches", std::move(batches)}};
+    return {
+        {"train_batch_size", plan.shape.train_batch_size},
+        {"ranks", plan.shape.ranks},
+        {"gradient_accumulation_steps", accumulation},
+        {"effective_batch", plan.shape.effective()},
+        {"seed", answer.survey->source.config.options.seed},
+        {"first_epoch", {{"optimizer_steps", plan.first_epoch}, {"micro_batches", plan.first_epoch * accumulation}}},
+        {"epochs_differ", plan.epochs_differ},
+        {"steps_in_all", plan.size ? Json(*plan.size) : Json(nullptr)},
+        {"round", round_json(plan.round)},
+        {"data_sets", std::move(sets)},
+        {"batches", std::move(batches)}};
 }
 
 Json traffic_json(const storage::S3Traffic& traffic) {

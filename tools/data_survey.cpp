@@ -45,8 +45,8 @@ SurveyedFile read_survey_file(const SurveyRequest& request) {
     config::TrainerConfig& config = source.config;
     source.list_file = source.is_list ? request.file : config.data_backend_config;
     config.train_batch_size = request.train_batch_size.value_or(config.train_batch_size);
-    config.options.engine.gradient_accumulation_steps =
-        static_cast<int>(request.gradient_accumulation_steps.value_or(config.options.engine.gradient_accumulation_steps));
+    config.options.engine.gradient_accumulation_steps = static_cast<int>(
+        request.gradient_accumulation_steps.value_or(config.options.engine.gradient_accumulation_steps));
     if (request.seed) config.options.seed = static_cast<std::uint64_t>(*request.seed);
     config.allow_dataset_oversubscription |= request.allow_dataset_oversubscription;
     source.index_folder = request.index_folder.value_or(source.index_folder);
@@ -131,9 +131,8 @@ SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSize
     for (const config::TextEmbeds& embeds : list.text_embeds) {
         const auto found = captions.find(embeds.id);
         if (found == captions.end()) continue;
-        all.texts.push_back(
-            {embeds.id, is_gzip(config::text_cache_of(embeds)), skips_captions(embeds.id),
-             data::text_cost(found->second, encoders)});
+        all.texts.push_back({embeds.id, is_gzip(config::text_cache_of(embeds)), skips_captions(embeds.id),
+                             data::text_cost(found->second, encoders)});
         all.kept += all.texts.back().cost;
     }
     return all;

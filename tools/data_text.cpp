@@ -65,7 +65,8 @@ std::string skipped_text(const SurveyedSet& set, std::int64_t names) {
         std::string named;
         for (const data::Skipped& one : set.skipped)
             if (one.reason == reason && ++total <= names)
-                named += "    " + printable(one.place) + (one.detail.empty() ? "" : " (" + printable(one.detail) + ")") + "\n";
+                named += "    " + printable(one.place) +
+                         (one.detail.empty() ? "" : " (" + printable(one.detail) + ")") + "\n";
         if (total == 0) continue;
         text += "  skipped, " + std::string{data::name_of(reason)} + ": " + count(total) + "\n" + named;
         if (names > 0 && total > names) text += "    and " + count(total - names) + " more\n";
@@ -77,8 +78,8 @@ std::string set_text(const SurveyedSet& set, std::int64_t names) {
     const auto skipped = static_cast<std::int64_t>(set.skipped.size());
     const std::int64_t left_out = set.found - skipped - set.used;
     std::string text = (set.settings.is_eval() ? "eval data set '" : "data set '") + printable(set.settings.id) +
-                       "': " + printable(set.place) + "\n  " + count(set.found, "picture") + " found: " + count(set.used) +
-                       " used, " + count(skipped) + " skipped";
+                       "': " + printable(set.place) + "\n  " + count(set.found, "picture") +
+                       " found: " + count(set.used) + " used, " + count(skipped) + " skipped";
     if (left_out > 0) text += ", " + count(left_out) + " left out by max_num_samples";
     text +=
         "\n  " + count(set.examined) + " examined now, " + count(set.found - set.examined) + " known from the index\n";
@@ -157,14 +158,14 @@ std::string plan_text(const DataAnswer& answer) {
     std::string text = "effective batch: " + count(plan.shape.effective(), "sample") + " = train_batch_size " +
                        count(plan.shape.train_batch_size) + " x " + count(plan.shape.ranks, "rank") +
                        " x gradient_accumulation_steps " + count(accumulation) + "\n";
-    text += "first epoch: " + count(plan.first_epoch, "optimizer step") + " of " + count(plan.shape.effective(), "sample");
+    text +=
+        "first epoch: " + count(plan.first_epoch, "optimizer step") + " of " + count(plan.shape.effective(), "sample");
     if (accumulation > 1)
         text += ", each in " + count(accumulation, "micro-batch") + " of " + count(plan.shape.micro(), "sample");
     text += "\n";
     if (plan.epochs_differ)
         text += "  Other epochs may have another number: a data set has a probability below 1, or joins or leaves.\n";
-    if (plan.size)
-        text += "  No data set takes part any more after step " + count(*plan.size) + ".\n";
+    if (plan.size) text += "  No data set takes part any more after step " + count(*plan.size) + ".\n";
     text += "turns of a round: " + count(plan.round.turns) + ", and " + count(plan.round.filled) +
             " more that fill up last batches (" +
             percent(static_cast<double>(plan.round.filled), static_cast<double>(plan.round.turns + plan.round.filled)) +
@@ -205,7 +206,8 @@ std::string plan_text(const DataAnswer& answer) {
     }
     text += sets.text("  ");
     for (const PlannedBatch& batch : planned_batches(survey, answer.batches)) {
-        text += (batch.step == 1 ? "\nstep " : "step ") + count(batch.step) + ": epoch " + count(batch.epoch) + ", data set '" + printable(batch.dataset) + "', " + size_text(batch.size) + "\n";
+        text += (batch.step == 1 ? "\nstep " : "step ") + count(batch.step) + ": epoch " + count(batch.epoch) +
+                ", data set '" + printable(batch.dataset) + "', " + size_text(batch.size) + "\n";
         for (const std::string& key : batch.keys) text += "    " + printable(key) + "\n";
     }
     return text;

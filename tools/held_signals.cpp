@@ -21,7 +21,8 @@ void block() {
 
 /// Runs after the dynamic linker and before any library's constructor, which together take longer than Ctrl-C from a
 /// script does. Nothing is initialised yet: no call of a library but a system call.
-__attribute__((no_sanitize("address", "undefined"))) void hold_before_main(int argc, char** argv, char** /*environment*/) {
+__attribute__((no_sanitize("address", "undefined"))) void hold_before_main(int argc, char** argv,
+                                                                           char** /*environment*/) {
     if (argc < 2) return;
     constexpr const char* name = "launch";
     const char* word = argv[1];

@@ -75,20 +75,30 @@ std::string found_in_path(const std::string& name) {
 
 /// The program's file; says what is wrong with it before N processes say so.
 std::string program_file(const std::string& typed) {
-    const auto refuse = [](const std::string& what, const std::string& fix) { return Error{Errc::cannot_launch, what, fix}; };
+    const auto refuse = [](const std::string& what, const std::string& fix) {
+        return Error{Errc::cannot_launch, what, fix};
+    };
     if (typed.empty()) throw refuse("the name of the program is empty", "type strata launch -n RANKS -- PROGRAM");
     if (typed.find('/') == std::string::npos) {
         if (std::string found = found_in_path(typed); !found.empty()) return found;
-        if (is_program(typed)) throw refuse("there is no program '" + typed + "' in PATH", "type ./" + typed + " for the one in this folder");
+        if (is_program(typed))
+            throw refuse("there is no program '" + typed + "' in PATH",
+                         "type ./" + typed + " for the one in this folder");
         throw refuse("there is no program '" + typed + "' in PATH", "give its path, or build it first");
     }
     std::error_code failed;
     const fs::file_status status = fs::status(typed, failed);
-    if (status.type() == fs::file_type::not_found) throw refuse("there is no program '" + typed + "'", "check its path, or build it first");
-    if (status.type() == fs::file_type::directory) throw refuse("'" + typed + "' is a folder, not a program", "give the path of a program in it");
-    if (failed) throw refuse("the program '" + typed + "' cannot be reached: " + failed.message(), "check the permissions of its folders");
-    if (status.type() != fs::file_type::regular) throw refuse("'" + typed + "' is no file that can be run", "give the path of a program");
-    if (::access(typed.c_str(), X_OK) != 0) throw refuse("the file '" + typed + "' is not executable", "if it is a program, type chmod +x " + typed);
+    if (status.type() == fs::file_type::not_found)
+        throw refuse("there is no program '" + typed + "'", "check its path, or build it first");
+    if (status.type() == fs::file_type::directory)
+        throw refuse("'" + typed + "' is a folder, not a program", "give the path of a program in it");
+    if (failed)
+        throw refuse("the program '" + typed + "' cannot be reached: " + failed.message(),
+                     "check the permissions of its folders");
+    if (status.type() != fs::file_type::regular)
+        throw refuse("'" + typed + "' is no file that can be run", "give the path of a program");
+    if (::access(typed.c_str(), X_OK) != 0)
+        throw refuse("the file '" + typed + "' is not executable", "if it is a program, type chmod +x " + typed);
     return typed;
 }
 
@@ -122,12 +132,15 @@ Environment prepare_environment(int ranks) {
     environment.set("OMP_NUM_THREADS", std::to_string(std::max(1, cores / ranks)),
                     std::to_string(cores) + " cores for " + std::to_string(ranks) + " ranks");
     const bool terminal = ::isatty(STDOUT_FILENO) != 0;
-    environment.set("STRATA_PROGRESS", terminal ? "live" : "plain", terminal ? "output is a terminal" : "output is no terminal");
-    if (ranks > cores) environment.set("OMPI_MCA_mpi_yield_when_idle", "1", "more ranks than cores: who waits lets others work");
+    environment.set("STRATA_PROGRESS", terminal ? "live" : "plain",
+                    terminal ? "output is a terminal" : "output is no terminal");
+    if (ranks > cores)
+        environment.set("OMPI_MCA_mpi_yield_when_idle", "1", "more ranks than cores: who waits lets others work");
     // Open MPI 5 looks for network interfaces all the same, and complains of each rank where there are none.
     environment.set("OMPI_MCA_btl", "^tcp", "all ranks are on this host, which need no network");
     if (::geteuid() == 0)
-        for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"})
+        for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
+                                 "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"})
             environment.set(name, "1", "this is root");
     return environment;
 }
@@ -173,11 +186,15 @@ int launch_command(std::span<const std::string> words) {
     }
     const std::string usage = "type strata launch -n RANKS -- PROGRAM ARGUMENTS";
     if (!arguments.words().empty())
-        throw Error{Errc::bad_argument, "strata launch does not know what '" + arguments.words().front() + "' is, in front of --",
-                    dashes == words.end() ? "put -- in front of the program: strata launch -n RANKS -- " + one_line(arguments.words()) : usage};
+        throw Error{Errc::bad_argument,
+                    "strata launch does not know what '" + arguments.words().front() + "' is, in front of --",
+                    dashes == words.end()
+                        ? "put -- in front of the program: strata launch -n RANKS -- " + one_line(arguments.words())
+                        : usage};
     const auto ranks = arguments.integer("-n", 1, 1024);
     if (!ranks) throw Error{Errc::bad_argument, "strata launch needs the number of ranks", usage};
-    if (dashes == words.end() || dashes + 1 == words.end()) throw Error{Errc::bad_argument, "strata launch needs a program to run", usage};
+    if (dashes == words.end() || dashes + 1 == words.end())
+        throw Error{Errc::bad_argument, "strata launch needs a program to run", usage};
 
     LaunchPlan plan;
     plan.ranks = static_cast<int>(*ranks);

@@ -71,12 +71,14 @@ int LaunchJob::run() {
 }
 
 bool LaunchJob::is_over() const {
-    return mpirun_->has_ended() && std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.connected; });
+    return mpirun_->has_ended() &&
+           std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.connected; });
 }
 
 /// Until something happens, and what then is to be done.
 void LaunchJob::wait() {
-    std::vector<pollfd> watched{{signals_.number(), POLLIN, 0}, {mpirun_->output(), POLLIN, 0}, {socket_ ? socket_->number() : -1, POLLIN, 0}};
+    std::vector<pollfd> watched{
+        {signals_.number(), POLLIN, 0}, {mpirun_->output(), POLLIN, 0}, {socket_ ? socket_->number() : -1, POLLIN, 0}};
     const std::size_t before_ranks = watched.size();
     for (const Rank& rank : ranks_) watched.push_back({rank.connected ? rank.wire.socket() : -1, POLLIN, 0});
     const bool has_deadline = !mpirun_->unsaid().empty() || last_wait_ || (asked_ > 0 && !hinted_);
@@ -145,11 +147,13 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             const std::string number = plan_.ranks == 1 && word(0).empty() ? "0" : word(0);
             rank.number = number.empty() ? -1 : std::atoi(number.c_str());
             rank.host = word(1);
-            const auto same = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) { return other.number == rank.number; });
+            const auto same = std::count_if(ranks_.begin(), ranks_.end(),
+                                            [&](const Rank& other) { return other.number == rank.number; });
             foreign_ = foreign_ || rank.number < 0 || rank.number >= plan_.ranks || same > 1;
             if (asked_ > 0 || ending_ || foreign_) {
                 let_go();
-            } else if (std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& each) { return each.number >= 0; }) == plan_.ranks) {
+            } else if (std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& each) { return each.number >= 0; }) ==
+                       plan_.ranks) {
                 start_program();
             }
             break;
@@ -168,11 +172,13 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             if (plan_.verbose) say(name_of(rank) + " has taken the wish to stop");
             break;
         case Kind::ended:
-            rank.ended = Ended{std::atoi(word(0).c_str()), std::strtoll(word(1).c_str(), nullptr, 10), word(2) == "1",
-                               word(3).empty() ? OutOfMemory::Verdict::unknown : static_cast<OutOfMemory::Verdict>(word(3)[0])};
+            rank.ended =
+                Ended{std::atoi(word(0).c_str()), std::strtoll(word(1).c_str(), nullptr, 10), word(2) == "1",
+                      word(3).empty() ? OutOfMemory::Verdict::unknown : static_cast<OutOfMemory::Verdict>(word(3)[0])};
             if (plan_.verbose)
-                say(name_of(rank) + (WIFEXITED(rank.ended->status) ? " ended with status " + std::to_string(WEXITSTATUS(rank.ended->status))
-                                                                   : " was ended by " + name_of_signal(WTERMSIG(rank.ended->status))));
+                say(name_of(rank) + (WIFEXITED(rank.ended->status)
+                                         ? " ended with status " + std::to_string(WEXITSTATUS(rank.ended->status))
+                                         : " was ended by " + name_of_signal(WTERMSIG(rank.ended->status))));
             if (rank.failed())
                 end_all();
             else if (!ending_)
@@ -217,13 +223,18 @@ void LaunchJob::let_go() {
 void LaunchJob::look_at_time() {
     const auto now = Clock::now();
     const bool all_well = !ending_ && asked_ == 0;
-    if (!mpirun_->unsaid().empty() && (plan_.verbose || (all_well && now - mpirun_->first_unsaid() > mpirun_is_heard_after))) mpirun_->say();
+    if (!mpirun_->unsaid().empty() &&
+        (plan_.verbose || (all_well && now - mpirun_->first_unsaid() > mpirun_is_heard_after)))
+        mpirun_->say();
     if (asked_ > 0 && !hinted_ && now - asked_at_ > hint_after) {
         hinted_ = true;
         if (!confirmed_ && !ending_ && some_run())
-            std::fprintf(stderr, "no rank has heard it yet: the program is busy starting, or is none of strata's; again stops it at once\n");
+            std::fprintf(
+                stderr,
+                "no rank has heard it yet: the program is busy starting, or is none of strata's; again stops it at once\n");
     }
-    if (!last_wait_ && started_ && std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.ended.has_value(); }))
+    if (!last_wait_ && started_ &&
+        std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.ended.has_value(); }))
         last_wait_ = now + patience;
     if (!last_wait_ || now < *last_wait_) return;
     last_wait_ = now + patience;
@@ -236,8 +247,8 @@ void LaunchJob::look_at_time() {
 }
 
 std::string LaunchJob::name_of(const Rank& rank) const {
-    return "rank " + std::to_string(rank.number) + "/" + std::to_string(plan_.ranks) + " on host " + rank.host + " (pid " +
-           std::to_string(rank.process) + ")";
+    return "rank " + std::to_string(rank.number) + "/" + std::to_string(plan_.ranks) + " on host " + rank.host +
+           " (pid " + std::to_string(rank.process) + ")";
 }
 
 void LaunchJob::say(const std::string& line) const { std::fprintf(stderr, "strata launch: %s\n", line.c_str()); }
@@ -247,7 +258,8 @@ int LaunchJob::verdict() {
     if (ended_by_ != 0) return 128 + ended_by_;
     if (start_failure_ != 0) {
         const bool format = start_failure_ == ENOEXEC;
-        throw Error{Errc::cannot_launch, "the program '" + plan_.program_file + "' cannot be run: " + std::strerror(start_failure_),
+        throw Error{Errc::cannot_launch,
+                    "the program '" + plan_.program_file + "' cannot be run: " + std::strerror(start_failure_),
                     format ? "build it for this machine; a script needs #! and its interpreter on its first line"
                            : "see whether the file, or the interpreter on its first line, can be run by itself"};
     }
@@ -259,7 +271,8 @@ int LaunchJob::verdict() {
     if (!mpirun_->unsaid().empty()) mpirun_->say();
     if (mpirun_left_ranks_) {
         const int status = mpirun_->status();
-        const std::string how = status > 128 ? "was ended by " + name_of_signal(status - 128) : "ended with status " + std::to_string(status);
+        const std::string how = status > 128 ? "was ended by " + name_of_signal(status - 128)
+                                             : "ended with status " + std::to_string(status);
         std::fprintf(stderr, "%s\n",
                      Error{Errc::rank_died, "mpirun " + how + " while ranks were running, and they were ended with it",
                            "look for who did that: `dmesg`, the batch system's log of this job"}
@@ -268,10 +281,11 @@ int LaunchJob::verdict() {
     }
     for (const Rank& rank : ranks_) {
         if (!started_ || rank.ended) continue;
-        std::fprintf(stderr, "%s\n",
-                     Error{Errc::rank_died, name_of(rank) + " is gone, because the process that watched over it was killed",
-                           "look for who did that: `dmesg` on that host, the batch system's log of this job"}
-                         .what());
+        std::fprintf(
+            stderr, "%s\n",
+            Error{Errc::rank_died, name_of(rank) + " is gone, because the process that watched over it was killed",
+                  "look for who did that: `dmesg` on that host, the batch system's log of this job"}
+                .what());
         return 128 + SIGKILL;
     }
     if (foreign_)
@@ -279,15 +293,18 @@ int LaunchJob::verdict() {
                     "let PATH find the mpirun of Open MPI 4 or 5 first, the MPI that strata is built with"};
     if (!started_ && asked_ > 0) return 0;
     if (!started_)
-        throw Error{Errc::cannot_launch, "mpirun ended with status " + std::to_string(mpirun_->status()) + " before all ranks were there",
-                    "see what it says above, and try `mpirun -n " + std::to_string(plan_.ranks) + " hostname`; strata launch wants Open MPI 4 or 5"};
+        throw Error{Errc::cannot_launch,
+                    "mpirun ended with status " + std::to_string(mpirun_->status()) + " before all ranks were there",
+                    "see what it says above, and try `mpirun -n " + std::to_string(plan_.ranks) +
+                        " hostname`; strata launch wants Open MPI 4 or 5"};
     return mpirun_->status();
 }
 
 int LaunchJob::verdict_on(const Rank& rank) const {
     const int status = rank.ended->status;
     if (WIFEXITED(status)) return WEXITSTATUS(status);  // it has said why itself
-    const RankDeath death{rank.number, plan_.ranks, rank.host, rank.process, status, rank.ended->memory, plan_.program_file};
+    const RankDeath death{rank.number, plan_.ranks,        rank.host,         rank.process,
+                          status,      rank.ended->memory, plan_.program_file};
     std::fprintf(stderr, "%s\n", error_of(death).what());
     return 128 + WTERMSIG(status);
 }

@@ -40,9 +40,9 @@ private:
     using Clock = MpirunProcess::Clock;
 
     struct Ended {
-        int status = 0;              // of waitpid
-        std::int64_t when = 0;       // nanoseconds of the host's clock
-        bool told_to = false;        // by this launcher, and so no failure of the rank
+        int status = 0;         // of waitpid
+        std::int64_t when = 0;  // nanoseconds of the host's clock
+        bool told_to = false;   // by this launcher, and so no failure of the rank
         OutOfMemory::Verdict memory = OutOfMemory::Verdict::unknown;
     };
     struct Rank {
@@ -81,14 +81,14 @@ private:
     std::optional<MpirunProcess> mpirun_;
     std::vector<Rank> ranks_;  // as they came
 
-    bool started_ = false;     // the program is, everywhere
-    bool ending_ = false;      // all ranks are being ended
-    int asked_ = 0;            // stop signals so far
-    int ended_by_ = 0;         // the second one
-    int start_failure_ = 0;    // errno of a program that could not be started
-    bool foreign_ = false;     // mpirun does not number its processes
+    bool started_ = false;   // the program is, everywhere
+    bool ending_ = false;    // all ranks are being ended
+    int asked_ = 0;          // stop signals so far
+    int ended_by_ = 0;       // the second one
+    int start_failure_ = 0;  // errno of a program that could not be started
+    bool foreign_ = false;   // mpirun does not number its processes
     bool mpirun_left_ranks_ = false;
-    bool confirmed_ = false;   // a rank has taken the wish to stop
+    bool confirmed_ = false;  // a rank has taken the wish to stop
     bool hinted_ = false;
     Clock::time_point asked_at_{};
     std::optional<Clock::time_point> last_wait_;  // when patience with processes that should be ending is over

@@ -44,7 +44,8 @@ std::string host_name() {
 }
 
 std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 /// The process between mpirun and the program.
@@ -64,7 +65,8 @@ public:
             std::array<pollfd, 3> watched{pollfd{wire_.socket(), POLLIN, 0}, pollfd{deaths_.number(), POLLIN, 0},
                                           pollfd{noted_.number(), POLLIN, 0}};  // a negative number is passed over
             const bool repeats = process_ > 0 && stop_wanted_ && !stop_noted_;
-            if (::poll(watched.data(), watched.size(), repeats ? repeat_ms : -1) < 0 && errno != EINTR) return launcher_is_gone();
+            if (::poll(watched.data(), watched.size(), repeats ? repeat_ms : -1) < 0 && errno != EINTR)
+                return launcher_is_gone();
             if (watched[2].revents != 0) read_note();
             if (watched[1].revents != 0) reap();
             if (watched[0].revents != 0) {
@@ -135,10 +137,12 @@ private:
         // What the program had started. Where a signal ended a shell, the trainer behind it would live on and keep its locks.
         if (told_to_end_ || WIFSIGNALED(status)) end_program();
         const bool by_sigkill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-        const char memory = static_cast<char>(by_sigkill && !told_to_end_ ? memory_->verdict(process_) : OutOfMemory::Verdict::unknown);
+        const char memory =
+            static_cast<char>(by_sigkill && !told_to_end_ ? memory_->verdict(process_) : OutOfMemory::Verdict::unknown);
         failed_ = status != 0;
         process_ = -1;
-        wire_.send({Kind::ended, {std::to_string(status), std::to_string(when), told_to_end_ ? "1" : "0", std::string(1, memory)}});
+        wire_.send({Kind::ended,
+                    {std::to_string(status), std::to_string(when), told_to_end_ ? "1" : "0", std::string(1, memory)}});
     }
 
     ///   words  path of the program, and its arguments from its name on
@@ -157,7 +161,8 @@ private:
         File failure_writer{failure[1]};
         struct stat pipe {};
         ::fstat(noted_writer.number(), &pipe);
-        ::setenv(stop_noted_variable, (std::to_string(noted_writer.number()) + ":" + std::to_string(pipe.st_ino)).c_str(), 1);
+        ::setenv(stop_noted_variable,
+                 (std::to_string(noted_writer.number()) + ":" + std::to_string(pipe.st_ino)).c_str(), 1);
         memory_.emplace();
         const pid_t watcher = ::getpid();
         process_ = ::fork();
@@ -179,8 +184,8 @@ private:
         wire_.send({Kind::failed, {std::to_string(cause)}});
     }
 
-    [[noreturn]] static void become_program(const std::vector<std::string>& words, const std::vector<File>& outputs, int noted,
-                                            int failure, pid_t watcher) {
+    [[noreturn]] static void become_program(const std::vector<std::string>& words, const std::vector<File>& outputs,
+                                            int noted, int failure, pid_t watcher) {
         // A group of its own: what mpirun sends its children reaches the watcher alone, which knows better.
         ::setpgid(0, 0);
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);

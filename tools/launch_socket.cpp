@@ -77,7 +77,8 @@ std::optional<Wire> LaunchSocket::connect(const std::string& path) {
 void LaunchSocket::remove(const std::string& path) {
     const std::string folder = std::filesystem::path{path}.parent_path().string();
     // Its like, and nothing that somebody typed.
-    if (!path.ends_with(name) || folder.find(folder_pattern.substr(0, folder_pattern.find('X'))) == std::string::npos) return;
+    if (!path.ends_with(name) || folder.find(folder_pattern.substr(0, folder_pattern.find('X'))) == std::string::npos)
+        return;
     ::unlink(path.c_str());
     ::rmdir(folder.c_str());
 }

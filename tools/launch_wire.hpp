@@ -37,7 +37,8 @@ struct Message {
         started = 's',    ///< pid: the program runs
         failed = 'f',     ///< errno: the program could not be started
         confirmed = 'c',  ///< the program has taken the wish to stop
-        ended = 'e',      ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory
+        ended =
+            'e',  ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory
         // the launcher says
         program = 'p',  ///< its path and its arguments; with it come standard output and standard error
         stop = 'w',     ///< the program is to finish its step, save and end

@@ -20,20 +20,23 @@ namespace strata::tools {
 MpirunProcess::MpirunProcess(const std::vector<std::string>& words) {
     std::array<int, 2> pipe{};
     if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
-        throw Error{Errc::cannot_launch, "no pipe to mpirun can be made: " + std::string{std::strerror(errno)}, "raise the limit of open files (ulimit -n)"};
+        throw Error{Errc::cannot_launch, "no pipe to mpirun can be made: " + std::string{std::strerror(errno)},
+                    "raise the limit of open files (ulimit -n)"};
     output_ = File{pipe[0]};
     const File writer{pipe[1]};
     const pid_t launcher = ::getpid();
     process_ = ::fork();
     if (process_ < 0)
-        throw Error{Errc::cannot_launch, "no process can be started: " + std::string{std::strerror(errno)}, "raise the limit of processes (ulimit -u)"};
+        throw Error{Errc::cannot_launch, "no process can be started: " + std::string{std::strerror(errno)},
+                    "raise the limit of processes (ulimit -u)"};
     if (process_ > 0) {
         ::fcntl(output_.number(), F_SETFL, O_NONBLOCK);
         return;
     }
 
     ::setsid();
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // so that it can clear up; the watchers of ranks see the launcher's end themselves
+    // So that it can clear up; the watchers of ranks see the launcher's end themselves.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != launcher) ::_exit(1);
     ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     ::dup2(writer.number(), STDOUT_FILENO);

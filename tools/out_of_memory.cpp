@@ -82,8 +82,10 @@ bool OutOfMemory::log_names(pid_t process) const {
 
 OutOfMemory::Verdict OutOfMemory::verdict(pid_t process) const {
     if (log_names(process)) return Verdict::killed;
-    if (const auto now = group_kills(); now && group_kills_) return *now > *group_kills_ ? Verdict::killed : Verdict::not_seen;
-    if (const auto now = machine_kills(); now && machine_kills_) return *now > *machine_kills_ ? Verdict::likely : Verdict::not_seen;
+    if (const auto now = group_kills(); now && group_kills_)
+        return *now > *group_kills_ ? Verdict::killed : Verdict::not_seen;
+    if (const auto now = machine_kills(); now && machine_kills_)
+        return *now > *machine_kills_ ? Verdict::likely : Verdict::not_seen;
     return Verdict::unknown;
 }
 

@@ -22,24 +22,31 @@ Meaning of_sigkill(const RankDeath& death) {
         case OutOfMemory::Verdict::killed:
             return {": memory ran out, and the kernel's out-of-memory killer chose it", less_memory};
         case OutOfMemory::Verdict::likely:
-            return {": the kernel ended a process of this machine because memory ran out, most likely this one", less_memory};
+            return {": the kernel ended a process of this machine because memory ran out, most likely this one",
+                    less_memory};
         case OutOfMemory::Verdict::not_seen:
-            return {"; the kernel counted no kill for memory meanwhile, so a person, a batch system or a container's limit sent it",
-                    "look for who did: the batch system's log of this job, and `dmesg` on that host"};
+            return {
+                "; the kernel counted no kill for memory meanwhile, so a person, a batch system or a container's limit sent it",
+                "look for who did: the batch system's log of this job, and `dmesg` on that host"};
         case OutOfMemory::Verdict::unknown:
             break;
     }
     return {"; that is how the kernel's out-of-memory killer ends a process, and whether it did cannot be read here",
-            "look for the pid in `dmesg | grep -i 'killed process'` on that host; where it stands, " + std::string{less_memory}};
+            "look for the pid in `dmesg | grep -i 'killed process'` on that host; where it stands, " +
+                std::string{less_memory}};
 }
 
 Meaning of_crash(const RankDeath& death, int signal) {
-    const std::string what = signal == SIGBUS  ? ": a mapped file or shared memory (/dev/shm) ended before it was read, or its disk is full"
-                             : signal == SIGABRT ? ": it gave up by itself, and the lines before this one may say why"
-                             : signal == SIGILL  ? ": this processor lacks an instruction, or the program crashed"
-                                                 : ": it crashed";
-    if (WCOREDUMP(death.status)) return {what + " and left a core dump", "open the core dump: gdb " + death.program + " core (or coredumpctl gdb)"};
-    return {what, "run it again after `ulimit -c unlimited`, and open the core dump: gdb " + death.program + " core (or coredumpctl gdb)"};
+    const std::string what =
+        signal == SIGBUS ? ": a mapped file or shared memory (/dev/shm) ended before it was read, or its disk is full"
+        : signal == SIGABRT ? ": it gave up by itself, and the lines before this one may say why"
+        : signal == SIGILL  ? ": this processor lacks an instruction, or the program crashed"
+                            : ": it crashed";
+    if (WCOREDUMP(death.status))
+        return {what + " and left a core dump",
+                "open the core dump: gdb " + death.program + " core (or coredumpctl gdb)"};
+    return {what, "run it again after `ulimit -c unlimited`, and open the core dump: gdb " + death.program +
+                      " core (or coredumpctl gdb)"};
 }
 
 Meaning meaning_of(const RankDeath& death, int signal) {
@@ -74,8 +81,8 @@ Error error_of(const RankDeath& death) {
     const int signal = WTERMSIG(death.status);
     const auto [what, fix] = meaning_of(death, signal);
     return Error{Errc::rank_died,
-                 "rank " + std::to_string(death.rank) + "/" + std::to_string(death.world) + " on host " + death.host + " (pid " +
-                     std::to_string(death.process) + ") was ended by " + name_of_signal(signal) + what,
+                 "rank " + std::to_string(death.rank) + "/" + std::to_string(death.world) + " on host " + death.host +
+                     " (pid " + std::to_string(death.process) + ") was ended by " + name_of_signal(signal) + what,
                  fix};
 }
 

@@ -205,7 +205,8 @@ int main(int argc, char** argv) {
         {"zlib", [&] { return seconds_of([&] { by_hand::inflate_all(streams, most, settings.threads); }); }},
         {"libdeflate", [&] { return seconds_of([&] { by_hand::libdeflate_all(streams, most, settings.threads); }); }},
         {"gzip, noise", [&] { return seconds_of([&] { ours(gzip_noise, settings, none); }); }},
-        {"zlib, noise", [&] { return seconds_of([&] { by_hand::inflate_all(noise_streams, most, settings.threads); }); }}};
+        {"zlib, noise",
+         [&] { return seconds_of([&] { by_hand::inflate_all(noise_streams, most, settings.threads); }); }}};
     if (peer.there()) {
         ways.insert(ways.begin() + 2, {"peer", [&] { return std::stod(ask(peer, "run 0" + tail)); }});
         ways.push_back({"peer gzip", [&] { return std::stod(ask(peer, "run 1" + tail)); }});

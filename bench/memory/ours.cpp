@@ -127,8 +127,8 @@ Expected expected(const std::vector<zero::Parameter>& parameters, const Options&
             const std::size_t array = static_cast<std::size_t>(run.numel) * sizeof(float);
             buffer = std::max(buffer, offload::SwapFile::bytes_of(offload::payload_of({array, array, array})));
         }
-        e.windows +=
-            static_cast<std::int64_t>(offload::plan_buffers(buffer, runs.size(), options.tiers.state.budget_bytes, 0).total());
+        e.windows += static_cast<std::int64_t>(
+            offload::plan_buffers(buffer, runs.size(), options.tiers.state.budget_bytes, 0).total());
     }
     if (units_on_disk) {
         const auto buffer = offload::SwapFile::bytes_of(static_cast<std::size_t>(largest / world * weight_bytes));

@@ -140,8 +140,7 @@ class Cases {
 public:
     ///   wanted  keys of cases; none: all
     ///   peer    on rank 0; elsewhere it is not looked at
-    Cases(comm::MpiComm& world, const std::vector<std::string>& wanted, Disk disk, PeerProcess& peer,
-          bool has_peer)
+    Cases(comm::MpiComm& world, const std::vector<std::string>& wanted, Disk disk, PeerProcess& peer, bool has_peer)
         : world_{world}, wanted_{wanted}, disk_{std::move(disk)}, peer_{peer} {
         add({"bare", "no communication, no engine", false, false, [this] {
                  return training<by_hand::Loop>(

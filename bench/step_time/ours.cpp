@@ -179,7 +179,9 @@ Settings settings_of(int argc, char** argv) {
         }
     }
     if (!understood || settings.steps < 1 || settings.rounds < 1) {
-        std::fprintf(stderr, "usage: step_time [--steps N] [--rounds N] [--cases KEY,KEY] [--nvme-path FOLDER] [--nvme-mib N]\n");
+        std::fprintf(
+            stderr,
+            "usage: step_time [--steps N] [--rounds N] [--cases KEY,KEY] [--nvme-path FOLDER] [--nvme-mib N]\n");
         std::exit(2);
     }
     return settings;

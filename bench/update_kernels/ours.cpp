@@ -103,7 +103,8 @@ struct Settings {
 
 /// One case: G gradients, K weights and states, a bf16 copy beside fp32 ones when G is bf16.
 template <class Rule, class G, class K>
-void measure(const std::string& name, const std::string& peer_case, const Settings& settings, int threads, bench::PeerProcess& peer) {
+void measure(const std::string& name, const std::string& peer_case, const Settings& settings, int threads,
+             bench::PeerProcess& peer) {
     constexpr std::size_t states = Rule::state_names.size();
     constexpr bool with_copy = sizeof(G) == 2 && sizeof(K) == 4;
     omp_set_num_threads(threads);

@@ -44,7 +44,9 @@ std::set<std::string> targets_of(const std::string& preset) {
     const std::string presets = text_of(source_dir / "CMakePresets.json");
     std::smatch found;
     const std::string builds = presets.substr(presets.find("\"buildPresets\""));
-    if (!std::regex_search(builds, found, std::regex{"\\{\"name\": \"" + preset + "\", \"configurePreset\": \"[a-z]+\"(?:, \"targets\": \\[([^\\]]*)\\])?"}))
+    if (!std::regex_search(builds, found,
+                           std::regex{"\\{\"name\": \"" + preset +
+                                      "\", \"configurePreset\": \"[a-z]+\"(?:, \"targets\": \\[([^\\]]*)\\])?"}))
         return {};
     const std::string list = found[1].str();
     if (list.empty()) return {"all"};
@@ -62,10 +64,14 @@ public:
         const std::vector<std::string> words = words_of(line.substr(0, line.find(" #")));
         std::string wrong;
         for (std::size_t i = 0; i < words.size(); ++i) {
-            const bool is_program = i == 0 || words[i - 1] == "&&" || words[i - 1] == "sudo" || words[i - 1] == "|" || words[i - 1] == "--";
+            const bool is_program =
+                i == 0 || words[i - 1] == "&&" || words[i - 1] == "sudo" || words[i - 1] == "|" || words[i - 1] == "--";
             const std::string word = words[i].starts_with("./") ? words[i].substr(2) : words[i];
-            if (word == "cmake" && is_program) build({words.begin() + static_cast<std::ptrdiff_t>(i), std::find(words.begin() + static_cast<std::ptrdiff_t>(i), words.end(), "&&")});
-            if (is_program && word == "strata" && !has_strata) wrong += "the command strata, before the page says how to install it; ";
+            if (word == "cmake" && is_program)
+                build({words.begin() + static_cast<std::ptrdiff_t>(i),
+                       std::find(words.begin() + static_cast<std::ptrdiff_t>(i), words.end(), "&&")});
+            if (is_program && word == "strata" && !has_strata)
+                wrong += "the command strata, before the page says how to install it; ";
             const std::string first = word.substr(0, word.find('/'));
             if (first == word) {
                 if (is_program && word != words[i]) wrong += words[i] + ", which is nowhere; ";
@@ -77,7 +83,8 @@ public:
                 if (!built_.contains("quickstart")) wrong += word + ", before the quickstart; ";
             } else if (fs::is_directory(source_dir / first) && !first.empty()) {
                 if (!fs::exists(source_dir / word)) wrong += word + ", which is not there; ";
-                if (is_program && fs::exists(source_dir / word) && (fs::status(source_dir / word).permissions() & fs::perms::owner_exec) == fs::perms::none)
+                if (is_program && fs::exists(source_dir / word) &&
+                    (fs::status(source_dir / word).permissions() & fs::perms::owner_exec) == fs::perms::none)
                     wrong += word + ", which is no program; ";
                 if (word == "examples/quickstart.sh") built_["quickstart"] = targets_of("quickstart");
                 if (word == "tests/run.sh") built_["dev"] = targets_of("dev");
@@ -97,7 +104,8 @@ private:
         if (const std::string folder = after("--install"); !folder.empty()) {
             const auto preset = folder.substr(folder.find('/') + 1);
             const auto made = built_.find(preset);
-            has_strata |= made != built_.end() && (made->second.contains("all") || made->second.contains("strata_tool"));
+            has_strata |=
+                made != built_.end() && (made->second.contains("all") || made->second.contains("strata_tool"));
         }
         const std::string preset = after("--preset") + after("--workflow");
         if (preset.empty()) return;
@@ -137,8 +145,10 @@ TEST(Commands, EveryShellBlockRunsWhatIsThere) {
         std::ifstream in{page};
         bool inside = false;
         for (std::string line; std::getline(in, line);) {
-            if (line.find("use-strata.md") != std::string::npos && page.filename() != "README.md") reader.has_strata = true;
-            if (line.starts_with("```")) inside = line == "```sh";
+            if (line.find("use-strata.md") != std::string::npos && page.filename() != "README.md")
+                reader.has_strata = true;
+            if (line.starts_with("```"))
+                inside = line == "```sh";
             else if (inside) {
                 ++commands;
                 EXPECT_EQ(reader.run(line), "") << page << ": " << line;
@@ -159,11 +169,15 @@ TEST(Commands, EveryFileNamedInTextIsThere) {
             const auto words = words_of((*it)[1].str());
             if (words.empty()) continue;
             const std::string word = words[0].starts_with("./") ? words[0].substr(2) : words[0];
-            if (!std::regex_match(word, std::regex{"(bench|build|cmake|docs|examples|tests|tools|include)/[A-Za-z0-9_./-]+"})) continue;
+            if (!std::regex_match(word,
+                                  std::regex{"(bench|build|cmake|docs|examples|tests|tools|include)/[A-Za-z0-9_./-]+"}))
+                continue;
             if (std::regex_search(word, std::regex{"thing|job\\.cpp|nnnn"})) continue;  // stands for what a reader adds
             ++named;
             if (word.starts_with("build/"))
-                EXPECT_TRUE(std::any_of(programs().begin(), programs().end(), [&](const auto& p) { return word.ends_with("/" + p.first); })) << page << ": " << word;
+                EXPECT_TRUE(std::any_of(programs().begin(), programs().end(),
+                                        [&](const auto& p) { return word.ends_with("/" + p.first); }))
+                    << page << ": " << word;
             else
                 EXPECT_TRUE(fs::exists(source_dir / word)) << page << ": " << word;
         }
@@ -175,7 +189,8 @@ TEST(Commands, EveryFileNamedInTextIsThere) {
 TEST(Commands, PagesUseTheInstalledCommand) {
     for (const auto& page : all_pages()) {
         if (page.filename() == "CHANGELOG.md") continue;
-        EXPECT_EQ(text_of(page).find("launch.sh"), std::string::npos) << page << ": `strata launch -n N -- PROGRAM` is what is installed";
+        EXPECT_EQ(text_of(page).find("launch.sh"), std::string::npos)
+            << page << ": `strata launch -n N -- PROGRAM` is what is installed";
     }
 }
 

@@ -4,7 +4,6 @@
 
 using namespace strata;
 
-
 #ifdef STRATA_BAD
 using Mine = Setup<Recompute<EveryOther<0>>, ZeroStage<2>>;
 #else

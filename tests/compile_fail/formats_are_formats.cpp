@@ -4,7 +4,6 @@
 
 using namespace strata;
 
-
 #ifdef STRATA_BAD
 using Mine = Setup<Precision<float>>;
 #else

@@ -20,4 +20,6 @@ using Mine = Setup<Meant>;
 #endif
 
 // What a trainer reads of a composition: none of it may add a second error.
-int main() { return static_cast<int>(Mine::sharding::shards_state) + Mine::offload::enabled + Mine::precision::has_master; }
+int main() {
+    return static_cast<int>(Mine::sharding::shards_state) + Mine::offload::enabled + Mine::precision::has_master;
+}

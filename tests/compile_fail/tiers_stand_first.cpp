@@ -12,5 +12,6 @@ using Mine = Setup<ZeroStage<3>, OffloadTarget<Nvme, Parameters>>;
 
 // What a trainer reads of a composition: none of it may add a second error.
 int main() {
-    return Mine::sharding::stage + Mine::offload::enabled + Mine::parameter_offload::enabled + Mine::precision::has_master;
+    return Mine::sharding::stage + Mine::offload::enabled + Mine::parameter_offload::enabled +
+           Mine::precision::has_master;
 }

@@ -9,7 +9,7 @@ struct Streams {
 };
 #ifndef STRATA_BAD
 template <class Self, class Call>
-    requires std::same_as<std::remove_const_t<Self>, Streams>
+requires std::same_as<std::remove_const_t<Self>, Streams>
 void visit_tensors(Self& streams, Call&& call) {
     call(streams.image);
     call(streams.text);

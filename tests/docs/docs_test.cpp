@@ -119,7 +119,8 @@ TEST(Docs, TheTourNamesEveryRoomAboveThoseItNeeds) {
     std::map<std::string, int> floors;
     const std::regex row{R"re(\n\| ([0-9]+) \| ([^\n|]*)\|)re"};
     for (std::sregex_iterator it{tour.begin(), tour.end(), row}, end; it != end; ++it)
-        for (const std::string& room : numbers_in((*it)[2].str(), std::regex{"`([a-z]+)`"})) floors.emplace(room, std::stoi((*it)[1].str()));
+        for (const std::string& room : numbers_in((*it)[2].str(), std::regex{"`([a-z]+)`"}))
+            floors.emplace(room, std::stoi((*it)[1].str()));
     const std::string rooms = read_text(source_dir / "cmake/rooms.cmake");
     const std::regex stanza{R"re(\nstrata_room\(([a-z]+)\n(?:    NEEDS ([^\n]*)\n)?)re"};
     std::set<std::string> there;
@@ -128,10 +129,12 @@ TEST(Docs, TheTourNamesEveryRoomAboveThoseItNeeds) {
         there.insert(room);
         EXPECT_TRUE(floors.contains(room)) << "docs/tour.md lacks the room " << room;
         std::istringstream needs{(*it)[2].str()};
-        for (std::string lower; needs >> lower;) EXPECT_TRUE(!floors.contains(lower) || floors[lower] < floors[room]) << room << " needs " << lower;
+        for (std::string lower; needs >> lower;)
+            EXPECT_TRUE(!floors.contains(lower) || floors[lower] < floors[room]) << room << " needs " << lower;
     }
     ASSERT_GE(there.size(), 10U);
-    for (const auto& [room, floor] : floors) EXPECT_TRUE(there.contains(room)) << "docs/tour.md shows a room that is not there: " << room;
+    for (const auto& [room, floor] : floors)
+        EXPECT_TRUE(there.contains(room)) << "docs/tour.md shows a room that is not there: " << room;
 }
 
 /// Every page of a decision has its row in the list, with its own heading, and a number without a page is named as such.
@@ -141,14 +144,17 @@ TEST(Docs, TheListOfDecisionsIsWhole) {
     std::map<std::string, std::string> rows;  // number -> file, and the heading it must have
     const std::regex row{R"re(\n\| \[([0-9]{3})\]\(([^)]*)\) \| ([^|]*) \| [^|]+ \|)re"};
     for (std::sregex_iterator it{list.begin(), list.end(), row}, end; it != end; ++it)
-        EXPECT_TRUE(rows.emplace((*it)[1], (*it)[2].str() + "\n# " + (*it)[1].str() + ": " + (*it)[3].str()).second) << (*it)[1] << " has two rows";
+        EXPECT_TRUE(rows.emplace((*it)[1], (*it)[2].str() + "\n# " + (*it)[1].str() + ": " + (*it)[3].str()).second)
+            << (*it)[1] << " has two rows";
     int last = 0;
     for (const auto& page : files_under(folder, {".md"})) {
         const std::string name = page.filename().string(), number = name.substr(0, 3), text = read_text(page);
         if (name == "README.md") continue;
-        ASSERT_TRUE(std::regex_match(name, std::regex{"[0-9]{3}-[a-z0-9-]+\\.md"})) << page << ": the name is no number and title";
+        ASSERT_TRUE(std::regex_match(name, std::regex{"[0-9]{3}-[a-z0-9-]+\\.md"}))
+            << page << ": the name is no number and title";
         last = std::max(last, std::stoi(number));
-        EXPECT_EQ(rows[number], name + "\n" + text.substr(0, text.find('\n'))) << page << " has no row of its own, or another heading than its row";
+        EXPECT_EQ(rows[number], name + "\n" + text.substr(0, text.find('\n')))
+            << page << " has no row of its own, or another heading than its row";
     }
     ASSERT_GE(last, 10) << "the decisions are gone, or this test no longer finds them";
     std::smatch missing;
@@ -157,9 +163,12 @@ TEST(Docs, TheListOfDecisionsIsWhole) {
     for (int i = 1; i <= last; ++i) {
         const std::string number = std::to_string(1000 + i).substr(1);
         EXPECT_NE(rows.contains(number), without.contains(number))
-            << number << (rows.contains(number) ? " has a page and is named as a number without one" : " has no page, and the list does not say why");
+            << number
+            << (rows.contains(number) ? " has a page and is named as a number without one"
+                                      : " has no page, and the list does not say why");
     }
-    EXPECT_LE(rows.size() + without.size(), static_cast<std::size_t>(last)) << "the list has rows for pages that are not there";
+    EXPECT_LE(rows.size() + without.size(), static_cast<std::size_t>(last))
+        << "the list has rows for pages that are not there";
 }
 
 /// Public names of `class name`: its types, and its functions but for constructors. Members are told by their four spaces.
@@ -185,7 +194,8 @@ std::set<std::string> public_members(const std::string& text, const std::string&
 
 /// A refused trainer must take every use without a second error: the test of it that the compiler runs uses every member.
 TEST(Docs, EveryMemberOfATrainerIsUsedOfARefusedOne) {
-    const auto members = public_members(read_text(source_dir / "include/strata/train/detail/trainer_body.hpp"), "TrainerBody");
+    const auto members =
+        public_members(read_text(source_dir / "include/strata/train/detail/trainer_body.hpp"), "TrainerBody");
     ASSERT_GE(members.size(), 12U) << "TrainerBody has lost its members, or this test no longer finds them";
     for (const auto& known : {"Options", "every", "fit", "with_average", "folder"})
         EXPECT_TRUE(members.contains(known)) << "this test no longer finds " << known;
@@ -199,7 +209,9 @@ TEST(Docs, NoFileHoldsAPlaceholderForPrompts) {
     const std::string placeholder = std::string{"PROM"} + "PTS";  // in two parts: this file is looked at as well
     auto files = all_pages();
     for (const auto& folder : {"include", "examples", "tests", "tools", "cmake"})
-        for (const auto& path : files_under(source_dir / folder, {".hpp", ".ipp", ".cpp", ".sh", ".json", ".cmake", ".txt"})) files.push_back(path);
+        for (const auto& path :
+             files_under(source_dir / folder, {".hpp", ".ipp", ".cpp", ".sh", ".json", ".cmake", ".txt"}))
+            files.push_back(path);
     ASSERT_GE(files.size(), 100U);
     for (const auto& file : files) {
         const std::string text = read_text(file);
@@ -213,7 +225,8 @@ TEST(Docs, TheRecipeInModelsIsTheQuickstarts) {
     const std::string page = read_text(source_dir / "docs/models.md");
     const auto value = [&](const std::string& key) {
         std::smatch found;
-        EXPECT_TRUE(std::regex_search(config, found, std::regex{"\"" + key + "\": *([^,\\s]+)"})) << key << " in examples/quickstart.json";
+        EXPECT_TRUE(std::regex_search(config, found, std::regex{"\"" + key + "\": *([^,\\s]+)"}))
+            << key << " in examples/quickstart.json";
         return found.empty() ? key : found[1].str();
     };
     const auto row = [&](const std::string& what) {
@@ -223,14 +236,17 @@ TEST(Docs, TheRecipeInModelsIsTheQuickstarts) {
     const int a_rank = std::stoi(value("train_batch_size"));
     const int steps = std::stoi(value("max_train_steps"));
     const auto expect_in = [&](const std::string& what, const std::string& words) {
-        EXPECT_NE(row(what).find(words), std::string::npos) << "docs/models.md, row '" << what << "' should say '" << words << "': " << row(what);
+        EXPECT_NE(row(what).find(words), std::string::npos)
+            << "docs/models.md, row '" << what << "' should say '" << words << "': " << row(what);
     };
     expect_in("batch", std::to_string(a_rank) + " a rank, " + std::to_string(2 * a_rank) + " in all");
-    expect_in("batch", std::to_string(steps) + " steps, " + std::to_string((2 * a_rank * steps + 500) / 1000) + " thousand pictures");
+    expect_in("batch", std::to_string(steps) + " steps, " + std::to_string((2 * a_rank * steps + 500) / 1000) +
+                           " thousand pictures");
     expect_in("AdamW", "rate " + value("learning_rate"));
     expect_in("AdamW", "betas " + value("optimizer_beta1") + " and " + value("optimizer_beta2"));
     expect_in("schedule", value("lr_warmup_steps") + " steps of warmup");
-    expect_in("sampling", value("validation_num_inference_steps") + " Euler steps, guidance " + value("validation_guidance"));
+    expect_in("sampling",
+              value("validation_num_inference_steps") + " Euler steps, guidance " + value("validation_guidance"));
 }
 
 TEST(Docs, TheVersionInTheHeaderIsTheProjects) {
@@ -238,7 +254,8 @@ TEST(Docs, TheVersionInTheHeaderIsTheProjects) {
     std::smatch found;
     ASSERT_TRUE(std::regex_search(project, found, std::regex{R"re(project\(strata VERSION ([0-9.]+))re"}));
     const std::string header = read_text(source_dir / "include/strata/core/version.hpp");
-    EXPECT_NE(header.find("version = \"" + found[1].str() + "\";"), std::string::npos) << found[1] << " in core/version.hpp";
+    EXPECT_NE(header.find("version = \"" + found[1].str() + "\";"), std::string::npos)
+        << found[1] << " in core/version.hpp";
 }
 
 TEST(Docs, EveryErrorNumberHasAPageThatOpensWithIt) {
@@ -275,7 +292,8 @@ TEST(Docs, EveryRunTimeNumberIsThrownSomewhere) {
     std::string unused;
     for (const auto& [name, number] : run_time_numbers()) {
         // `Error{Errc::x`, or Errc::x as an argument before others: of a function that throws.
-        if (!std::regex_search(code, std::regex{"Error\\{Errc::" + name + "\\b|Errc::" + name + ","})) unused += name + " ";
+        if (!std::regex_search(code, std::regex{"Error\\{Errc::" + name + "\\b|Errc::" + name + ","}))
+            unused += name + " ";
     }
     EXPECT_EQ(unused, "") << "numbers of Errc that nobody throws";
 }

@@ -23,8 +23,8 @@ const fs::path source_dir{STRATA_SOURCE_DIR};
 
 /// Floor of every room. A room includes only rooms on lower floors, so rooms of one floor never meet.
 const std::map<std::string, int, std::less<>> floors{
-    {"core", 0},  {"policy", 1},  {"options", 1}, {"config", 2}, {"storage", 2},    {"comm", 2},   {"optim", 3},
-    {"offload", 3}, {"zero", 4},   {"data", 4},   {"checkpoint", 5}, {"models", 6}, {"train", 7},   {"testing", 8},
+    {"core", 0},    {"policy", 1}, {"options", 1}, {"config", 2},     {"storage", 2}, {"comm", 2},  {"optim", 3},
+    {"offload", 3}, {"zero", 4},   {"data", 4},    {"checkpoint", 5}, {"models", 6},  {"train", 7}, {"testing", 8},
 };
 
 struct SourceFile {
@@ -137,7 +137,8 @@ TEST(Layering, OwnHeadersAreIncludedWithBracketsAndTheirFullPath) {
 TEST(Layering, OptionsReachNoLibtorch) {
     std::map<fs::path, const SourceFile*> by_path;
     for (const auto& file : all_files()) by_path[file.path] = &file;
-    std::vector<fs::path> queue{"train/options.hpp", "train/validate.hpp", "zero/engine_options.hpp", "config/trainer_config.hpp"};
+    std::vector<fs::path> queue{"train/options.hpp", "train/validate.hpp", "zero/engine_options.hpp",
+                                "config/trainer_config.hpp"};
     for (const auto& [path, file] : by_path)
         if (file->room == "options" && path.extension() == ".hpp") queue.push_back(path);
     EXPECT_GE(queue.size(), 12U);
@@ -148,8 +149,9 @@ TEST(Layering, OptionsReachNoLibtorch) {
         for (const auto& include : includes_of(*file->second)) {
             const fs::path header{include.header};
             const std::string root = header.begin()->string();
-            EXPECT_TRUE(root != "ATen" && root != "torch" && root != "c10") << include.where << " includes <" << include.header
-                                                                        << ">, which options reach by " << reached_by[queue[i]];
+            EXPECT_TRUE(root != "ATen" && root != "torch" && root != "c10")
+                << include.where << " includes <" << include.header << ">, which options reach by "
+                << reached_by[queue[i]];
             if (root != "strata") continue;
             const fs::path next = header.lexically_relative("strata");
             if (reached_by.emplace(next, reached_by[queue[i]] + " " + include.where).second) queue.push_back(next);
@@ -173,7 +175,8 @@ TEST(Layering, OnlyOneHeaderAsksForTheVersionOfLibtorch) {
     for (const auto& file : all_files()) {
         const bool records_it = file.path == "train/impl/environment.ipp";  // in checkpoints; nothing is chosen by it
         if (file.path == "zero/torch_version.hpp" || records_it) continue;
-        for (const auto& line : file.lines) EXPECT_EQ(line.find("TORCH_VERSION"), std::string::npos) << file.path << ": " << line;
+        for (const auto& line : file.lines)
+            EXPECT_EQ(line.find("TORCH_VERSION"), std::string::npos) << file.path << ": " << line;
     }
 }
 

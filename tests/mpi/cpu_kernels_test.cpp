@@ -17,7 +17,8 @@ struct Outcome {
 
 /// By itself, without mpirun.
 Outcome run_with(const std::string& environment) {
-    const std::string command = "env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE -u ATEN_CPU_CAPABILITY " + environment + " " STRATA_KERNELS_JOB " one '' 'two words' 2>&1";
+    const std::string command = "env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE -u ATEN_CPU_CAPABILITY " + environment +
+                                " " STRATA_KERNELS_JOB " one '' 'two words' 2>&1";
     Outcome outcome;
     std::FILE* const pipe = ::popen(command.c_str(), "r");
     std::array<char, 4096> piece{};
@@ -28,8 +29,8 @@ Outcome run_with(const std::string& environment) {
 }
 
 bool has_avx512() {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
 TEST(CpuKernels, WhatTheProcessorHasIsUsedAndNamed) {

@@ -99,9 +99,10 @@ TEST(Discovery, RanksShareTheReadingAndRankZeroKeepsTheIndex) {
 TEST(Discovery, ATableIsReadByRankZeroAndKnownToAll) {
     PictureFolder shared;
     if (shared.comm.rank() == 0)
-        write_file(shared.path / "table.jsonl", R"({"f": "p101.png", "a": "one", "b": "two", "width": 70, "height": 60})"
-                                                "\n"
-                                                R"({"f": "p111.png", "a": null, "b": "three", "width": 80, "height": 60})");
+        write_file(shared.path / "table.jsonl",
+                   R"({"f": "p101.png", "a": "one", "b": "two", "width": 70, "height": 60})"
+                   "\n"
+                   R"({"f": "p111.png", "a": null, "b": "three", "width": 80, "height": 60})");
     shared.comm.barrier();
     shared.dataset.caption_strategy = strata::config::CaptionStrategy::parquet;
     shared.dataset.metadata_backend = strata::config::MetadataBackend::parquet;

@@ -55,9 +55,10 @@ template <class OnCpu, class... OnDevice>
 void expect_the_bits_of(const MakeModel& model = make<UnitModel>()) {
     MpiComm comm;
     const SharedFolder folder{comm};
-    for (const Case& settings : {Case{.model = model, .nvme_path = folder.path},
-                                 Case{.model = model, .accumulation = 2, .max_grad_norm = 0.1, .nvme_path = folder.path},
-                                 Case{.model = model, .groups = true, .nvme_path = folder.path}}) {
+    for (const Case& settings :
+         {Case{.model = model, .nvme_path = folder.path},
+          Case{.model = model, .accumulation = 2, .max_grad_norm = 0.1, .nvme_path = folder.path},
+          Case{.model = model, .groups = true, .nvme_path = folder.path}}) {
         const Trace expected = train<OnCpu>(comm, settings);
         int number = 0;
         const auto expect_same = [&](const Trace& found) {
@@ -71,7 +72,8 @@ void expect_the_bits_of(const MakeModel& model = make<UnitModel>()) {
 }
 
 TEST(EngineDevice, StagesGiveTheBitsOfTheCpu) {
-    expect_the_bits_of<EngineOf<ZeroStage<0>>, Far<ZeroStage<0>>, Far<ZeroStage<1>>, Far<ZeroStage<2>>, Far<ZeroStage<3>>>();
+    expect_the_bits_of<EngineOf<ZeroStage<0>>, Far<ZeroStage<0>>, Far<ZeroStage<1>>, Far<ZeroStage<2>>,
+                       Far<ZeroStage<3>>>();
 }
 TEST(EngineDevice, StateOnTheHostGivesTheSameBits) {
     expect_the_bits_of<EngineOf<ZeroStage<0>>, Far<ZeroStage<2>, OffloadTarget<Cpu>>,
@@ -89,7 +91,8 @@ TEST(EngineDevice, MastersGiveTheSameBits) {
 }
 TEST(EngineDevice, StochasticRoundingGivesTheSameBits) {
     using Pure = Precision<PureBf16>;
-    expect_the_bits_of<EngineOf<ZeroStage<0>, Pure>, Far<ZeroStage<2>, Pure>, Far<ZeroStage<3>, Pure, OffloadTarget<Cpu>>>();
+    expect_the_bits_of<EngineOf<ZeroStage<0>, Pure>, Far<ZeroStage<2>, Pure>,
+                       Far<ZeroStage<3>, Pure, OffloadTarget<Cpu>>>();
 }
 TEST(EngineDevice, NormsOfWholeParametersGiveTheSameBits) {
     expect_the_bits_of<EngineOf<ZeroStage<0>, Optimizer<Lamb>>, Far<ZeroStage<0>, Optimizer<Lamb>>,
@@ -149,7 +152,9 @@ TEST(EngineDevice, ACommunicatorForDeviceMemoryGetsIt) {
         const Trace expected = train<EngineOf<ZeroStage<0>>>(mpi, settings);
         EXPECT_TRUE((expected == train<FarEngine<FarComm, ZeroStage<1>>>(comm, settings)));
         EXPECT_TRUE((expected == train<FarEngine<FarComm, ZeroStage<3>>>(comm, settings)));
-        EXPECT_TRUE((expected == train<FarEngine<FarComm, ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>>>(comm, settings)));
+        EXPECT_TRUE(
+            (expected ==
+             train<FarEngine<FarComm, ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>>>(comm, settings)));
     }
 }
 
@@ -187,7 +192,8 @@ TEST(EngineDevice, CheckpointsAndAveragesMoveBetweenDevices) {
     EXPECT_EQ(expected, (average_after_moving<OnCpu, Sharded>(comm)));
     EXPECT_EQ(expected, (average_after_moving<Sharded, OnCpu>(comm)));
     EXPECT_EQ(expected, (average_after_moving<Sharded, Replicated>(comm)));
-    EXPECT_EQ(expected, (average_after_moving<Replicated, Far<ZeroStage<2>, OffloadTarget<Cpu>, Ema<strata::Device>>>(comm)));
+    EXPECT_EQ(expected,
+              (average_after_moving<Replicated, Far<ZeroStage<2>, OffloadTarget<Cpu>, Ema<strata::Device>>>(comm)));
 }
 
 TEST(EngineDevice, BytesAreCountedWhereTheyAre) {

@@ -73,7 +73,9 @@ void measure(MpiComm& comm, const Case& settings, Look&& look) {
     look(std::as_const(engine).memory());
 }
 
-std::int64_t peak(const MemoryMeter& meter, Held held, Place place = Place::device) { return meter.of(held, place).peak; }
+std::int64_t peak(const MemoryMeter& meter, Held held, Place place = Place::device) {
+    return meter.of(held, place).peak;
+}
 
 void expect_between(std::int64_t low, std::int64_t value, std::int64_t high, const std::string& what) {
     EXPECT_LE(low, value) << what;
@@ -94,7 +96,8 @@ void expect_formula(MpiComm& comm, std::int64_t parameters, std::int64_t gradien
         EXPECT_EQ(peak(meter, Held::state), state) << name;
         EXPECT_EQ(peak(meter, Held::gathered), whole_units * 2 * unit_numel) << name;
         EXPECT_EQ(peak(meter, Held::buffers), 0) << name;
-        expect_between(gradients + fewest * bucket, peak(meter, Held::gradients), gradients + most_buckets * bucket, name);
+        expect_between(gradients + fewest * bucket, peak(meter, Held::gradients), gradients + most_buckets * bucket,
+                       name);
         const std::int64_t formula = parameters + gradients + state;
         const std::int64_t stated = (most_buckets + whole_units) * bucket;
         expect_between(formula, meter.total(Place::device).peak, formula + stated, name);
@@ -239,17 +242,21 @@ TEST(EngineMemory, WhatDoesNotFitIsRefusedBeforeAnyOfItIsAllocated) {
     // Parameters, gradients and, while one rank's values reach the others, fp32 values; two moments, sharded from stage 1.
     const auto zero = refusal_of<EngineOf<ZeroStage<0>>>(comm, true);
     expect_says(zero, needs(world * 5 * tensor));
-    expect_says(zero, "GiB are free. Fix: shard more with a higher ZeroStage, keep state on disk with OffloadTarget<Nvme>");
+    expect_says(zero,
+                "GiB are free. Fix: shard more with a higher ZeroStage, keep state on disk with OffloadTarget<Nvme>");
     expect_says(refusal_of<EngineOf<ZeroStage<1>>>(comm, true), needs(world * 3 * tensor + 2 * tensor));
     expect_says(refusal_of<EngineOf<ZeroStage<2>>>(comm, true), "Fix: shard more with a higher ZeroStage");
     expect_says(refusal_of<EngineOf<ZeroStage<3>>>(comm, true),
                 "Fix: keep state on disk with OffloadTarget<Nvme, OptimizerState, Parameters>, or use more nodes");
-    expect_says(refusal_of<EngineOf<ZeroStage<3>, AllOnDisk>>(comm, true, disk.path), "Fix: use more ranks, or a smaller model");
+    expect_says(refusal_of<EngineOf<ZeroStage<3>, AllOnDisk>>(comm, true, disk.path),
+                "Fix: use more ranks, or a smaller model");
 }
 
 TEST(EngineMemory, FrozenParametersThatDoNotFitAreRefusedToo) {
     MpiComm comm;
-    const auto gib = [](std::uint64_t count) { return "needs " + std::to_string(4096 * count) + ".00 GiB of host memory"; };
+    const auto gib = [](std::uint64_t count) {
+        return "needs " + std::to_string(4096 * count) + ".00 GiB of host memory";
+    };
     const auto world = static_cast<std::uint64_t>(comm.world());
     expect_says(refusal_of<EngineOf<ZeroStage<0>>>(comm, false), gib(world));
     expect_says(refusal_of<EngineOf<ZeroStage<2>>>(comm, false), gib(world));

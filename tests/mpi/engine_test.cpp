@@ -50,7 +50,9 @@ void expect_equal(const MakeModel& model) {
                                  std::to_string(settings.max_grad_norm);
         const Trace first = train<First>(comm, settings);
         int number = 0;
-        const auto expect_first = [&](const Trace& other) { EXPECT_TRUE(first == other) << name << ", engine " << ++number; };
+        const auto expect_first = [&](const Trace& other) {
+            EXPECT_TRUE(first == other) << name << ", engine " << ++number;
+        };
         (expect_first(train<Others>(comm, settings)), ...);
         EXPECT_TRUE(first == train<First>(comm, settings)) << name << ", a repeat differs";
         EXPECT_GT(first.norms.front(), 0.1) << "clipping did nothing";
@@ -96,8 +98,8 @@ TEST(Engine, StagesGiveTheSameBitsWithNormsOfWholeParameters) {
 TEST(Engine, HowReductionsOverlapChangesNoBit) {
     MpiComm comm;
     for (const int accumulation : {1, 2}) {
-        const Trace after =
-            train<EngineOf<ZeroStage<1>>>(comm, {.model = without_units, .accumulation = accumulation, .overlap = false});
+        const Trace after = train<EngineOf<ZeroStage<1>>>(
+            comm, {.model = without_units, .accumulation = accumulation, .overlap = false});
         for (const int in_flight : {1, 2, 100}) {
             const Case settings{.model = without_units, .accumulation = accumulation, .buckets_in_flight = in_flight};
             EXPECT_TRUE(after == train<EngineOf<ZeroStage<0>>>(comm, settings));
@@ -167,8 +169,8 @@ TEST(Engine, AnOverflowOnOneRankSkipsTheStepOnAll) {
 
 TEST(Engine, RanksEndWithTheSameWeights) {
     MpiComm comm;
-    for (const Trace& mine :
-         {train<EngineOf<ZeroStage<2>, Precision<Bf16>>>(comm, {}), train<EngineOf<ZeroStage<3>, Precision<Bf16>>>(comm, {})}) {
+    for (const Trace& mine : {train<EngineOf<ZeroStage<2>, Precision<Bf16>>>(comm, {}),
+                              train<EngineOf<ZeroStage<3>, Precision<Bf16>>>(comm, {})}) {
         std::vector<float> all(mine.weights.size() * static_cast<std::size_t>(comm.world()));
         comm.all_gather(std::as_bytes(std::span{mine.weights}), std::as_writable_bytes(std::span{all}));
         for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], mine.weights[i % mine.weights.size()]);
@@ -267,7 +269,8 @@ TEST(Engine, DifferentModelsOnTheRanksAreRefusedByAll) {
     const torch::nn::Linear model(3, comm.rank() == 0 ? 4 : 5);
     const auto error = error_of([&] { EngineOf<ZeroStage<2>>{comm, parameters_of(*model)}; });
     EXPECT_EQ(error.code(), Errc::rank_mismatch);
-    EXPECT_NE(std::string{error.what()}.find("rank 1 has \"parameter weight [5, 3]"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("rank 1 has \"parameter weight [5, 3]"), std::string::npos)
+        << error.what();
 }
 
 TEST(Engine, OptionsThatChangeTheOrderOfExchangesAreTheSameOnAllRanks) {

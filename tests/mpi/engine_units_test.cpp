@@ -130,7 +130,9 @@ struct Adapters : Chain {
         frozen = register_module("frozen", std::make_shared<Unit<FrozenBlock>>(width));
         second = register_module("second", std::make_shared<Unit<LoraBlock>>(width));
     }
-    Tensor loss(const Tensor& x) override { return Chain::loss(front->forward(x.to(in->weight.dtype())).to(torch::kFloat)); }
+    Tensor loss(const Tensor& x) override {
+        return Chain::loss(front->forward(x.to(in->weight.dtype())).to(torch::kFloat));
+    }
     Tensor blocks(const Tensor& h) override { return second->forward(frozen->forward(first->forward(h))); }
     std::shared_ptr<Unit<FrozenBlock>> front, frozen;
     std::shared_ptr<Unit<LoraBlock>> first, second;
@@ -143,7 +145,7 @@ struct Streams {
     std::vector<Tensor> texts;
 };
 template <class Self, class Call>
-    requires std::same_as<std::remove_const_t<Self>, Streams>
+requires std::same_as<std::remove_const_t<Self>, Streams>
 void visit_tensors(Self& streams, Call&& call) {
     call(streams.image);
     call(streams.texts);
@@ -232,7 +234,8 @@ TEST(EngineUnits, WhateverAModelDoesWithUnitsTheBitsAreThoseOfStageTwo) {
         accumulated.accumulation = 2;
         EXPECT_TRUE(train<Two>(comm, accumulated) == train<Three>(comm, accumulated)) << kind.name;
         using Half = Precision<Bf16>;
-        EXPECT_TRUE((train<EngineOf<ZeroStage<2>, Half>>(comm, usual) == train<EngineOf<ZeroStage<3>, Half>>(comm, usual)))
+        EXPECT_TRUE(
+            (train<EngineOf<ZeroStage<2>, Half>>(comm, usual) == train<EngineOf<ZeroStage<3>, Half>>(comm, usual)))
             << kind.name;
     }
 }

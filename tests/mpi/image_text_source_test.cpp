@@ -151,10 +151,11 @@ TEST(ImageTextSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {
     auto options = options_for(1);
     bool stop = false;
     const int last = shared.comm.world() - 1;
-    options.progress = [&](std::string_view, std::int64_t done, std::int64_t) { stop = shared.comm.rank() == last && done == 2; };
+    options.progress = [&](std::string_view, std::int64_t done, std::int64_t) {
+        stop = shared.comm.rank() == last && done == 2;
+    };
     options.stopped = [&] { return stop; };
-    const auto error =
-        strata_test::thrown_by([&] { Source{shared.comm, shared.list("vae"), codec, text, options}; });
+    const auto error = strata_test::thrown_by([&] { Source{shared.comm, shared.list("vae"), codec, text, options}; });
     EXPECT_EQ(error.code, Errc::interrupted);
     EXPECT_GT(*codec->calls, 0);
     options.stopped = {};

@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
     return strata::run(1, argv, [&](strata::Session&) {  // it passes on fewer words than it was given
         sigset_t pending;
         ::sigpending(&pending);
-        std::printf("then pid %d, SIGUSR2 %s, words", static_cast<int>(::getpid()), sigismember(&pending, SIGUSR2) == 1 ? "pending" : "lost");
+        std::printf("then pid %d, SIGUSR2 %s, words", static_cast<int>(::getpid()),
+                    sigismember(&pending, SIGUSR2) == 1 ? "pending" : "lost");
         for (int i = 1; i < argc; ++i) std::printf(" [%s]", argv[i]);
         std::printf("\n%s\n", strata::train::cpu_kernels().c_str());
     });

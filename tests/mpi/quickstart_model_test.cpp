@@ -25,8 +25,12 @@ using models::SmallFlux;
 /// The quickstart's blocks, narrower.
 std::shared_ptr<SmallFlux> make_model(const comm::MpiComm& comm) {
     torch::manual_seed(static_cast<std::uint64_t>(1 + comm.rank()));
-    const auto model = std::make_shared<SmallFlux>(models::SmallFluxOptions{
-        .latent_channels = 4, .text_width = 32, .heads = 2, .rotary_axes = {4, 6, 6}, .double_blocks = 2, .single_blocks = 3});
+    const auto model = std::make_shared<SmallFlux>(models::SmallFluxOptions{.latent_channels = 4,
+                                                                            .text_width = 32,
+                                                                            .heads = 2,
+                                                                            .rotary_axes = {4, 6, 6},
+                                                                            .double_blocks = 2,
+                                                                            .single_blocks = 3});
     const at::NoGradGuard no_gradients;  // what starts as zero takes part as well
     for (at::Tensor& parameter : model->parameters()) parameter.add_(at::randn_like(parameter) * 0.05);
     return model;
@@ -67,7 +71,8 @@ Trace train(comm::MpiComm& comm, const std::filesystem::path& disk) {
 
 TEST(QuickstartModel, StagesAndTiersGiveTheSameBits) {
     comm::MpiComm comm;
-    const auto name = (std::filesystem::path{testing::TempDir()} / ("strata_quickstart_" + std::to_string(::getpid()))).string();
+    const auto name =
+        (std::filesystem::path{testing::TempDir()} / ("strata_quickstart_" + std::to_string(::getpid()))).string();
     const std::filesystem::path disk = comm.all_gather_varied(name).front();
     if (comm.rank() == 0) std::filesystem::create_directories(disk);
     comm.barrier();

@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
         }
         if (what == "refuses") throw strata::Error{strata::Errc::bad_value, "a number is wrong", "use another one"};
         if (what == "refuses-alone") {  // rank 0 waits and never throws
-            if (session.rank() == session.world() - 1) throw strata::Error{strata::Errc::bad_value, "a number is wrong", "use another one"};
+            if (session.rank() == session.world() - 1)
+                throw strata::Error{strata::Errc::bad_value, "a number is wrong", "use another one"};
             session.comm().barrier();
         }
         if (what == "refuses-late" && session.rank() == 0) {

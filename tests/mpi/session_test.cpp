@@ -53,7 +53,8 @@ TEST_F(Session, AnOutputDirectoryThatAnotherProgramHoldsIsRefusedWithItsName) {
     ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
     const auto outcome = run(2, "ends");
     EXPECT_EQ(outcome.status, 2) << outcome.text;
-    EXPECT_NE(outcome.text.find("[ST2603] another run works in " + folder.string() + ": process " + std::to_string(::getpid()) + " on host "),
+    EXPECT_NE(outcome.text.find("[ST2603] another run works in " + folder.string() + ": process " +
+                                std::to_string(::getpid()) + " on host "),
               std::string::npos)
         << outcome.text;
     ::close(lock);
@@ -82,9 +83,11 @@ bool is_there(const fs::path& path) {
 TEST_F(Session, AfterBadInputNothingIsLeftOfTheOutputDirectory) {
     for (const int ranks : {1, 2, 3})
         for (const std::string what : {"refuses", "refuses-alone"}) {
-            const auto outcome = strata_test::run_job(STRATA_SESSION_JOB, ranks, what + " --output " + (folder / "a/b").string());
+            const auto outcome =
+                strata_test::run_job(STRATA_SESSION_JOB, ranks, what + " --output " + (folder / "a/b").string());
             EXPECT_EQ(outcome.status, 2) << what << outcome.text;
-            EXPECT_NE(outcome.text.find("[ST2103] a number is wrong. Fix: use another one."), std::string::npos) << outcome.text;
+            EXPECT_NE(outcome.text.find("[ST2103] a number is wrong. Fix: use another one."), std::string::npos)
+                << outcome.text;
             EXPECT_FALSE(is_there(folder)) << what << " on " << ranks << " ranks";
         }
 }

@@ -130,7 +130,7 @@ struct Case {
     std::filesystem::path nvme_path{};
     strata::offload::PipelineOptions nvme{};
     strata::offload::PipelineOptions nvme_units{};
-    std::function<torch::Tensor(int index)> batch{};            ///< else rows_of()
+    std::function<torch::Tensor(int index)> batch{};             ///< else rows_of()
     std::function<void(ToyModel&, int step)> before_backward{};  ///< and forward, of a step's first batch
 };
 
@@ -138,16 +138,15 @@ struct Case {
 template <class AnyEngine>
 typename AnyEngine::Options options_of(const Case& settings) {
     const auto is_bias = [](std::string_view name) { return name.ends_with("bias"); };
-    typename AnyEngine::Options options{.bucket_numel = settings.bucket_numel,
-                                        .gradient_accumulation_steps = settings.accumulation,
-                                        .max_grad_norm = settings.max_grad_norm,
-                                        .overlap = settings.overlap,
-                                        .buckets_in_flight = settings.buckets_in_flight,
-                                        .prefetch_bucket_bytes = settings.prefetch_bucket_bytes,
-                                        .max_live_parameters = settings.max_live_parameters,
-                                        .tiers = {.nvme_path = settings.nvme_path,
-                                                  .state = settings.nvme,
-                                                  .units = settings.nvme_units}};
+    typename AnyEngine::Options options{
+        .bucket_numel = settings.bucket_numel,
+        .gradient_accumulation_steps = settings.accumulation,
+        .max_grad_norm = settings.max_grad_norm,
+        .overlap = settings.overlap,
+        .buckets_in_flight = settings.buckets_in_flight,
+        .prefetch_bucket_bytes = settings.prefetch_bucket_bytes,
+        .max_live_parameters = settings.max_live_parameters,
+        .tiers = {.nvme_path = settings.nvme_path, .state = settings.nvme, .units = settings.nvme_units}};
     if (settings.groups) options.groups = {{.takes = is_bias, .lr_factor = 2.0, .update = {.weight_decay = 0.0}}};
     return options;
 }
@@ -249,7 +248,8 @@ void move_state(Comm& comm, From& from, To& to) {
     to.set_step_count(from.step_count());
     to.write_state([&](std::string_view kind, std::int64_t begin, std::span<float> values) {
         const double* const source = whole.at(kind).data() + begin;
-        std::transform(source, source + values.size(), values.begin(), [](double value) { return static_cast<float>(value); });
+        std::transform(source, source + values.size(), values.begin(),
+                       [](double value) { return static_cast<float>(value); });
     });
 }
 

@@ -23,7 +23,7 @@ struct Pair {
     torch::Tensor x, y;
 };
 template <class Batch, class Call>
-    requires std::same_as<std::remove_const_t<Batch>, Pair>
+requires std::same_as<std::remove_const_t<Batch>, Pair>
 void visit_tensors(Batch& pair, Call&& call) {
     call(pair.x);
     call(pair.y);

@@ -27,8 +27,10 @@ struct TrainerFailures : testing::Test {
 TEST_F(TrainerFailures, AModelThatThrowsInACollectiveForwardPassEndsTheJobAndSaysWhatIsLost) {
     const auto outcome = run("forward");
     EXPECT_EQ(outcome.status, 1) << outcome.text;
-    expect_words(outcome, "rank 1/2: [ST2503] step 3 on rank 1 failed: one row is no batch; step 2 could not be saved (the ranks "
-                          "are not at the same place any more), and there is no checkpoint");
+    expect_words(
+        outcome,
+        "rank 1/2: [ST2503] step 3 on rank 1 failed: one row is no batch; step 2 could not be saved (the ranks "
+        "are not at the same place any more), and there is no checkpoint");
 }
 
 TEST_F(TrainerFailures, ASourceThatThrowsOnOneRankIsSaidByAll) {

@@ -26,15 +26,18 @@ struct Student : Net {
     Student() : Net{2} {}
     torch::Tensor loss(const Batch& batch) {
         const torch::Tensor answer = forward(batch.z);
-        return through ? (teacher(answer) - teacher(batch.z)).square().mean() : (answer - teacher(batch.z)).square().mean();
+        return through ? (teacher(answer) - teacher(batch.z)).square().mean()
+                       : (answer - teacher(batch.z)).square().mean();
     }
 };
 
 struct TrainerFrozen : strata_test::TrainerRuns {
     /// Trains a student of a teacher that `make` gives; returns what it lost.
     template <int stage>
-    std::vector<double> distil(const std::string& name, std::int64_t steps, bool through,
-                               const std::function<void(Session&, std::shared_ptr<Net>, const std::function<void(decltype(Student::teacher))>&)>& with) {
+    std::vector<double> distil(
+        const std::string& name, std::int64_t steps, bool through,
+        const std::function<void(Session&, std::shared_ptr<Net>,
+                                 const std::function<void(decltype(Student::teacher))>&)>& with) {
         in_session(name, [&](Session& session) {
             const auto teacher = std::make_shared<Net>(2);
             with(session, teacher, [&](decltype(Student::teacher) call) {
@@ -47,14 +50,18 @@ struct TrainerFrozen : strata_test::TrainerRuns {
         });
         return losses(name);
     }
-    static void plain_teacher(Session&, const std::shared_ptr<Net>& net, const std::function<void(decltype(Student::teacher))>& train) {
+    static void plain_teacher(Session&, const std::shared_ptr<Net>& net,
+                              const std::function<void(decltype(Student::teacher))>& train) {
         for (at::Tensor& parameter : net->parameters()) parameter.requires_grad_(false);
         train([net](const torch::Tensor& x) { return net->forward(x); });
     }
-    static void sharded_teacher(Session& session, const std::shared_ptr<Net>& net, const std::function<void(decltype(Student::teacher))>& train) {
+    static void sharded_teacher(Session& session, const std::shared_ptr<Net>& net,
+                                const std::function<void(decltype(Student::teacher))>& train) {
         Frozen<Net, ZeroStage<3>> teacher{session, net};
         const auto& memory = teacher.memory();
-        EXPECT_EQ(memory.of(zero::Held::gradients, zero::Place::device).peak + memory.of(zero::Held::state, zero::Place::device).peak, 0);
+        EXPECT_EQ(memory.of(zero::Held::gradients, zero::Place::device).peak +
+                      memory.of(zero::Held::state, zero::Place::device).peak,
+                  0);
         train([&](const torch::Tensor& x) { return x.requires_grad() ? teacher.model().forward(x) : teacher(x); });
         if (session.world() > 1) {
             EXPECT_EQ(net->block->linear->weight.storage().nbytes(), 0U) << "no rank keeps a whole unit";
@@ -86,7 +93,8 @@ TEST_F(TrainerFrozen, AStudentResumesBesideIt) {
 TEST_F(TrainerFrozen, ItsPartsMayBeOnDisk) {
     const auto expected = distil<2>("plain", 4, false, plain_teacher);
     on_disk([&] { fs::create_directories(root); });
-    const auto on_nvme = [&](Session& session, const std::shared_ptr<Net>& net, const std::function<void(decltype(Student::teacher))>& train) {
+    const auto on_nvme = [&](Session& session, const std::shared_ptr<Net>& net,
+                             const std::function<void(decltype(Student::teacher))>& train) {
         Frozen<Net, ZeroStage<3>, OffloadTarget<Nvme, Parameters>> teacher{session, net, {.nvme_path = root}};
         train([&](const torch::Tensor& x) { return teacher(x); });
     };
@@ -98,7 +106,8 @@ struct Deep : torch::nn::Module {
     using Units = UnitList<Net::Block>;
     std::vector<std::shared_ptr<Unit<Net::Block>>> blocks;
     Deep() {
-        for (int i = 0; i < 5; ++i) blocks.push_back(register_module("block" + std::to_string(i), std::make_shared<Unit<Net::Block>>()));
+        for (int i = 0; i < 5; ++i)
+            blocks.push_back(register_module("block" + std::to_string(i), std::make_shared<Unit<Net::Block>>()));
     }
 };
 struct DeepStudent : Deep {
@@ -137,7 +146,9 @@ TEST_F(TrainerFrozen, LayersOfBothMayTakeTurns) {
 
 TEST_F(TrainerFrozen, ItsNumbersAreLookedAt) {
     const Error error = error_of([&] {
-        in_session("run", [&](Session& session) { const Frozen<Net, ZeroStage<3>> teacher{session, Net{2}, {.prefetch_bucket_bytes = -7}}; });
+        in_session("run", [&](Session& session) {
+            const Frozen<Net, ZeroStage<3>> teacher{session, Net{2}, {.prefetch_bucket_bytes = -7}};
+        });
     });
     EXPECT_EQ(error.code(), Errc::bad_value);
     EXPECT_NE(error.problem().find("prefetch_bucket_bytes is -7"), std::string::npos) << error.what();

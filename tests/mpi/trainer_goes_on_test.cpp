@@ -50,7 +50,8 @@ TEST_F(TrainerGoesOn, ForMoreStepsWithTheBitsOfOneLongRun) {
     });
     EXPECT_EQ(losses("run"), losses("whole"));
     EXPECT_EQ(losses("run").size(), 7U);
-    EXPECT_EQ(text_of(checkpoint("run", 7) / "model.safetensors"), text_of(checkpoint("whole", 7) / "model.safetensors"));
+    EXPECT_EQ(text_of(checkpoint("run", 7) / "model.safetensors"),
+              text_of(checkpoint("whole", 7) / "model.safetensors"));
 }
 
 TEST_F(TrainerGoesOn, AProgramThatIsStartedAgainCountsTheStepsOfEarlierRuns) {
@@ -71,7 +72,8 @@ TEST_F(TrainerGoesOn, BeyondAScheduleThatWouldRiseAgainIsRefused) {
         });
     });
     EXPECT_EQ(error.code(), Errc::bad_value);
-    EXPECT_NE(error.problem().find("schedule.total_steps is 3, below step 4 of fit(source, steps)"), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("schedule.total_steps is 3, below step 4 of fit(source, steps)"), std::string::npos)
+        << error.what();
     EXPECT_NE(error.fix().find("at least 4"), std::string::npos) << error.what();
 }
 

@@ -26,7 +26,8 @@ struct Net : torch::nn::Module {
         torch::Tensor forward(const torch::Tensor& x) { return torch::tanh(linear(x)); }
     };
     using Units = strata::UnitList<Block>;
-    std::shared_ptr<strata::Unit<Block>> first = std::make_shared<strata::Unit<Block>>(), second = std::make_shared<strata::Unit<Block>>();
+    std::shared_ptr<strata::Unit<Block>> first = std::make_shared<strata::Unit<Block>>(),
+                                         second = std::make_shared<strata::Unit<Block>>();
     Net() {
         register_module("first", first);
         register_module("second", second);
@@ -50,14 +51,15 @@ int main(int argc, char** argv) {
                                                             .collective_timeout = std::chrono::seconds{20},
                                                             .checkpoint_every = what == "forward" ? 0 : 1}};
         const bool last = session.rank() == session.world() - 1;
-        trainer.fit(strata::FunctionSource{[&](std::int64_t i) {
-                                               const bool now = last && i == 2;
-                                               if (now && what == "killed") std::raise(SIGKILL);
-                                               if (last && i == 0 && what == "refused")
-                                                   throw strata::Error{strata::Errc::store_refused, "no right to read rows", "ask for it"};
-                                               if (now && what == "next") throw std::runtime_error{"no more rows"};
-                                               return torch::rand({now && what == "forward" ? 1 : 2, 4});
-                                           },
-                                           10, 2});
+        trainer.fit(strata::FunctionSource{
+            [&](std::int64_t i) {
+                const bool now = last && i == 2;
+                if (now && what == "killed") std::raise(SIGKILL);
+                if (last && i == 0 && what == "refused")
+                    throw strata::Error{strata::Errc::store_refused, "no right to read rows", "ask for it"};
+                if (now && what == "next") throw std::runtime_error{"no more rows"};
+                return torch::rand({now && what == "forward" ? 1 : 2, 4});
+            },
+            10, 2});
     });
 }

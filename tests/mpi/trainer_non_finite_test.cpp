@@ -86,7 +86,8 @@ struct TrainerNonFinite : strata_test::TrainerRuns {
     }
     [[nodiscard]] std::string of_last_rank(const std::string& micro_batch) const {
         const std::string rank = std::to_string(comm.world() - 1);
-        return (comm.world() > 1 ? "; its samples on rank " + rank : "; its samples") + ": r" + rank + "_" + micro_batch;
+        return (comm.world() > 1 ? "; its samples on rank " + rank : "; its samples") + ": r" + rank + "_" +
+               micro_batch;
     }
     [[nodiscard]] std::vector<std::int64_t> skips(const std::string& name) const {
         comm_barrier();
@@ -102,7 +103,8 @@ TEST_F(TrainerNonFinite, ALossNamesTheSamplesOfTheRankThatMetIt) {
     given.gradient_accumulation_steps = 2;
     const Error error = error_of([&] { train<ZeroStage<2>>("run", given, rows({5})); });
     EXPECT_EQ(error.code(), Errc::non_finite);
-    EXPECT_EQ(error.problem(), "the loss of step 3 is not finite" + of_last_rank("5") + "; step 2 is saved in " + checkpoint("run", 2).string());
+    EXPECT_EQ(error.problem(), "the loss of step 3 is not finite" + of_last_rank("5") + "; step 2 is saved in " +
+                                   checkpoint("run", 2).string());
 }
 
 TEST_F(TrainerNonFinite, AGradientNamesTheSamplesOfAllRanks) {
@@ -110,7 +112,8 @@ TEST_F(TrainerNonFinite, AGradientNamesTheSamplesOfAllRanks) {
     EXPECT_EQ(error.code(), Errc::non_finite);
     for (int rank = 0; rank < comm.world(); ++rank)
         EXPECT_NE(error.problem().find("r" + std::to_string(rank) + "_3"), std::string::npos) << error.what();
-    EXPECT_NE(error.problem().find("the gradient norm of step 4 is not finite; its samples"), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("the gradient norm of step 4 is not finite; its samples"), std::string::npos)
+        << error.what();
     EXPECT_NE(error.problem().find("; step 3 is saved in "), std::string::npos) << error.what();
 }
 
@@ -121,12 +124,14 @@ TEST_F(TrainerNonFinite, StepsAreSkippedAndNothingElseIsAnother) {
     for (const Fault fault : {Fault::loss, Fault::gradient}) {
         const std::string name = fault == Fault::loss ? "loss" : "gradient";
         EXPECT_EQ((train<ZeroStage<2>>(name, skipping(6), rows({2, 3}, fault))).step, 6);
-        expect_said("step 3 is skipped and tried again: its " + std::string{fault == Fault::loss ? "loss" : "gradient norm"} + " is not finite; its samples");
+        expect_said("step 3 is skipped and tried again: its " +
+                    std::string{fault == Fault::loss ? "loss" : "gradient norm"} + " is not finite; its samples");
         EXPECT_EQ(losses(name), losses("whole")) << "rows, noise and weights are those of a run without the two";
         EXPECT_EQ(skips(name), (std::vector<std::int64_t>{0, 0, 2, 0, 0, 0}));
         EXPECT_EQ(calls, calls_in_all) << "and so are buffers, which a NaN would not leave";
         EXPECT_EQ(mean, mean_in_all);
-        EXPECT_EQ(text_of(checkpoint(name, 6) / "model.safetensors"), text_of(checkpoint("whole", 6) / "model.safetensors"));
+        EXPECT_EQ(text_of(checkpoint(name, 6) / "model.safetensors"),
+                  text_of(checkpoint("whole", 6) / "model.safetensors"));
         const auto manifest = checkpoint::read_manifest(checkpoint(name, 6) / "manifest.json");
         EXPECT_EQ(manifest.samples, 8 * 8 * comm.world()) << "samples of skipped steps are used up";
     }
@@ -147,8 +152,8 @@ TEST_F(TrainerNonFinite, TheLimitCountsTriesInARow) {
     EXPECT_EQ((train<ZeroStage<2>>("apart", skipping(6, 2), rows({1, 2, 5, 6}))).step, 6);
     const Error error = error_of([&] { train<ZeroStage<2>>("run", skipping(6, 2), rows({1, 2, 3})); });
     EXPECT_EQ(error.code(), Errc::non_finite);
-    EXPECT_EQ(error.problem(), "the loss of step 2 is not finite, after 2 tries that were skipped for the same reason" + of_last_rank("3") +
-                                   "; step 1 is saved in " + checkpoint("run", 1).string());
+    EXPECT_EQ(error.problem(), "the loss of step 2 is not finite, after 2 tries that were skipped for the same reason" +
+                                   of_last_rank("3") + "; step 1 is saved in " + checkpoint("run", 1).string());
     EXPECT_NE(error.fix().find("non_finite_limit"), std::string::npos) << error.what();
 }
 
@@ -171,11 +176,18 @@ TEST_F(TrainerNonFinite, WeightsThatAnUpdateMadeInfiniteAreNotPublishedAndTheirP
         };
         return Rate{};
     }());
-    given.update.weight_decay = 100;  // times 3e38 is too much for a float, while the gradient norm is finite all the way
+    given.update.weight_decay =
+        100;  // times 3e38 is too much for a float, while the gradient norm is finite all the way
     const Error error = error_of([&] { train<ZeroStage<2>>("run", given, rows()); });
     EXPECT_EQ(error.code(), Errc::non_finite) << error.what();
-    EXPECT_NE(error.problem().find("the weights are not finite, and such a checkpoint is never published: unused; step 3 is not saved"), std::string::npos) << error.what();
-    EXPECT_NE(error.problem().find("step 3 is not saved, and the newest checkpoint is " + checkpoint("run", 2).string()), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find(
+                  "the weights are not finite, and such a checkpoint is never published: unused; step 3 is not saved"),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(
+        error.problem().find("step 3 is not saved, and the newest checkpoint is " + checkpoint("run", 2).string()),
+        std::string::npos)
+        << error.what();
     EXPECT_TRUE(fs::exists(checkpoint("run", 2) / "manifest.json"));
     EXPECT_FALSE(fs::exists(checkpoint("run", 3)));
 }
@@ -183,7 +195,9 @@ TEST_F(TrainerNonFinite, WeightsThatAnUpdateMadeInfiniteAreNotPublishedAndTheirP
 TEST_F(TrainerNonFinite, AWeightThatItsPrecisionCannotHoldIsNotPublished) {
     const Error error = error_of([&] { train_half("run", options(2), rows(), 1e5F); });  // finite as a master
     EXPECT_EQ(error.code(), Errc::non_finite) << error.what();
-    EXPECT_NE(error.problem().find("never published: unused does not fit into the Half of model.safetensors"), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("never published: unused does not fit into the Half of model.safetensors"),
+              std::string::npos)
+        << error.what();
     EXPECT_FALSE(fs::exists(checkpoint("run", 2)));
 }
 
@@ -206,7 +220,8 @@ TEST_F(TrainerNonFinite, BatchesThatDifferByRankAreRefusedOnAllBeforeAnythingIsW
                                      " and 8 on rank 0: every micro-batch counts the same in the mean of a step");
     const Error epochs = refused(9, 8);
     EXPECT_EQ(epochs.code(), Errc::uneven_batches);
-    EXPECT_EQ(epochs.problem(), "the source's micro_batches_per_epoch is 9 on rank " + last + " and 10 on rank 0: ranks go through an epoch together");
+    EXPECT_EQ(epochs.problem(), "the source's micro_batches_per_epoch is 9 on rank " + last +
+                                    " and 10 on rank 0: ranks go through an epoch together");
     EXPECT_FALSE(fs::exists(root / "run/metrics.jsonl"));
 }
 

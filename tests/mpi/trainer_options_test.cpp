@@ -93,7 +93,9 @@ struct TrainerOptions : strata_test::OutputFolder {
     }
     template <class... Policies>
     Error refused_options(typename Trained<Policies...>::Options options) {
-        const Error error = refusal([&](Session& session) { Trained<Policies...>{session, Line{}, std::move(options)}; });
+        const Error error = refusal([&](Session& session) {
+            Trained<Policies...>{session, Line{}, std::move(options)};
+        });
         EXPECT_FALSE(fs::exists(root / "refused")) << error.what();
         return error;
     }
@@ -109,22 +111,26 @@ struct TrainerOptions : strata_test::OutputFolder {
 };
 
 TEST_F(TrainerOptions, NumbersOutOfTheirRangeAreRefusedOnAllRanksBeforeAnythingIsWritten) {
-    const Error error = refused_options<ZeroStage<1>>({.max_steps = 3, .schedule = {.lr = std::nan("")}, .checkpoints_kept = 0});
-    EXPECT_STREQ(error.what(), "[ST2103] schedule.lr is nan; checkpoints_kept is 0. Fix: use schedule.lr from 0 to 10; use "
-                               "checkpoints_kept from 1 to 1e+12.");
+    const Error error =
+        refused_options<ZeroStage<1>>({.max_steps = 3, .schedule = {.lr = std::nan("")}, .checkpoints_kept = 0});
+    EXPECT_STREQ(error.what(),
+                 "[ST2103] schedule.lr is nan; checkpoints_kept is 0. Fix: use schedule.lr from 0 to 10; use "
+                 "checkpoints_kept from 1 to 1e+12.");
     EXPECT_TRUE(is_bad_input(error.code()));
     EXPECT_EQ(refused_options<ZeroStage<2>>({.max_steps = -1}).problem(), "max_steps is -1");
-    EXPECT_EQ((refused_options<ZeroStage<2>, Optimizer<Signs>>({.engine = {.update = {.share = 3}}}).problem()), "engine.update.share is 3");
+    EXPECT_EQ((refused_options<ZeroStage<2>, Optimizer<Signs>>({.engine = {.update = {.share = 3}}}).problem()),
+              "engine.update.share is 3");
 }
 
 TEST_F(TrainerOptions, OneRankWithAWrongNumberTakesTheOthersAlong) {
     const int last = comm.world() - 1;
-    EXPECT_EQ(refused_options<ZeroStage<1>>({.engine = {.max_grad_norm = comm.rank() == last ? -1.0 : 1.0}}).problem(), "engine.max_grad_norm is -1");
+    EXPECT_EQ(refused_options<ZeroStage<1>>({.engine = {.max_grad_norm = comm.rank() == last ? -1.0 : 1.0}}).problem(),
+              "engine.max_grad_norm is -1");
 }
 
 TEST_F(TrainerOptions, WhatASourceSaysOfItselfIsRefusedBeforeAnythingIsWritten) {
-    for (const auto& [per_epoch, samples, says] :
-         {std::tuple{10, 0, "the source's samples_per_micro_batch is 0"}, std::tuple{0, 8, "the source's micro_batches_per_epoch is 0"}}) {
+    for (const auto& [per_epoch, samples, says] : {std::tuple{10, 0, "the source's samples_per_micro_batch is 0"},
+                                                   std::tuple{0, 8, "the source's micro_batches_per_epoch is 0"}}) {
         const Error error = refusal([&, per_epoch = per_epoch, samples = samples](Session& session) {
             Trained<ZeroStage<1>> trainer{session, Line{}, {.max_steps = 3}};
             trainer.fit(FunctionSource{some_rows, per_epoch, samples});
@@ -180,8 +186,11 @@ TEST_F(TrainerOptions, ACosineWithoutATotalFallsOverTheWholeRun) {
     const optim::WarmupDecayLr decay{.max_lr = 1e-2, .warmup_steps = 2};
     const auto decayed = metrics<ZeroStage<1>>("decayed", {.max_steps = 8, .schedule = optim::Schedule::of(decay)});
     ASSERT_EQ(decayed.size(), 8U);
-    EXPECT_EQ(decayed.back().learning_rate, (optim::WarmupDecayLr{.max_lr = 1e-2, .warmup_steps = 2, .total_steps = 8}.at(7)));
-    EXPECT_EQ(refused_options<ZeroStage<1>>({.max_steps = 8, .schedule = optim::Schedule::of(optim::WarmupLr{.warmup_steps = 0})}).problem(),
+    EXPECT_EQ(decayed.back().learning_rate,
+              (optim::WarmupDecayLr{.max_lr = 1e-2, .warmup_steps = 2, .total_steps = 8}.at(7)));
+    EXPECT_EQ(refused_options<ZeroStage<1>>(
+                  {.max_steps = 8, .schedule = optim::Schedule::of(optim::WarmupLr{.warmup_steps = 0})})
+                  .problem(),
               "schedule.warmup_steps is 0");
 }
 
@@ -194,7 +203,8 @@ struct Breaking {
 TEST_F(TrainerOptions, ARateThatBreaksWhileTrainingStopsBeforeItsStep) {
     for (const double numerator : {0.0, 1.0}) {
         const Error error = refusal([&](Session& session) {
-            Trained<ZeroStage<1>> trainer{session, Line{}, {.max_steps = 5, .schedule = optim::Schedule::of(Breaking{numerator})}};
+            Trained<ZeroStage<1>> trainer{
+                session, Line{}, {.max_steps = 5, .schedule = optim::Schedule::of(Breaking{numerator})}};
             trainer.fit(FunctionSource{some_rows, 10, 8});
         });
         EXPECT_EQ(error.code(), Errc::bad_learning_rate);
@@ -220,7 +230,9 @@ TEST_F(TrainerOptions, ARuleWithoutAFilesNumbersTrainsFromAFile) {
 TEST_F(TrainerOptions, ARuleOfOnesOwnTrainsWithItsOwnKeysFromAFileAndFromTheCommandLine) {
     using Mine = Trained<ZeroStage<2>, Optimizer<Signs>>;
     const auto write = [&](const char* name, const std::string& more) {
-        if (comm.rank() == 0) storage::write_file(root / name, R"({"max_train_steps": 12, "learning_rate": 1e-2, "max_grad_norm": 0)" + more + "}");
+        if (comm.rank() == 0)
+            storage::write_file(root / name,
+                                R"({"max_train_steps": 12, "learning_rate": 1e-2, "max_grad_norm": 0)" + more + "}");
         comm.barrier();
         return (root / name).string();
     };
@@ -232,7 +244,8 @@ TEST_F(TrainerOptions, ARuleOfOnesOwnTrainsWithItsOwnKeysFromAFileAndFromTheComm
         return all;
     };
     /// Of a program that is started with these words and takes its settings from its session.
-    const auto started = [&]<class Settings>(std::type_identity<Settings>, const std::string& name, std::vector<std::string> words) {
+    const auto started = [&]<class Settings>(std::type_identity<Settings>, const std::string& name,
+                                             std::vector<std::string> words) {
         words.insert(words.begin(), {"test", "--output", (root / name).string()});
         std::vector<const char*> argv;
         for (const auto& word : words) argv.push_back(word.c_str());
@@ -264,7 +277,8 @@ TEST_F(TrainerOptions, ARuleOfOnesOwnTrainsWithItsOwnKeysFromAFileAndFromTheComm
     EXPECT_EQ(started(by_rule, "b", {"--config", halved}), half) << "from the file";
     EXPECT_EQ(started(by_rule, "c", {"--config", plain, "--optimizer_share", "0.5"}), half) << "from the command line";
     EXPECT_EQ(started(by_any, "d", {"--config", halved}), half) << "settings that do not know the rule";
-    EXPECT_EQ(started(by_any, "e", {"--config", halved, "--optimizer_share=1"}), whole) << "the command line goes before the file";
+    EXPECT_EQ(started(by_any, "e", {"--config", halved, "--optimizer_share=1"}), whole)
+        << "the command line goes before the file";
 }
 
 /// A trainer's options are settings too: every one of them is a flag.
@@ -272,10 +286,13 @@ TEST_F(TrainerOptions, AProgramWithoutAFileCanTakeATrainersOptionsAsItsFlags) {
     using Mine = Trained<ZeroStage<1>, Optimizer<Signs>>;
     const std::array keys{train::SettingsKeys::of<Mine::Options>()};
     const std::string help = train::help_text("mine", keys);
-    for (const char* flag : {"  --max_steps  integer >= 1; default 1000\n", "  --optimizer_share  number 0.5 to 2; default 1\n",
-                             "  --learning_rate  number 0 to 10; default 1e-04\n", "  --offload_nvme_path or --nvme_path  text; default \"\"\n"})
+    for (const char* flag :
+         {"  --max_steps  integer >= 1; default 1000\n", "  --optimizer_share  number 0.5 to 2; default 1\n",
+          "  --learning_rate  number 0 to 10; default 1e-04\n",
+          "  --offload_nvme_path or --nvme_path  text; default \"\"\n"})
         EXPECT_NE(help.find(flag), std::string::npos) << flag << help;
-    const std::vector<const char*> words{"mine", "--max_steps", "3", "--optimizer_share=0.5", "--learning_rate", "0.01"};
+    const std::vector<const char*> words{"mine", "--max_steps", "3", "--optimizer_share=0.5", "--learning_rate",
+                                         "0.01"};
     const auto line = train::CommandLine::parse(static_cast<int>(words.size()), words.data(), keys);
     const auto options = config::schema_of<Mine::Options>().read(line.overrides);
     EXPECT_EQ(options.engine.update.share, 0.5);

@@ -18,8 +18,8 @@ namespace {
 
 using namespace strata;
 using strata_test::Rows;
-using strata_test::some_rows;
 using strata_test::SmallNet;
+using strata_test::some_rows;
 namespace fs = std::filesystem;
 
 struct TrainerRescue : strata_test::TrainerRuns {
@@ -40,7 +40,8 @@ struct TrainerRescue : strata_test::TrainerRuns {
 
     /// Eight steps of which the fifth fails, and the same without a fault: nothing tells them apart in the end.
     template <class... Policies>
-    void expect_nothing_lost(const std::string& tag, Fault fault, Errc code, const std::string& problem, int accumulation = 1) {
+    void expect_nothing_lost(const std::string& tag, Fault fault, Errc code, const std::string& problem,
+                             int accumulation = 1) {
         SCOPED_TRACE(tag);
         Options eight = options(8);
         eight.engine.gradient_accumulation_steps = accumulation;
@@ -48,7 +49,8 @@ struct TrainerRescue : strata_test::TrainerRuns {
         on_disk([&] { fs::create_directories(root); });
         run<Policies...>("whole_" + tag, eight);
         const std::int64_t calls_in_all = calls;
-        const Error error = error_of([&] { run<Policies...>(tag, eight, faulty(fault, 4 * accumulation + accumulation - 1)); });
+        const Error error =
+            error_of([&] { run<Policies...>(tag, eight, faulty(fault, 4 * accumulation + accumulation - 1)); });
         EXPECT_EQ(error.code(), code) << error.what();
         EXPECT_EQ(error.problem(), problem + "; step 4 is saved in " + checkpoint(tag, 4).string());
         EXPECT_TRUE(fs::exists(checkpoint(tag, 4) / "manifest.json"));
@@ -59,7 +61,8 @@ struct TrainerRescue : strata_test::TrainerRuns {
         expect_said("resuming from " + checkpoint(tag, 4).string());
         EXPECT_EQ(losses(tag), losses("whole_" + tag));
         EXPECT_EQ(calls, calls_in_all) << "buffers are those of the last step that was done";
-        EXPECT_EQ(text_of(checkpoint(tag, 8) / "model.safetensors"), text_of(checkpoint("whole_" + tag, 8) / "model.safetensors"));
+        EXPECT_EQ(text_of(checkpoint(tag, 8) / "model.safetensors"),
+                  text_of(checkpoint("whole_" + tag, 8) / "model.safetensors"));
     }
     [[nodiscard]] std::string step_five() const {
         return comm.world() > 1 ? "step 5 on rank " + std::to_string(comm.world() - 1) : "step 5";
@@ -72,29 +75,36 @@ TEST_F(TrainerRescue, ALossThatIsNotANumberCostsNothing) {
 }
 
 TEST_F(TrainerRescue, AGradientThatIsNotANumberCostsNothing) {
-    expect_nothing_lost<ZeroStage<2>>("s2", Fault::gradient, Errc::non_finite, "the gradient norm of step 5 is not finite");
-    expect_nothing_lost<ZeroStage<3>>("s3", Fault::gradient, Errc::non_finite, "the gradient norm of step 5 is not finite");
+    expect_nothing_lost<ZeroStage<2>>("s2", Fault::gradient, Errc::non_finite,
+                                      "the gradient norm of step 5 is not finite");
+    expect_nothing_lost<ZeroStage<3>>("s3", Fault::gradient, Errc::non_finite,
+                                      "the gradient norm of step 5 is not finite");
 }
 
 TEST_F(TrainerRescue, AStoreThatIsGoneOnOneRankCostsNothing) {
     for (const int accumulation : {1, 2}) {
         const std::string tag = std::to_string(accumulation);
-        expect_nothing_lost<ZeroStage<2>>("s2_" + tag, Fault::store, Errc::store_unreachable, "the bucket went away", accumulation);
-        expect_nothing_lost<ZeroStage<3>>("s3_" + tag, Fault::store, Errc::store_unreachable, "the bucket went away", accumulation);
+        expect_nothing_lost<ZeroStage<2>>("s2_" + tag, Fault::store, Errc::store_unreachable, "the bucket went away",
+                                          accumulation);
+        expect_nothing_lost<ZeroStage<3>>("s3_" + tag, Fault::store, Errc::store_unreachable, "the bucket went away",
+                                          accumulation);
     }
 }
 
 TEST_F(TrainerRescue, StateOnDiskAndAnAverageAreSavedToo) {
-    expect_nothing_lost<ZeroStage<2>, OffloadTarget<Nvme>, Precision<Bf16>, Ema<>>("disk", Fault::store, Errc::store_unreachable, "the bucket went away", 2);
+    expect_nothing_lost<ZeroStage<2>, OffloadTarget<Nvme>, Precision<Bf16>, Ema<>>(
+        "disk", Fault::store, Errc::store_unreachable, "the bucket went away", 2);
 }
 
 TEST_F(TrainerRescue, AModelThatThrowsOnOneRankCostsNothing) {
-    expect_nothing_lost<ZeroStage<2>>("s2", Fault::forward, Errc::step_failed, step_five() + " failed: the model has no answer");
+    expect_nothing_lost<ZeroStage<2>>("s2", Fault::forward, Errc::step_failed,
+                                      step_five() + " failed: the model has no answer");
 }
 
 TEST_F(TrainerRescue, AModelOfUnitsThatThrowsCostsNothingWhereOneRankIsAlone) {
     if (comm.world() > 1) return;  // that ends the job: trainer_failures
-    expect_nothing_lost<ZeroStage<3>>("s3", Fault::forward, Errc::step_failed, "step 5 failed: the model has no answer");
+    expect_nothing_lost<ZeroStage<3>>("s3", Fault::forward, Errc::step_failed,
+                                      "step 5 failed: the model has no answer");
 }
 
 TEST_F(TrainerRescue, AnExceptionOfTheProgramsOwnIsNestedInTheError) {
@@ -153,8 +163,10 @@ TEST_F(TrainerRescue, WhereNothingCanBeSavedTheErrorSaysWhy) {
         });
     });
     EXPECT_EQ(error.code(), Errc::store_unreachable);
-    EXPECT_NE(error.problem().find("the bucket went away; step 3 could not be saved ("), std::string::npos) << error.what();
-    EXPECT_NE(error.problem().find("and the newest checkpoint is " + checkpoint("run", 2).string()), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("the bucket went away; step 3 could not be saved ("), std::string::npos)
+        << error.what();
+    EXPECT_NE(error.problem().find("and the newest checkpoint is " + checkpoint("run", 2).string()), std::string::npos)
+        << error.what();
 }
 
 TEST_F(TrainerRescue, WeightsThatAreNotFiniteAreNeverPublished) {
@@ -173,7 +185,9 @@ TEST_F(TrainerRescue, WeightsThatAreNotFiniteAreNeverPublished) {
             });
         });
         EXPECT_EQ(error.code(), Errc::non_finite);
-        EXPECT_NE(error.problem().find("the weights are not finite, and such a checkpoint is never published"), std::string::npos) << error.what();
+        EXPECT_NE(error.problem().find("the weights are not finite, and such a checkpoint is never published"),
+                  std::string::npos)
+            << error.what();
         EXPECT_NE(error.problem().find("there is no checkpoint"), std::string::npos) << error.what();
         EXPECT_FALSE(fs::exists(checkpoint(name, 3)));
     }
@@ -223,7 +237,8 @@ TEST_F(TrainerRescue, WhatAKilledRunLeftTakesNoRoom) {
     EXPECT_FALSE(fs::exists(folder / ".reserve"));
     leave(".step_00000007.partial");
     bool there = true;
-    run<ZeroStage<2>>("run", options(2), plain, [&](const train::StepMetrics&) { there = fs::exists(folder / ".step_00000007.partial"); });
+    run<ZeroStage<2>>("run", options(2), plain,
+                      [&](const train::StepMetrics&) { there = fs::exists(folder / ".step_00000007.partial"); });
     EXPECT_FALSE(there) << "it is gone before room is reserved";
 }
 
@@ -249,7 +264,8 @@ TEST_F(TrainerRescue, ALogThatFindsNoRoomCostsNothing) {
     });
     EXPECT_EQ(error.code(), Errc::no_space) << error.what();
     EXPECT_NE(error.problem().find("metrics.jsonl"), std::string::npos) << error.what();
-    EXPECT_NE(error.problem().find("; step 5 is saved in " + checkpoint("run", 5).string()), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("; step 5 is saved in " + checkpoint("run", 5).string()), std::string::npos)
+        << error.what();
     EXPECT_EQ(losses("run").size(), 5U) << "the line is written when there is room";
     EXPECT_FALSE(fs::exists(root / "run/metrics.jsonl.kept-1")) << "half a line of our own is nothing to keep";
     run<ZeroStage<2>>("run", options(8));
@@ -319,7 +335,8 @@ TEST_F(TrainerRescue, ADiskThatFillsUpWhileTrainingCostsNothing) {
         });
     });
     EXPECT_EQ(error.code(), Errc::no_space) << error.what();
-    EXPECT_NE(error.problem().find(" is saved in " + (root / "small/checkpoints/step_").string()), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find(" is saved in " + (root / "small/checkpoints/step_").string()), std::string::npos)
+        << error.what();
     EXPECT_GE(losses("small").size(), 3U);
     EXPECT_FALSE(fs::exists(root / "small/metrics.jsonl.kept-1")) << "half a line of our own is nothing to keep";
     on_disk([&] { fs::remove(filler); });

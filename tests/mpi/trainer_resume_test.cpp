@@ -77,7 +77,9 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
         Trained second{session, Net{}, options(3)};
         const Error error = error_of([&] { second.fit(FunctionSource{plain, 10, 8}); });
         EXPECT_EQ(error.code(), Errc::output_in_use);
-        EXPECT_NE(error.problem().find("two trainers of this session would work in " + (root / "run").string()), std::string::npos) << error.what();
+        EXPECT_NE(error.problem().find("two trainers of this session would work in " + (root / "run").string()),
+                  std::string::npos)
+            << error.what();
         EXPECT_NE(error.fix().find(".name = "), std::string::npos) << error.what();
 
         Options named = options(3);
@@ -89,7 +91,8 @@ TEST_F(TrainerResume, TwoTrainersOfOneSessionNeedFoldersOfTheirOwn) {
             const Error refused = error_of([&] { Trained{session, Net{}, named}; });
             EXPECT_EQ(refused.code(), Errc::bad_value) << name;
             const Error shown{Errc::bad_value, name, ""};
-            EXPECT_EQ(refused.problem(), "name cannot be a trainer's folder: " + shown.problem()) << "before anything is allocated";
+            EXPECT_EQ(refused.problem(), "name cannot be a trainer's folder: " + shown.problem())
+                << "before anything is allocated";
         }
     });
     EXPECT_EQ(losses("run").size(), 2U);
@@ -136,7 +139,8 @@ TEST_F(TrainerResume, AChangedSeedIsSaid) {
     Options other = options(7);
     other.seed = 7;
     run<ZeroStage<2>>("run", other);
-    expect_said("the seed changed: 42 in the checkpoint, 7 now; order, noise and dropout are those of another run from here on");
+    expect_said(
+        "the seed changed: 42 in the checkpoint, 7 now; order, noise and dropout are those of another run from here on");
 }
 
 TEST_F(TrainerResume, AChangedBatchIsSaidWithBothNumbers) {
@@ -145,15 +149,17 @@ TEST_F(TrainerResume, AChangedBatchIsSaidWithBothNumbers) {
     other.engine.gradient_accumulation_steps = 2;
     run<ZeroStage<2>>("run", other);
     const std::string ranks = std::to_string(8 * comm.world());
-    expect_said("the effective batch changed, samples a step: " + ranks + " in the checkpoint, " + std::to_string(16 * comm.world()) +
-                " now; the data goes on after " + std::to_string(48 * comm.world()) + " samples");
+    expect_said("the effective batch changed, samples a step: " + ranks + " in the checkpoint, " +
+                std::to_string(16 * comm.world()) + " now; the data goes on after " +
+                std::to_string(48 * comm.world()) + " samples");
     expect_said("gradient_accumulation_steps: 1 in the checkpoint, 2 now");
 }
 
 /// A source with data sets, as far as a trainer sees.
 struct NamedRows : FunctionSource<Rows (*)(std::int64_t)> {
     checkpoint::Facts facts;
-    explicit NamedRows(checkpoint::Facts given) : FunctionSource{strata_test::TrainerRuns::plain, 10, 8}, facts{std::move(given)} {}
+    explicit NamedRows(checkpoint::Facts given)
+        : FunctionSource{strata_test::TrainerRuns::plain, 10, 8}, facts{std::move(given)} {}
     [[nodiscard]] checkpoint::Facts identity() const { return facts; }
 };
 
@@ -166,7 +172,8 @@ TEST_F(TrainerResume, ChangedDataIsSaidWithBothValues) {
     };
     train(2, {{"data set 'a'", "622 samples"}, {"data set 'b'", "5 samples"}});
     train(3, {{"data set 'a'", "623 samples"}, {"data set 'c'", "9 samples"}});
-    expect_said("the data changed, data set 'a': 622 samples in the checkpoint, 623 samples now; what is left of the epoch is dealt anew");
+    expect_said(
+        "the data changed, data set 'a': 622 samples in the checkpoint, 623 samples now; what is left of the epoch is dealt anew");
     expect_said("the data changed, data set 'c': none in the checkpoint, 9 samples now");
     expect_said("the data changed, data set 'b': 5 samples in the checkpoint, none now");
     train(4, {{"data set 'a'", "623 samples"}, {"data set 'c'", "9 samples"}});
@@ -182,7 +189,8 @@ TEST_F(TrainerResume, ACheckpointKeepsWhatBitsDependOn) {
     old.environment.front().second = "of another build";
     const auto lines = train::changes_since(old, found, {});
     ASSERT_EQ(lines.size(), 1U);
-    EXPECT_EQ(lines[0], found.environment.front().first + ": of another build in the checkpoint, " + found.environment.front().second +
+    EXPECT_EQ(lines[0], found.environment.front().first + ": of another build in the checkpoint, " +
+                            found.environment.front().second +
                             " now; bits will differ from those of a run that was not stopped");
 }
 
@@ -233,10 +241,7 @@ TEST_F(TrainerResume, WhateverIsDamagedTheNewestWholeCheckpointIsTaken) {
                  if (entry.path().filename().string().starts_with("state_00000")) fs::remove(entry.path());
          },
          "step_00000006", "is missing"},
-        {[&] {
-             fs::rename(newest, checkpoint("run", 9));
-         },
-         "step_00000009", "which its folder's name denies"},
+        {[&] { fs::rename(newest, checkpoint("run", 9)); }, "step_00000009", "which its folder's name denies"},
         {[&] {
              fs::remove_all(newest);
              fs::create_directory(root / "run/checkpoints/step_99999999");
@@ -273,7 +278,9 @@ TEST_F(TrainerResume, AFailureInsideTheAverageDoesNotStayThere) {
                 if (std::exchange(fails, false)) throw Error{Errc::no_space, "no room for a picture", "make some"};
             });
         });
-        EXPECT_EQ(error_of([&] { trainer.fit(FunctionSource{plain, 10, 8}); }).problem(),
+        EXPECT_EQ(error_of([&] {
+                      trainer.fit(FunctionSource{plain, 10, 8});
+                  }).problem(),
                   "no room for a picture; step 3 is saved in " + checkpoint("run", 3).string());
         EXPECT_EQ(trainer.fit(FunctionSource{plain, 10, 8}).step, 6);
     });
@@ -289,7 +296,8 @@ TEST_F(TrainerResume, WhereNoCheckpointIsWholeTheRunIsRefusedAndNothingTouched) 
     });
     const Error error = error_of([&] { run<ZeroStage<2>>("run", options(8)); });
     EXPECT_EQ(error.code(), Errc::corrupt_checkpoint);
-    for (const char* words : {"none of the 2 checkpoints in ", "step_00000006", "step_00000003", "model.safetensors is missing"})
+    for (const char* words :
+         {"none of the 2 checkpoints in ", "step_00000006", "step_00000003", "model.safetensors is missing"})
         EXPECT_NE(error.problem().find(words), std::string::npos) << words << " in " << error.what();
     EXPECT_NE(error.fix().find("--fresh"), std::string::npos) << error.what();
     EXPECT_TRUE(fs::exists(checkpoint("run", 6)));

@@ -71,7 +71,9 @@ struct TrainerRuns : OutputFolder {
     using Options = strata::TrainOptions<strata::AdamW>;
     using Make = std::function<Rows(std::int64_t)>;
 
-    static Options options(std::int64_t steps) { return {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.max_grad_norm = 0.5}}; }
+    static Options options(std::int64_t steps) {
+        return {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.max_grad_norm = 0.5}};
+    }
     static Rows plain(std::int64_t) { return some_rows(); }
 
     /// A session whose output is root/name; what it prints on rank 0 is then in `said`.

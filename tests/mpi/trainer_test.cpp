@@ -93,8 +93,12 @@ struct Trainer : strata_test::OutputFolder {
             Session session{comm, static_cast<int>(argv.size()), argv.data()};
             torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // ranks start apart: rank 0 decides
             strata::Trainer<Net, Policies...> trainer{
-                session, Net{},
-                {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.gradient_accumulation_steps = accumulation, .max_grad_norm = 0.5, .tiers = {.nvme_path = disk}}}};
+                session,
+                Net{},
+                {.max_steps = steps,
+                 .schedule = {.lr = 1e-2},
+                 .engine = {
+                     .gradient_accumulation_steps = accumulation, .max_grad_norm = 0.5, .tiers = {.nvme_path = disk}}}};
             if (each_step) trainer.every(1, each_step);
             result = trainer.fit(FunctionSource{some_pairs, 10, 8});
             calls = trainer.model().calls.template item<std::int64_t>();
@@ -188,7 +192,8 @@ TEST_F(Trainer, TheAverageOfTheWeightsComesBackWithTheCheckpoint) {
     const auto parts = losses<ZeroStage<2>, Ema<>>("parts", 10);
     EXPECT_EQ(parts, losses<ZeroStage<0>>("without", 10)) << "the average changed the run";
     EXPECT_EQ(average("whole"), average("parts"));
-    EXPECT_NE(average("whole"), storage::read_file(root / "whole" / "checkpoints" / "step_00000010" / "model.safetensors"));
+    EXPECT_NE(average("whole"),
+              storage::read_file(root / "whole" / "checkpoints" / "step_00000010" / "model.safetensors"));
     run<ZeroStage<0>, Ema<>>("without", 12);
     if (comm.rank() == 0) {
         EXPECT_NE(said.find("has no moving average"), std::string::npos) << said;
@@ -204,7 +209,9 @@ TEST_F(Trainer, StepsWhoseFp16GradientsOverflowAreSkippedAndNotLogged) {
         {
             Session session{comm, 3, argv.data()};
             strata::Trainer<HalfNet, ZeroStage<2>, Precision<Fp16>> trainer{
-                session, HalfNet{}, {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.loss_scale = {.initial = 0x1p24}}}};
+                session,
+                HalfNet{},
+                {.max_steps = steps, .schedule = {.lr = 1e-2}, .engine = {.loss_scale = {.initial = 0x1p24}}}};
             EXPECT_EQ(trainer.fit(FunctionSource{some_pairs, 100, 8}).step, steps);
         }
         said = testing::internal::GetCapturedStdout();
@@ -233,7 +240,8 @@ TEST_F(Trainer, ACheckpointOfOneStageResumesAtAnother) {
 TEST_F(Trainer, EveryRankSeesTheSameMetrics) {
     std::vector<double> seen;
     run<ZeroStage<1>>("run", 5, 1, false, [&](const train::StepMetrics& m) {
-        for (const double value : {m.loss, m.grad_norm, m.seconds, m.samples_per_second, m.epoch}) seen.push_back(value);
+        for (const double value : {m.loss, m.grad_norm, m.seconds, m.samples_per_second, m.epoch})
+            seen.push_back(value);
     });
     std::vector<double> all(seen.size() * static_cast<std::size_t>(comm.world()));
     comm.all_gather(std::as_bytes(std::span{seen}), std::as_writable_bytes(std::span{all}));
@@ -244,7 +252,8 @@ TEST_F(Trainer, AResumedRunForgetsSamplesThatItsCheckpointNeverSaw) {
     run<ZeroStage<1>>("run", 4);
     if (comm.rank() == 0) {
         fs::create_directories(root / "run/samples");
-        for (const char* name : {"step_00000003.png", "step_00000005.png"}) std::ofstream{root / "run/samples" / name} << "x";
+        for (const char* name : {"step_00000003.png", "step_00000005.png"})
+            std::ofstream{root / "run/samples" / name} << "x";
     }
     comm.barrier();
     run<ZeroStage<1>>("run", 6);
@@ -274,7 +283,8 @@ TEST_F(Trainer, AStopSignalOnOneRankSavesOnAllAndTheRestFollowsLater) {
 TEST_F(Trainer, ADamagedCheckpointIsRefusedOnAllRanks) {
     run<ZeroStage<1>>("run", 3);
     if (comm.rank() == 0) {
-        std::fstream file{root / "run/checkpoints/step_00000003/model.safetensors", std::ios::in | std::ios::out | std::ios::binary};
+        std::fstream file{root / "run/checkpoints/step_00000003/model.safetensors",
+                          std::ios::in | std::ios::out | std::ios::binary};
         file.seekp(-5, std::ios::end);
         file.put('\x55');
     }
@@ -309,11 +319,16 @@ TEST_F(Trainer, AnUnfinishedCheckpointIsNeverResumedAndGoesAway) {
 
 TEST_F(Trainer, AResumedRunSaysWhatItSetAsideFromItsLog) {
     run<ZeroStage<1>>("run", 3);
-    if (comm.rank() == 0) std::ofstream{root / "run/metrics.jsonl", std::ios::app} << "strange\n{\"step\": 4, \"loss\": 1}\n";
+    if (comm.rank() == 0)
+        std::ofstream{root / "run/metrics.jsonl", std::ios::app} << "strange\n{\"step\": 4, \"loss\": 1}\n";
     comm.barrier();
     EXPECT_EQ(losses<ZeroStage<1>>("run", 5).size(), 5U);
     if (comm.rank() == 0) {
-        EXPECT_NE(said.find("metrics.jsonl: set aside in metrics.jsonl.kept-1: 1 line that cannot be read (line 4) and 1 line of step 4, to be done again\n"), std::string::npos) << said;
+        EXPECT_NE(
+            said.find(
+                "metrics.jsonl: set aside in metrics.jsonl.kept-1: 1 line that cannot be read (line 4) and 1 line of step 4, to be done again\n"),
+            std::string::npos)
+            << said;
     }
     EXPECT_TRUE(fs::exists(root / "run/metrics.jsonl.kept-1"));
 }

@@ -63,7 +63,8 @@ struct TrainerTurns : strata_test::TrainerRuns {
         EXPECT_EQ(losses(name + "/critic"), losses(whole + "/critic"));
         EXPECT_EQ(losses(name).size(), static_cast<std::size_t>(rounds));
         const int last = static_cast<int>(rounds);
-        EXPECT_EQ(text_of(checkpoint(name, last) / "model.safetensors"), text_of(checkpoint(whole, last) / "model.safetensors"));
+        EXPECT_EQ(text_of(checkpoint(name, last) / "model.safetensors"),
+                  text_of(checkpoint(whole, last) / "model.safetensors"));
         EXPECT_EQ(text_of(checkpoint(name + "/critic", 2 * last) / "model.safetensors"),
                   text_of(checkpoint(whole + "/critic", 2 * last) / "model.safetensors"));
     }
@@ -126,10 +127,13 @@ TEST_F(TrainerTurns, AStopBeforeTheOthersFirstStepLosesNothing) {
 
 TEST_F(TrainerTurns, AStepThatFailsSavesBothAtOneMoment) {
     train<2>("whole", {});
-    const auto fails = spoilt(4, [](Noise&) { throw Error{Errc::store_unreachable, "the bucket went away", "look for it"}; });
+    const auto fails = spoilt(4, [](Noise&) {
+        throw Error{Errc::store_unreachable, "the bucket went away", "look for it"};
+    });
     const Error error = error_of([&] { train<2>("run", {.of_generator = fails}); });
     EXPECT_EQ(error.code(), Errc::store_unreachable);
-    EXPECT_EQ(error.problem(), "the bucket went away; critic: step 10 is saved in " + checkpoint("run/critic", 10).string() +
+    EXPECT_EQ(error.problem(), "the bucket went away; critic: step 10 is saved in " +
+                                   checkpoint("run/critic", 10).string() +
                                    "; the trainer without a name: step 4 is saved in " + checkpoint("run", 4).string());
     train<2>("run", {});
     expect_equal("run", "whole", 6);
@@ -140,7 +144,8 @@ TEST_F(TrainerTurns, WhatOneHasSavedAloneIsPassedOver) {
     train<2>("run", {.rounds = 4, .checkpoint_every = 2});
     on_disk([&] { fs::remove_all(checkpoint("run", 4)); });
     train<2>("run", {});
-    expect_said("passed over " + checkpoint("run/critic", 8).string() + ": the other trainers have no checkpoint of its moment; it is kept as alone_step_00000008");
+    expect_said("passed over " + checkpoint("run/critic", 8).string() +
+                ": the other trainers have no checkpoint of its moment; it is kept as alone_step_00000008");
     expect_said("resuming from " + checkpoint("run", 2).string());
     expect_equal("run", "whole", 6);
 }
@@ -160,7 +165,9 @@ TEST_F(TrainerTurns, WhereNoMomentIsWholeTheRunIsRefusedAndNothingTouched) {
     on_disk([&] { fs::remove_all(root / "run/checkpoints"); });
     const Error error = error_of([&] { train<2>("run", {}); });
     EXPECT_EQ(error.code(), Errc::turns_out_of_step) << error.what();
-    EXPECT_EQ(error.problem(), "no moment has a whole checkpoint of every trainer: critic has one of step 4, the trainer without a name has none");
+    EXPECT_EQ(
+        error.problem(),
+        "no moment has a whole checkpoint of every trainer: critic has one of step 4, the trainer without a name has none");
     EXPECT_TRUE(fs::exists(checkpoint("run/critic", 4)));
     train<2>("run", {}, true);
     EXPECT_EQ(losses("run").size(), 6U) << "--fresh starts over";
@@ -178,8 +185,10 @@ TEST_F(TrainerTurns, TurnsThatAreNotAsManyAreRefusedBeforeAnythingIsWritten) {
         });
     });
     EXPECT_EQ(error.code(), Errc::bad_value);
-    EXPECT_EQ(error.problem(), "trainers that take turns have as many turns each, and the trainer without a name has max_steps = 7 and 1 a turn, "
-                               "six has max_steps = 6 and 1 a turn");
+    EXPECT_EQ(
+        error.problem(),
+        "trainers that take turns have as many turns each, and the trainer without a name has max_steps = 7 and 1 a turn, "
+        "six has max_steps = 6 and 1 a turn");
     EXPECT_FALSE(fs::exists(root / "run/checkpoints"));
 }
 

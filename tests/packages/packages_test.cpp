@@ -36,7 +36,8 @@ public:
     /// Reads until `words` were said, or to the end.
     bool says(const std::string& words) {
         std::array<char, 512> line{};
-        while (text.find(words) == std::string::npos && std::fgets(line.data(), line.size(), pipe_)) text += line.data();
+        while (text.find(words) == std::string::npos && std::fgets(line.data(), line.size(), pipe_))
+            text += line.data();
         return text.find(words) != std::string::npos;
     }
     int status() {
@@ -77,23 +78,27 @@ public:
     PrivateApt() {
         std::string name = (fs::temp_directory_path() / "strata-packages-XXXXXX").string();
         folder = ::mkdtemp(name.data());
-        for (const char* inner : {"lists/partial", "cache/archives/partial", "etc/apt.conf.d", "etc/preferences.d", "dpkg", "mirror", "script", "bin"})
+        for (const char* inner : {"lists/partial", "cache/archives/partial", "etc/apt.conf.d", "etc/preferences.d",
+                                  "dpkg", "mirror", "script", "bin"})
             fs::create_directories(folder / inner);
-        fs::copy_file(STRATA_SOURCE_DIR "/cmake/install-debian-packages.sh", folder / "script/install-debian-packages.sh");
+        fs::copy_file(STRATA_SOURCE_DIR "/cmake/install-debian-packages.sh",
+                      folder / "script/install-debian-packages.sh");
         write(folder / "script/debian-packages.txt", "build strata-no-such-package\n");
         write(folder / "dpkg/status", "");
         const std::string all = folder.string();
         write(folder / "apt.conf", "Dir \"" + all + "\";\nDir::State \"" + all + "\";\nDir::State::Lists \"" + all +
-                                       "/lists\";\nDir::State::status \"" + all + "/dpkg/status\";\nDir::Cache \"" + all +
-                                       "/cache\";\nDir::Etc \"" + all + "/etc\";\nDir::Log \"" + all +
+                                       "/lists\";\nDir::State::status \"" + all + "/dpkg/status\";\nDir::Cache \"" +
+                                       all + "/cache\";\nDir::Etc \"" + all + "/etc\";\nDir::Log \"" + all +
                                        "\";\nDir::Bin::dpkg \"/bin/true\";\nAPT::Sandbox::User \"\";\n");
         write(folder / "etc/sources.list", "deb [trusted=yes] file:" + all + "/mirror ./\n");
         write(folder / "mirror/it.deb", "the dpkg in here looks at nothing\n");
         Shell sum{"sha256sum " + all + "/mirror/it.deb"};
         sum.status();
-        write(folder / "mirror/Packages", "Package: strata-no-such-package\nVersion: 1\nArchitecture: all\nMaintainer: nobody\n"
-                                          "Description: nothing\nFilename: ./it.deb\nSize: " +
-                                              std::to_string(fs::file_size(folder / "mirror/it.deb")) + "\nSHA256: " + sum.text.substr(0, 64) + "\n");
+        write(folder / "mirror/Packages",
+              "Package: strata-no-such-package\nVersion: 1\nArchitecture: all\nMaintainer: nobody\n"
+              "Description: nothing\nFilename: ./it.deb\nSize: " +
+                  std::to_string(fs::file_size(folder / "mirror/it.deb")) + "\nSHA256: " + sum.text.substr(0, 64) +
+                  "\n");
         // Nobody needs to be root in here.
         write(folder / "bin/sudo", "#!/bin/sh\nexec \"$@\"\n");
         fs::permissions(folder / "bin/sudo", fs::perms::owner_all);
@@ -103,7 +108,8 @@ public:
     PrivateApt& operator=(const PrivateApt&) = delete;
     [[nodiscard]] std::string script(const std::string& settings = "") const {
         const std::string all = folder.string();
-        return "APT_CONFIG=" + all + "/apt.conf PATH=" + all + "/bin:$PATH " + settings + " bash " + all + "/script/install-debian-packages.sh build";
+        return "APT_CONFIG=" + all + "/apt.conf PATH=" + all + "/bin:$PATH " + settings + " bash " + all +
+               "/script/install-debian-packages.sh build";
     }
     [[nodiscard]] bool has_installed() const {
         return text_of(folder / "history.log").find("Install: strata-no-such-package:") != std::string::npos;
@@ -135,7 +141,9 @@ TEST(Packages, WaitsForWhoeverHoldsALockAndSaysForWhom) {
         EXPECT_TRUE(script.says("== packages: waiting for ")) << name << ": " << script.text;
         held.release();
         EXPECT_EQ(script.status(), 0) << name << ": " << script.text;
-        EXPECT_NE(script.text.find(this_process() + ", which holds " + (apt.folder / name).string() + "\n"), std::string::npos) << script.text;
+        EXPECT_NE(script.text.find(this_process() + ", which holds " + (apt.folder / name).string() + "\n"),
+                  std::string::npos)
+            << script.text;
         EXPECT_TRUE(apt.has_installed()) << name;
     }
 }
@@ -146,7 +154,8 @@ TEST(Packages, GivesUpWithTheNameOfTheHolder) {
     const Lock held{apt.folder / "dpkg/lock-frontend"};
     Shell script{apt.script("STRATA_APT_PATIENCE=0")};
     EXPECT_EQ(script.status(), 1) << script.text;
-    EXPECT_NE(script.text.find(this_process() + " still holds " + (apt.folder / "dpkg/lock-frontend").string() + " after 0 s. Fix: "),
+    EXPECT_NE(script.text.find(this_process() + " still holds " + (apt.folder / "dpkg/lock-frontend").string() +
+                               " after 0 s. Fix: "),
               std::string::npos)
         << script.text;
     EXPECT_FALSE(apt.has_installed());

@@ -35,7 +35,8 @@ std::string text_of(const fs::path& file) {
 /// An 8-bit RGB PNG of one colour.
 void write_png(const fs::path& file, std::uint32_t width, std::uint32_t height, std::array<std::uint8_t, 3> rgb) {
     const auto big_endian = [](std::uint32_t v) {
-        return std::string{static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8), static_cast<char>(v)};
+        return std::string{static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8),
+                           static_cast<char>(v)};
     };
     const auto chunk = [&](const std::string& name, const std::string& data) {
         const std::string body = name + data;
@@ -48,11 +49,13 @@ void write_png(const fs::path& file, std::uint32_t width, std::uint32_t height, 
     for (std::uint32_t y = 0; y < height; ++y) pixels += row;
     uLongf size = ::compressBound(pixels.size());
     std::string packed(size, '\0');
-    ::compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(pixels.data()), pixels.size());
+    ::compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(pixels.data()),
+               pixels.size());
     packed.resize(size);
-    std::ofstream{file, std::ios::binary} << "\x89PNG\r\n\x1a\n"
-                                          << chunk("IHDR", big_endian(width) + big_endian(height) + std::string{"\x08\x02\0\0\0", 5})
-                                          << chunk("IDAT", packed) << chunk("IEND", "");
+    std::ofstream{file, std::ios::binary}
+        << "\x89PNG\r\n\x1a\n"
+        << chunk("IHDR", big_endian(width) + big_endian(height) + std::string{"\x08\x02\0\0\0", 5})
+        << chunk("IDAT", packed) << chunk("IEND", "");
 }
 
 struct Outcome {
@@ -117,7 +120,8 @@ struct Program : testing::Test {
         for (int i = 0; i < 12; ++i) {
             const std::string stem = (folder / "pictures" / ("p" + std::to_string(i))).string();
             const bool wide = i % 3 == 0;
-            write_png(stem + ".png", wide ? 144 : 64, wide ? 48 : 64, {static_cast<std::uint8_t>(20 * i), 100, static_cast<std::uint8_t>(255 - 20 * i)});
+            write_png(stem + ".png", wide ? 144 : 64, wide ? 48 : 64,
+                      {static_cast<std::uint8_t>(20 * i), 100, static_cast<std::uint8_t>(255 - 20 * i)});
             std::ofstream{stem + ".txt"} << "Picture number " << i << ".\n";
         }
         write_config({});
@@ -127,18 +131,19 @@ struct Program : testing::Test {
 
     /// config.json of a short run; `more` is added as it stands.
     void write_config(const std::string& more, int steps = 6) {
-        std::ofstream{folder / "config.json"} << "{\"data_backend_config\": \"" << (folder / "data.json").string()
-                                              << "\", \"max_train_steps\": " << steps
-                                              << ", \"train_batch_size\": 2, \"learning_rate\": 1e-3, \"resolution\": 64, "
-                                                 "\"aspect_bucket_alignment\": 32, \"validation_step_interval\": 3, "
-                                                 "\"validation_resolution\": 32, \"validation_num_inference_steps\": 2, "
-                                                 "\"validation_prompts\": [\"one\", \"two\", \"three\"], "
-                                                 "\"checkpoint_step_interval\": 3"
-                                              << more << "}";
+        std::ofstream{folder / "config.json"}
+            << "{\"data_backend_config\": \"" << (folder / "data.json").string() << "\", \"max_train_steps\": " << steps
+            << ", \"train_batch_size\": 2, \"learning_rate\": 1e-3, \"resolution\": 64, "
+               "\"aspect_bucket_alignment\": 32, \"validation_step_interval\": 3, "
+               "\"validation_resolution\": 32, \"validation_num_inference_steps\": 2, "
+               "\"validation_prompts\": [\"one\", \"two\", \"three\"], "
+               "\"checkpoint_step_interval\": 3"
+            << more << "}";
     }
     void write_datasets(const std::string& image_keys) {
         std::ofstream{folder / "data.json"}
-            << "[{\"id\": \"pictures\", \"type\": \"local\", " << image_keys << ", \"cache_dir_vae\": \"" << (folder / "latents").string()
+            << "[{\"id\": \"pictures\", \"type\": \"local\", " << image_keys << ", \"cache_dir_vae\": \""
+            << (folder / "latents").string()
             << "\", \"text_embeds\": \"texts\"}, {\"id\": \"texts\", \"type\": \"local\", \"dataset_type\": \"text_embeds\", "
             << "\"default\": true, \"cache_dir\": \"" << (folder / "texts").string() << "\"}]";
     }
@@ -149,7 +154,8 @@ struct Program : testing::Test {
         if (child != 0) return Job{child};
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a test that crashes: the launcher lets its ranks save and end
         if (::getppid() != test) ::_exit(127);
-        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);  // tests in the background ignore some
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+            ::signal(signal, SIG_DFL);  // tests in the background ignore some
         const auto redirect = [](const fs::path& file, int to) {
             ::dup2(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), to);
         };
@@ -175,8 +181,10 @@ struct Program : testing::Test {
         }
         return true;
     }
-    std::vector<std::string> on_ranks(int ranks, const std::string& program, const fs::path& output, std::vector<std::string> more = {}) {
-        std::vector<std::string> words{STRATA_TOOL, "launch", "-n", std::to_string(ranks), "--", program, "--output", output.string()};
+    std::vector<std::string> on_ranks(int ranks, const std::string& program, const fs::path& output,
+                                      std::vector<std::string> more = {}) {
+        std::vector<std::string> words{STRATA_TOOL, "launch", "-n",       std::to_string(ranks),
+                                       "--",        program,  "--output", output.string()};
         words.insert(words.end(), more.begin(), more.end());
         return words;
     }
@@ -195,7 +203,8 @@ struct Program : testing::Test {
     }
     static bool has_file(const fs::path& folder) {
         std::error_code absent;
-        for (auto at = fs::recursive_directory_iterator{folder, absent}; !absent && at != fs::recursive_directory_iterator{}; at.increment(absent))
+        for (auto at = fs::recursive_directory_iterator{folder, absent};
+             !absent && at != fs::recursive_directory_iterator{}; at.increment(absent))
             if (at->is_regular_file(absent)) return true;
         return false;
     }
@@ -212,12 +221,15 @@ struct Program : testing::Test {
         return found;
     }
     static std::vector<std::string> losses(const fs::path& output) { return numbers(output, "loss"); }
-    void expect_refusal(const Outcome& outcome, const std::string& number, const std::vector<std::string>& words, const fs::path& output) {
+    void expect_refusal(const Outcome& outcome, const std::string& number, const std::vector<std::string>& words,
+                        const fs::path& output) {
         EXPECT_EQ(outcome.status, 2) << outcome.out << outcome.err;
         EXPECT_NE(outcome.err.find("[" + number + "]"), std::string::npos) << outcome.err;
         EXPECT_NE(outcome.err.find("Fix: "), std::string::npos) << outcome.err;
-        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << "one line is enough:\n" << outcome.err;
-        for (const std::string& word : words) EXPECT_NE(outcome.err.find(word), std::string::npos) << word << " in " << outcome.err;
+        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << "one line is enough:\n"
+                                                                               << outcome.err;
+        for (const std::string& word : words)
+            EXPECT_NE(outcome.err.find(word), std::string::npos) << word << " in " << outcome.err;
         EXPECT_FALSE(fs::exists(output)) << "left behind";
     }
 };
@@ -226,7 +238,8 @@ TEST_F(Program, TrainsOnTwoRanksAndLeavesSomethingToLookAt) {
     const Outcome first = train(folder / "a");
     ASSERT_EQ(first.status, 0) << first.out << first.err;
     EXPECT_EQ(losses(folder / "a").size(), 6U);
-    for (const char* file : {"report.html", "samples/step_00000003.png", "samples/step_00000006.png", "checkpoints/step_00000006/manifest.json"})
+    for (const char* file : {"report.html", "samples/step_00000003.png", "samples/step_00000006.png",
+                             "checkpoints/step_00000006/manifest.json"})
         EXPECT_TRUE(fs::exists(folder / "a" / file)) << file;
 
     const Outcome again = train(folder / "b");
@@ -250,9 +263,13 @@ TEST_F(Program, ADamagedCacheTrainsTheSameAndSaysWhatItMadeAgain) {
     fs::copy_file(folder / "pictures/p1.png", folder / "pictures/bare.png");
     const Outcome whole = train(folder / "a");
     ASSERT_EQ(whole.status, 0) << whole.err;
-    EXPECT_NE(whole.out.find("1 skipped, no caption: " + (folder / "pictures/bare.png").string() + "\n"), std::string::npos) << whole.out;
-    EXPECT_NE(whole.out.find("what was skipped is listed in " + (folder / "a/skipped.txt").string()), std::string::npos);
-    EXPECT_EQ(text_of(folder / "a/skipped.txt"), "no caption\tpictures\t" + (folder / "pictures/bare.png").string() + "\t\n");
+    EXPECT_NE(whole.out.find("1 skipped, no caption: " + (folder / "pictures/bare.png").string() + "\n"),
+              std::string::npos)
+        << whole.out;
+    EXPECT_NE(whole.out.find("what was skipped is listed in " + (folder / "a/skipped.txt").string()),
+              std::string::npos);
+    EXPECT_EQ(text_of(folder / "a/skipped.txt"),
+              "no caption\tpictures\t" + (folder / "pictures/bare.png").string() + "\t\n");
 
     int latents = 0;
     for (const char* cache : {"latents", "texts"})
@@ -267,13 +284,15 @@ TEST_F(Program, ADamagedCacheTrainsTheSameAndSaysWhatItMadeAgain) {
     fs::remove(folder / "pictures/bare.png");
     fs::create_directories(folder / "b/samples");
     std::ofstream{folder / "b/skipped.txt"} << "of an earlier run";
-    for (const char* leftover : {"b/.report.html.8305613440812345678.tmp", "b/samples/.step_00000003.png.0badcafe-8305613440812345678.tmp"})
+    for (const char* leftover :
+         {"b/.report.html.8305613440812345678.tmp", "b/samples/.step_00000003.png.0badcafe-8305613440812345678.tmp"})
         std::ofstream{folder / leftover} << "half";
     const Outcome damaged = train(folder / "b");
     ASSERT_EQ(damaged.status, 0) << damaged.err;
     EXPECT_EQ(losses(folder / "a"), losses(folder / "b")) << "damaged numbers were trained on";
-    for (const char* line : {"latents: 12 damaged entries made again: ", " and 9 more\n", "captions: 13 damaged entries made again: ",
-                             "removed 2 temporary files that killed runs left in "})
+    for (const char* line :
+         {"latents: 12 damaged entries made again: ", " and 9 more\n",
+          "captions: 13 damaged entries made again: ", "removed 2 temporary files that killed runs left in "})
         EXPECT_NE(damaged.out.find(line), std::string::npos) << line << "\n" << damaged.out;
     EXPECT_FALSE(fs::exists(folder / "b/.report.html.8305613440812345678.tmp") || fs::exists(folder / "b/skipped.txt"));
 }
@@ -303,7 +322,8 @@ TEST_F(Program, AStopInTheFirstMomentsLeavesNeitherARankNorALock) {
         ASSERT_TRUE(wait_for(run, [&] {
             const std::string text = text_of(held);
             const auto mask = text.find("SigBlk:\t");
-            return mask != std::string::npos && (std::stoull(text.substr(mask + 8, 16), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
+            return mask != std::string::npos &&
+                   (std::stoull(text.substr(mask + 8, 16), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
         }));
         std::this_thread::sleep_for(std::chrono::milliseconds{milliseconds});
         run.ask_to_stop(SIGINT);
@@ -320,13 +340,21 @@ TEST_F(Program, ALauncherThatIsKilledTakesItsRanksWithIt) {
     ASSERT_TRUE(wait_for(run, [&] { return losses(output).size() >= 2; })) << text_of(folder / "err.txt");
     run.ask_to_stop(SIGKILL);
     EXPECT_EQ(finish(run).status, 128 + SIGKILL);
-    while (!is_free(output) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    while (!is_free(output) && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
     EXPECT_TRUE(is_free(output)) << "a rank is left, and holds the output directory";
 }
 
 /// Both choose the same kernels of libtorch and OpenBLAS, with nothing set.
 TEST_F(Program, TheLauncherAndMpirunGiveTheSameBits) {
-    const std::vector<std::string> unset{"/usr/bin/env",        "-u", "OPENBLAS_CORETYPE", "-u",  "OPENBLAS_L2_SIZE", "-u", "ATEN_CPU_CAPABILITY", "OMPI_ALLOW_RUN_AS_ROOT=1",
+    const std::vector<std::string> unset{"/usr/bin/env",
+                                         "-u",
+                                         "OPENBLAS_CORETYPE",
+                                         "-u",
+                                         "OPENBLAS_L2_SIZE",
+                                         "-u",
+                                         "ATEN_CPU_CAPABILITY",
+                                         "OMPI_ALLOW_RUN_AS_ROOT=1",
                                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
     const auto with = [&](std::vector<std::string> words) {
         words.insert(words.begin(), unset.begin(), unset.end());
@@ -334,7 +362,8 @@ TEST_F(Program, TheLauncherAndMpirunGiveTheSameBits) {
     };
     const Outcome launched = with(on_ranks(2, STRATA_TRAIN_YOUR_MODEL, folder / "launched"));
     ASSERT_EQ(launched.status, 0) << launched.err;
-    const Outcome by_mpirun = with({STRATA_MPIEXEC, "-n", "2", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", STRATA_TRAIN_YOUR_MODEL, "--output", (folder / "by_mpirun").string()});
+    const Outcome by_mpirun = with({STRATA_MPIEXEC, "-n", "2", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none",
+                                    STRATA_TRAIN_YOUR_MODEL, "--output", (folder / "by_mpirun").string()});
     ASSERT_EQ(by_mpirun.status, 0) << by_mpirun.err;
     EXPECT_EQ(numbers(folder / "launched", "grad_norm"), numbers(folder / "by_mpirun", "grad_norm"));
     EXPECT_EQ(losses(folder / "launched"), losses(folder / "by_mpirun"));
@@ -349,7 +378,8 @@ TEST_F(Program, ASecondSigtermEndsTheRunAtOnceAndLeavesNoRankBehind) {
     ASSERT_TRUE(wait_for(run, [&] { return fs::exists(output / "metrics.jsonl"); })) << text_of(folder / "err.txt");
     EXPECT_FALSE(is_free(output)) << "the run holds its directory";
     run.ask_to_stop();
-    ASSERT_TRUE(wait_for(run, [&] { return text_of(folder / "err.txt").find("again to stop at once") != std::string::npos; }));
+    ASSERT_TRUE(
+        wait_for(run, [&] { return text_of(folder / "err.txt").find("again to stop at once") != std::string::npos; }));
     run.ask_to_stop();
     const auto asked = std::chrono::steady_clock::now();
     const Outcome stopped = finish(run);
@@ -362,8 +392,10 @@ TEST_F(Program, ASecondSigtermEndsTheRunAtOnceAndLeavesNoRankBehind) {
 /// Big pictures, so that the caches are far from done when the first entry is there.
 TEST_F(Program, SigtermWhileCachesAreFilledEndsWithStatusZero) {
     write_png(folder / "pictures/big0.png", 2400, 2400, {200, 30, 90});
-    for (int i = 1; i < 30; ++i) fs::copy_file(folder / "pictures/big0.png", folder / "pictures" / ("big" + std::to_string(i) + ".png"));
-    for (int i = 0; i < 30; ++i) std::ofstream{folder / "pictures" / ("big" + std::to_string(i) + ".txt")} << "A big picture.\n";
+    for (int i = 1; i < 30; ++i)
+        fs::copy_file(folder / "pictures/big0.png", folder / "pictures" / ("big" + std::to_string(i) + ".png"));
+    for (int i = 0; i < 30; ++i)
+        std::ofstream{folder / "pictures" / ("big" + std::to_string(i) + ".txt")} << "A big picture.\n";
     const fs::path output = folder / "run";
     Job run = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
     ASSERT_TRUE(wait_for(run, [&] { return has_file(folder / "latents"); })) << text_of(folder / "err.txt");
@@ -384,7 +416,8 @@ TEST_F(Program, AMissingDataFolderIsNamed) {
 
 /// A terminal is not cleared and no second line forged by what somebody called a folder.
 TEST_F(Program, ANameFromOutsideIsShownInARefusalAndNotObeyed) {
-    write_datasets("\"instance_data_dir\": \"" + (folder / "nowhere").string() + "\\u001b[2J\\n[ST2001] forged\\u202e\"");
+    write_datasets("\"instance_data_dir\": \"" + (folder / "nowhere").string() +
+                   "\\u001b[2J\\n[ST2001] forged\\u202e\"");
     const Outcome outcome = train(folder / "run");
     expect_refusal(outcome, "ST2201", {"nowhere\\x1b[2J\\n[ST2001] forged\\u202e"}, folder / "run");
     EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos) << outcome.err;
@@ -400,7 +433,8 @@ TEST_F(Program, AMissingDataFolderLeavesNoFolderBehind) {
 TEST_F(Program, ASampleSizeThatTheModelCannotDrawIsRefusedBeforeAnythingIsWritten) {
     std::string config = text_of(folder / "config.json");
     const std::string size = "\"validation_resolution\": 32";
-    std::ofstream{folder / "config.json"} << config.replace(config.find(size), size.size(), "\"validation_resolution\": 100");
+    std::ofstream{folder / "config.json"}
+        << config.replace(config.find(size), size.size(), "\"validation_resolution\": 100");
     expect_refusal(train(folder / "run"), "ST2103", {"validation_resolution", "100"}, folder / "run");
     EXPECT_FALSE(fs::exists(folder / "latents"));
     EXPECT_FALSE(fs::exists(folder / "texts"));
@@ -467,22 +501,27 @@ TEST_F(Program, HelpAndVersionAreSaidOnceBeforeAnythingIsMade) {
 
 TEST_F(Program, TheCommandLineGoesBeforeTheConfiguration) {
     const fs::path output = folder / "run";
-    const Outcome outcome = train(output, {"--config", (folder / "config.json").string(), "--max_train_steps", "2", "--learning_rate=1e-5",
-                                           "--lr_scheduler", "constant", "--validation_prompts", "one", "--compress_disk_cache"});
+    const Outcome outcome =
+        train(output, {"--config", (folder / "config.json").string(), "--max_train_steps", "2", "--learning_rate=1e-5",
+                       "--lr_scheduler", "constant", "--validation_prompts", "one", "--compress_disk_cache"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(losses(output).size(), 2U) << "the file says 6";
-    EXPECT_NE(text_of(output / "metrics.jsonl").find("\"lr\":1.0000000000000001e-05"), std::string::npos) << text_of(output / "metrics.jsonl");
+    EXPECT_NE(text_of(output / "metrics.jsonl").find("\"lr\":1.0000000000000001e-05"), std::string::npos)
+        << text_of(output / "metrics.jsonl");
 }
 
 TEST_F(Program, WrongWordsOfTheCommandLineAreRefusedInOneSentence) {
     const fs::path output = folder / "run";
     const std::string config = (folder / "config.json").string();
-    expect_refusal(train(output, {"--config", config, "--learning_rate", "fast"}), "ST2103", {"--learning_rate is 'fast', not a number"}, output);
-    expect_refusal(train(output, {"--config", config, "--lerning_rate", "1"}), "ST2601", {"--lerning_rate", "did you mean --learning_rate?"}, output);
+    expect_refusal(train(output, {"--config", config, "--learning_rate", "fast"}), "ST2103",
+                   {"--learning_rate is 'fast', not a number"}, output);
+    expect_refusal(train(output, {"--config", config, "--lerning_rate", "1"}), "ST2601",
+                   {"--lerning_rate", "did you mean --learning_rate?"}, output);
     expect_refusal(train(output, {"--config", config, "--num_train_epochs", "3"}), "ST2103",
                    {"config.json: 'max_train_steps' and --num_train_epochs are both given"}, output);
     expect_refusal(finish(start(on_ranks(2, STRATA_TRAIN_YOUR_MODEL, output, {"--learning_rate", "1"}))), "ST2601",
-                   {"--learning_rate is a key of a trainer's configuration, and this program reads no configuration"}, output);
+                   {"--learning_rate is a key of a trainer's configuration, and this program reads no configuration"},
+                   output);
 }
 
 TEST_F(Program, OutputMovesEverythingThatARunWritesOfItsOwn) {
@@ -495,8 +534,8 @@ TEST_F(Program, OutputMovesEverythingThatARunWritesOfItsOwn) {
         EXPECT_TRUE(fs::exists(folder / output / "metrics.jsonl")) << output;
         EXPECT_FALSE(fs::exists(configured)) << output;
     }
-    const Outcome without =
-        finish(start({STRATA_TRAIN_PICTURES, "--config", (folder / "config.json").string(), "--output_dir", (folder / "c").string()}));
+    const Outcome without = finish(start({STRATA_TRAIN_PICTURES, "--config", (folder / "config.json").string(),
+                                          "--output_dir", (folder / "c").string()}));
     EXPECT_EQ(without.status, 0) << without.err;
     EXPECT_TRUE(fs::exists(folder / "c/index/pictures.sqlite"));
     EXPECT_FALSE(fs::exists(configured));
@@ -509,7 +548,9 @@ TEST_F(Program, RefusalsLeaveNoTraceOnOneRankAndOnTwo) {
         std::vector<std::string> words;
     };
     const std::string pictures = "\"instance_data_dir\": \"" + (folder / "pictures").string() + "\"";
-    const auto folder_of = [&](const char* name) { return "\"instance_data_dir\": \"" + (folder / name).string() + "\""; };
+    const auto folder_of = [&](const char* name) {
+        return "\"instance_data_dir\": \"" + (folder / name).string() + "\"";
+    };
     fs::create_directory_symlink(folder / "circle", folder / "circle");
     std::ofstream{folder / "no_table.parquet"} << "a,b\n1,2\n";
     const auto table = [&](const char* name) {
@@ -527,14 +568,19 @@ TEST_F(Program, RefusalsLeaveNoTraceOnOneRankAndOnTwo) {
         {"ST2203", "128 x 32", pictures, trains, {"--config", config, "--train_batch_size", "5"}},
         {"ST2101", "nowhere", pictures, trains, {"--config", nowhere}},
         {"ST2101", "nowhere", pictures, trains, {"--config", config, "--data_backend_config", nowhere}},
-        {"ST2103", "lr_warmup_steps", pictures, trains, {"--config", config, "--max_train_steps=0", "--num_train_epochs=1", "--lr_warmup_steps=99"}},
+        {"ST2103",
+         "lr_warmup_steps",
+         pictures,
+         trains,
+         {"--config", config, "--max_train_steps=0", "--num_train_epochs=1", "--lr_warmup_steps=99"}},
         {"ST2105", "nvme_path cannot be used", pictures, shards, {"--nvme_path", nowhere}},
     };
     for (const Case& one : cases)
         for (const int ranks : {1, 2}) {
             write_datasets(one.image_keys);
             SCOPED_TRACE(one.says + " on " + std::to_string(ranks));
-            expect_refusal(finish(start(on_ranks(ranks, one.program, folder / "n1/n2", one.words))), one.number, {one.says}, folder / "n1");
+            expect_refusal(finish(start(on_ranks(ranks, one.program, folder / "n1/n2", one.words))), one.number,
+                           {one.says}, folder / "n1");
         }
 }
 

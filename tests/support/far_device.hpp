@@ -141,8 +141,7 @@ public:
             strata::optim::apply_direction<Rule, C>(scalars, on_host(weight), on_host(state), segments, ratios,
                                                     on_host(copy));
         } else {
-            strata::optim::apply_direction<Rule>(scalars, on_host(weight), on_host(state), segments, ratios,
-                                                 rounding);
+            strata::optim::apply_direction<Rule>(scalars, on_host(weight), on_host(state), segments, ratios, rounding);
         }
     }
 

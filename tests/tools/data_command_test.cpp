@@ -212,7 +212,8 @@ TEST_F(DataCommand, NamesFromOutsideAreShownAndNotObeyed) {
         EXPECT_NE(text.find("data set 'pictures \\x1b[31m\\u009b1m\\u202e'"), std::string::npos) << text;
         EXPECT_NE(text.find("bare" + shown + ".png\n"), std::string::npos) << text;
         EXPECT_NE(text.find("umlaut-\xc3\xbc.png"), std::string::npos) << text;
-        for (const std::string& raw : {std::string{"\x1b"}, std::string{"\r"}, turned, std::string{"\xff"}, std::string{"\xc2\x9b"}})
+        for (const std::string& raw :
+             {std::string{"\x1b"}, std::string{"\r"}, turned, std::string{"\xff"}, std::string{"\xc2\x9b"}})
             EXPECT_EQ(text.find(raw), std::string::npos) << command << ":\n" << text;
         EXPECT_EQ(text.find("\n[ST2001]"), std::string::npos) << text;
         if (command == std::string{"plan"}) {
@@ -354,8 +355,7 @@ TEST_F(DataCommand, PlanCountsStepsAndListsWhatTrainingWillSee) {
         asked("plan", {"--ranks", "2", "--gradient-accumulation-steps", "1", "--train-batch-size=4", "--batches", "5"})
             .at("plan");
     EXPECT_EQ(plan.at("effective_batch"), 8);
-    EXPECT_EQ(plan.at("first_epoch"),
-              (json{{"micro_batches", 5}, {"optimizer_steps", 5}}));
+    EXPECT_EQ(plan.at("first_epoch"), (json{{"micro_batches", 5}, {"optimizer_steps", 5}}));
     EXPECT_EQ(plan.at("round"), (json{{"turns", 36}, {"filled_up", 4}, {"batches", 5}}));
     EXPECT_EQ(plan.at("data_sets").at(0).at("steps_of_first_epoch"), 5);
     EXPECT_TRUE(plan.at("steps_in_all").is_null());
@@ -387,12 +387,15 @@ TEST_F(DataCommand, PlanCountsStepsAndListsWhatTrainingWillSee) {
     // 12 squares and 6 wide ones.
     write_list("");
     const std::string uneven = told("plan", {"--gradient-accumulation-steps", "2", "--train-batch-size", "3"});
-    EXPECT_NE(uneven.find("first epoch: 3 optimizer steps of 6 samples, each in 2 micro-batches of 3 samples\n"), std::string::npos)
+    EXPECT_NE(uneven.find("first epoch: 3 optimizer steps of 6 samples, each in 2 micro-batches of 3 samples\n"),
+              std::string::npos)
         << uneven;
     const std::string rest = told("plan", {"--gradient-accumulation-steps", "1", "--train-batch-size", "4"});
     EXPECT_NE(rest.find("first epoch: 5 optimizer steps of 4 samples\n"), std::string::npos) << rest;
     const std::string open = told("plan", {"--gradient-accumulation-steps", "4", "--train-batch-size", "1"});
-    EXPECT_NE(open.find("first epoch: 5 optimizer steps of 4 samples, each in 4 micro-batches of 1 sample\n"), std::string::npos) << open;
+    EXPECT_NE(open.find("first epoch: 5 optimizer steps of 4 samples, each in 4 micro-batches of 1 sample\n"),
+              std::string::npos)
+        << open;
 }
 
 TEST_F(DataCommand, ABucketThatIsTooSmallEndsThePlanWithTheErrorOfTraining) {
@@ -449,8 +452,7 @@ TEST_F(DataCommand, EvalSetsAndSchedulesAreSaid) {
     EXPECT_TRUE(all.at("plan").at("epochs_differ"));
     const std::string text = told("plan", {"--train-batch-size", "1", "--gradient-accumulation-steps", "3"});
     EXPECT_NE(text.find("2 left out by max_num_samples"), std::string::npos) << text;
-    EXPECT_NE(text.find("No data set takes part any more after step 12.\n"), std::string::npos)
-        << text;
+    EXPECT_NE(text.find("No data set takes part any more after step 12.\n"), std::string::npos) << text;
     EXPECT_NE(text.find("eval data set 'check'"), std::string::npos) << text;
     EXPECT_EQ(asked("stats").at("caches").at("latents").size(), 1U);
 }

@@ -66,13 +66,16 @@ struct LaunchCommand : testing::Test {
         words.insert(words.begin(), {STRATA_TOOL, "launch"});
         launcher = ::fork();
         if (launcher > 0) return;
-        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);  // a test in the background ignores some
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+            ::signal(signal, SIG_DFL);  // a test in the background ignores some
         if (hangup_ignored) ::signal(SIGHUP, SIG_IGN);
         if (children_ignored) ::signal(SIGCHLD, SIG_IGN);
         for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
         for (const char* name : {"OMP_NUM_THREADS", "STRATA_PROGRESS"})
             if (!environment.contains(name)) ::unsetenv(name);
-        const auto file = [this](const char* name) { return ::open((folder / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644); };
+        const auto file = [this](const char* name) {
+            return ::open((folder / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        };
         ::dup2(output >= 0 ? output : file("out.txt"), STDOUT_FILENO);
         ::dup2(file("err.txt"), STDERR_FILENO);
         std::vector<char*> argv;
@@ -92,7 +95,8 @@ struct LaunchCommand : testing::Test {
         const bool ended = eventually([&] { return ::waitpid(launcher, &status, WNOHANG) == launcher; });
         if (!ended) return {-1, text_of(folder / "out.txt"), text_of(folder / "err.txt")};
         launcher = -1;
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(folder / "out.txt"), text_of(folder / "err.txt")};
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(folder / "out.txt"),
+                text_of(folder / "err.txt")};
     }
     Outcome run(std::vector<std::string> words) {
         start(std::move(words));
@@ -100,7 +104,8 @@ struct LaunchCommand : testing::Test {
     }
 
     static bool eventually(const std::function<bool()>& happened) {
-        for (const auto until = std::chrono::steady_clock::now() + deadline; std::chrono::steady_clock::now() < until;) {
+        for (const auto until = std::chrono::steady_clock::now() + deadline;
+             std::chrono::steady_clock::now() < until;) {
             if (happened()) return true;
             std::this_thread::sleep_for(2ms);
         }
@@ -136,7 +141,8 @@ struct LaunchCommand : testing::Test {
     std::string left_over() const {
         std::string names;
         for (const auto& entry : fs::directory_iterator{folder / "tmp"})
-            if (entry.path().filename().string().starts_with("strata-")) names += entry.path().filename().string() + " ";
+            if (entry.path().filename().string().starts_with("strata-"))
+                names += entry.path().filename().string() + " ";
         return names;
     }
     void expect_refusal(const Outcome& outcome, const std::string& number, const std::vector<std::string>& words) {
@@ -144,16 +150,20 @@ struct LaunchCommand : testing::Test {
         EXPECT_NE(outcome.err.find("[" + number + "]"), std::string::npos) << outcome.err;
         EXPECT_NE(outcome.err.find("Fix: "), std::string::npos) << outcome.err;
         EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-        for (const std::string& word : words) EXPECT_NE(outcome.err.find(word), std::string::npos) << word << " in " << outcome.err;
+        for (const std::string& word : words)
+            EXPECT_NE(outcome.err.find(word), std::string::npos) << word << " in " << outcome.err;
     }
 };
 
 TEST_F(LaunchCommand, EveryRankGetsTheArgumentsAsTheyAreAndNoInput) {
     // A lone colon and a second -- mean something to mpirun.
-    const Outcome outcome = run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string(), ":", "", "--", "a b", "-n"});
+    const Outcome outcome =
+        run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string(), ":", "", "--", "a b", "-n"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     for (const char* rank : {"rank 0", "rank 1"}) {
-        EXPECT_NE(outcome.out.find(std::string{rank} + " [:][][--][a b][-n] input is empty OMP_NUM_THREADS="), std::string::npos) << outcome.out;
+        EXPECT_NE(outcome.out.find(std::string{rank} + " [:][][--][a b][-n] input is empty OMP_NUM_THREADS="),
+                  std::string::npos)
+            << outcome.out;
         EXPECT_NE(outcome.err.find(std::string{rank} + " errors, 0 spare files"), std::string::npos) << outcome.err;
     }
     EXPECT_NE(outcome.out.find("STRATA_PROGRESS=plain"), std::string::npos) << outcome.out;
@@ -166,7 +176,8 @@ TEST_F(LaunchCommand, WhatIsSetStaysAndVerboseSaysIt) {
     const Outcome outcome = run({"-v", "-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("OMP_NUM_THREADS=3 STRATA_PROGRESS=live"), std::string::npos) << outcome.out;
-    for (const char* words : {"OMP_NUM_THREADS=3 (as it was set)", "mpirun -n 2 --map-by :OVERSUBSCRIBE --bind-to none", "rank 1/2 on host", "ended with status 0"})
+    for (const char* words : {"OMP_NUM_THREADS=3 (as it was set)", "mpirun -n 2 --map-by :OVERSUBSCRIBE --bind-to none",
+                              "rank 1/2 on host", "ended with status 0"})
         EXPECT_NE(outcome.err.find(words), std::string::npos) << words << " in " << outcome.err;
 }
 
@@ -178,7 +189,8 @@ TEST_F(LaunchCommand, MoreRanksThanCoresRun) {
 
 TEST_F(LaunchCommand, EachStopSignalLetsAllRanksSave) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
-        for (const char* name : {"rank_0.trains", "rank_1.trains", "rank_0.saved", "rank_1.saved"}) fs::remove(folder / name);
+        for (const char* name : {"rank_0.trains", "rank_1.trains", "rank_0.saved", "rank_1.saved"})
+            fs::remove(folder / name);
         start_case("trains");
         ASSERT_TRUE(both_appear("trains")) << text_of(folder / "err.txt");
         ::kill(launcher, signal);
@@ -218,7 +230,8 @@ TEST_F(LaunchCommand, AStopIsRepeatedUntilAProgramBehindAShellHearsIt) {
 TEST_F(LaunchCommand, AStopAtAnyMomentOfTheStartEndsWithStatusZero) {
     int began = 0;
     for (int attempt = 0; attempt < 20; ++attempt) {
-        for (const char* name : {"rank_0.trains", "rank_1.trains", "rank_0.saved", "rank_1.saved"}) fs::remove(folder / name);
+        for (const char* name : {"rank_0.trains", "rank_1.trains", "rank_0.saved", "rank_1.saved"})
+            fs::remove(folder / name);
         start_case("trains");
         const std::string status = "/proc/" + std::to_string(launcher) + "/status";
         const std::string own = fs::canonical(STRATA_TOOL).string();
@@ -227,7 +240,8 @@ TEST_F(LaunchCommand, AStopAtAnyMomentOfTheStartEndsWithStatusZero) {
             if (fs::read_symlink("/proc/" + std::to_string(launcher) + "/exe", none) != own) return false;
             const std::string text = text_of(status);
             const auto mask = text.find("SigBlk:\t");
-            return mask != std::string::npos && (std::stoull(text.substr(mask + 8, 16), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
+            return mask != std::string::npos &&
+                   (std::stoull(text.substr(mask + 8, 16), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
         }));
         std::this_thread::sleep_for(25ms * attempt);
         ::kill(launcher, SIGINT);
@@ -236,7 +250,8 @@ TEST_F(LaunchCommand, AStopAtAnyMomentOfTheStartEndsWithStatusZero) {
         EXPECT_TRUE(is_free()) << "a rank is left, attempt " << attempt;
         EXPECT_EQ(left_over(), "");
         const bool trained = fs::exists(folder / "rank_0.saved") && fs::exists(folder / "rank_1.saved");
-        const std::string told = trained ? "stopping after this step (again to stop at once)\n" : "stopped before training began; nothing was started\n";
+        const std::string told = trained ? "stopping after this step (again to stop at once)\n"
+                                         : "stopped before training began; nothing was started\n";
         EXPECT_EQ(outcome.err, told) << "after " << 25 * attempt << " ms";
         EXPECT_FALSE(!trained && fs::exists(folder / "rank_0.trains")) << "a rank began and did not save";
         began += trained ? 1 : 0;
@@ -277,7 +292,8 @@ TEST_F(LaunchCommand, TheEndIsSeenWhereSigchldWasIgnored) {
 
 TEST_F(LaunchCommand, ATemporaryFolderThatIsMissingIsNamedAndALongOneWorks) {
     environment["TMPDIR"] = (folder / "none").string();
-    expect_refusal(run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()}), "ST2605", {"none", "TMPDIR"});
+    expect_refusal(run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()}), "ST2605",
+                   {"none", "TMPDIR"});
     const fs::path deep = folder / std::string(120, 'd');  // beyond what an address of a socket holds
     fs::create_directories(deep);
     environment["TMPDIR"] = deep.string();
@@ -331,7 +347,8 @@ TEST_F(LaunchCommand, ARankThatIsKilledIsNamedInOneLine) {
     EXPECT_EQ(outcome.status, 128 + SIGKILL) << outcome.err;
     char host[256];
     ::gethostname(host, sizeof host);
-    EXPECT_TRUE(outcome.err.starts_with("[ST2606] rank 1/2 on host " + std::string{host} + " (pid " + std::to_string(killed) + ") was ended by SIGKILL"))
+    EXPECT_TRUE(outcome.err.starts_with("[ST2606] rank 1/2 on host " + std::string{host} + " (pid " +
+                                        std::to_string(killed) + ") was ended by SIGKILL"))
         << outcome.err;
     EXPECT_NE(outcome.err.find("Fix: "), std::string::npos) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
@@ -407,7 +424,8 @@ TEST_F(LaunchCommand, OneRankNeedsNoMpirunAndSeveralSayThatTheyDo) {
     const Outcome one = run({"-n", "1", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string(), "x"});
     EXPECT_EQ(one.status, 0) << one.err;
     EXPECT_NE(one.out.find("rank 0 [x]"), std::string::npos) << one.out;
-    expect_refusal(run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()}), "ST2605", {"mpirun", "openmpi-bin"});
+    expect_refusal(run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()}), "ST2605",
+                   {"mpirun", "openmpi-bin"});
 }
 
 TEST_F(LaunchCommand, WhatAFailingMpirunSaysIsShown) {
@@ -420,11 +438,13 @@ TEST_F(LaunchCommand, WhatAFailingMpirunSaysIsShown) {
     use_mpirun("echo 'There are not enough slots.' >&2; exit 3");
     const Outcome outcome = run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()});
     EXPECT_EQ(outcome.status, 2);
-    EXPECT_TRUE(outcome.err.starts_with("There are not enough slots.\n[ST2605] mpirun ended with status 3")) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("There are not enough slots.\n[ST2605] mpirun ended with status 3"))
+        << outcome.err;
 
     // One that starts processes and does not say which rank each is.
     use_mpirun("shift 6; for i in 1 2; do \"$@\" & done; wait");
-    expect_refusal(run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()}), "ST2605", {"number its processes", "Open MPI"});
+    expect_refusal(run({"-n", "2", "--", STRATA_LAUNCHED_PROGRAM, "prints", folder.string()}), "ST2605",
+                   {"number its processes", "Open MPI"});
 }
 
 }  // namespace

@@ -26,7 +26,14 @@ struct RankDeath : testing::Test {
         std::ofstream{root / file, append ? std::ios::app : std::ios::trunc} << text;
     }
     std::string line(int status, Verdict memory = Verdict::unknown) const {
-        return strata::tools::error_of({.rank = 3, .world = 8, .host = "node7", .process = 4711, .status = status, .memory = memory, .program = "./trainer"}).what();
+        return strata::tools::error_of({.rank = 3,
+                                        .world = 8,
+                                        .host = "node7",
+                                        .process = 4711,
+                                        .status = status,
+                                        .memory = memory,
+                                        .program = "./trainer"})
+            .what();
     }
 };
 
@@ -45,7 +52,8 @@ TEST_F(RankDeath, TheControlGroupsCountTells) {
 
 TEST_F(RankDeath, TheFirstVersionOfControlGroupsTellsToo) {
     write("proc/self/cgroup", "5:devices:/\n4:memory:/box/17\n3:cpuset:/\n0::/\n");
-    const fs::path control = "sys/fs/cgroup/memory/memory.oom_control";  // a container sees its own group as the topmost
+    const fs::path control =
+        "sys/fs/cgroup/memory/memory.oom_control";  // a container sees its own group as the topmost
     write(control, "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
     const OutOfMemory memory{root};
     EXPECT_EQ(memory.verdict(1), Verdict::not_seen);
@@ -72,9 +80,10 @@ TEST_F(RankDeath, TheKernelsLogNamesTheProcess) {
 }
 
 TEST_F(RankDeath, ALineNamesRankHostProcessAndSignal) {
-    EXPECT_EQ(line(SIGKILL, Verdict::killed),
-              "[ST2606] rank 3/8 on host node7 (pid 4711) was ended by SIGKILL: memory ran out, and the kernel's out-of-memory killer chose it. Fix: "
-              "give the job more memory, or let it need less: fewer ranks on this host, a smaller train_batch_size, state on disk (docs/offload.md).");
+    EXPECT_EQ(
+        line(SIGKILL, Verdict::killed),
+        "[ST2606] rank 3/8 on host node7 (pid 4711) was ended by SIGKILL: memory ran out, and the kernel's out-of-memory killer chose it. Fix: "
+        "give the job more memory, or let it need less: fewer ranks on this host, a smaller train_batch_size, state on disk (docs/offload.md).");
     EXPECT_NE(line(SIGKILL, Verdict::not_seen).find("counted no kill for memory"), std::string::npos);
     EXPECT_NE(line(SIGKILL, Verdict::likely).find("most likely this one"), std::string::npos);
     EXPECT_NE(line(SIGKILL).find("cannot be read here"), std::string::npos);

@@ -57,13 +57,15 @@ void check_matches(const std::filesystem::path& checkpoint, const Manifest& foun
 
 /// Whether an error of a checkpoint's files says that another checkpoint may be whole.
 [[nodiscard]] constexpr bool is_damage(Errc code) noexcept {
-    return code == Errc::corrupt_checkpoint || code == Errc::corrupt_safetensors || code == Errc::io_failed || code == Errc::not_found;
+    return code == Errc::corrupt_checkpoint || code == Errc::corrupt_safetensors || code == Errc::io_failed ||
+           code == Errc::not_found;
 }
 
 namespace detail {
 
 /// All checkpoints in a folder by step, which their names say.
-[[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder);
+[[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(
+    const std::filesystem::path& folder);
 /// The step of a folder named step_NNNNNNNN, or -1.
 [[nodiscard]] std::int64_t step_of(const std::filesystem::path& folder);
 [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step);
@@ -119,7 +121,8 @@ inline constexpr std::string_view average_file = "model_ema.safetensors";
 ///   hold     called on all ranks with each tensor in turn; when it returns, rank 0 can read it. May be collective
 /// Collective. Throws Error on all ranks if rank 0 could not write (io_failed, no_space). The result counts on rank 0.
 template <comm::Communicator Comm, class Hold>
-FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<const NamedTensor> tensors, Hold&& hold) {
+FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<const NamedTensor> tensors,
+                       Hold&& hold) {
     std::optional<detail::ModelWriter> writer;
     std::exception_ptr failure;
     const auto on_first_rank = [&](auto&& work) {  // the others are in hold() already when this fails
@@ -223,9 +226,7 @@ template <comm::Communicator Comm>
 Manifest open(Comm& comm, const std::filesystem::path& checkpoint, const Manifest& expected,
               std::span<const NamedTensor> buffers) {
     Manifest manifest;
-    comm::agree(comm, [&] {
-        manifest = detail::verified(checkpoint, expected, comm.rank(), comm.world());
-    });
+    comm::agree(comm, [&] { manifest = detail::verified(checkpoint, expected, comm.rank(), comm.world()); });
     comm::agree(comm, [&] { detail::read_model(checkpoint, buffers); });
     return manifest;
 }

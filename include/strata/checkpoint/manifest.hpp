@@ -35,15 +35,15 @@ struct Manifest {
     std::int64_t step = 0;     ///< optimizer steps done
     std::int64_t samples = 0;  ///< samples consumed over all ranks: the position in the data
     std::uint64_t seed = 0;
-    int world = 1;             ///< ranks that wrote it
-    std::string update_rule;   ///< state names joined by ",": tells one rule's state from another's
+    int world = 1;            ///< ranks that wrote it
+    std::string update_rule;  ///< state names joined by ",": tells one rule's state from another's
     std::vector<zero::ParameterInfo> parameters;
     std::vector<FileRecord> files;
     std::map<std::string, double> scalars;  ///< numbers of the engine by name: the state of fp16's loss scale
     // What a resumed run compares with its own, to say what is another now:
-    Facts plan;         ///< how samples become steps
-    Facts data;         ///< BatchSource::identity()
-    Facts environment;  ///< what bits depend on beside that: train::environment()
+    Facts plan;          ///< how samples become steps
+    Facts data;          ///< BatchSource::identity()
+    Facts environment;   ///< what bits depend on beside that: train::environment()
     bool sealed = true;  ///< false for one of format 1, read from a file that nothing protects from changes
 };
 

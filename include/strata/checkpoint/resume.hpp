@@ -43,9 +43,11 @@ std::vector<std::filesystem::path> newest_first(Comm& comm, const std::filesyste
 }
 
 /// Takes damaged checkpoints out of the way of later saves, and says so. For rank 0.
-[[nodiscard]] std::vector<std::string> pass_over(const std::vector<std::pair<std::filesystem::path, std::string>>& damaged);
+[[nodiscard]] std::vector<std::string> pass_over(
+    const std::vector<std::pair<std::filesystem::path, std::string>>& damaged);
 /// None of several checkpoints can be resumed from.
-[[nodiscard]] Error none_is_whole(const std::filesystem::path& folder, const std::vector<std::pair<std::filesystem::path, std::string>>& damaged);
+[[nodiscard]] Error none_is_whole(const std::filesystem::path& folder,
+                                  const std::vector<std::pair<std::filesystem::path, std::string>>& damaged);
 
 }  // namespace detail
 

@@ -14,8 +14,8 @@ namespace strata::checkpoint {
 ///   outline  this rank's runs of state
 ///   model    what is in the model files; empty on ranks that write none
 ///   copies   how many model files there are
-[[nodiscard]] std::uint64_t bytes_on_disk(std::span<const zero::StateOutline> outline, std::span<const NamedTensor> model,
-                                          int copies);
+[[nodiscard]] std::uint64_t bytes_on_disk(std::span<const zero::StateOutline> outline,
+                                          std::span<const NamedTensor> model, int copies);
 
 }  // namespace strata::checkpoint
 

@@ -28,9 +28,10 @@ std::string failure_of(int rank, Work&& work) {
         mine = Error{Errc::io_failed, error.what(), "check that the disk has room and the folder's permissions"};
     } catch (const std::exception& error) {
         const std::string why = error.what();
-        mine = Error{Errc::rank_failed,
-                     "rank " + std::to_string(rank) + " failed: " + why.substr(0, why.find('\n')),  // libtorch appends a trace
-                     "mend that cause; the other ranks stopped because of it"};
+        mine = Error{
+            Errc::rank_failed,
+            "rank " + std::to_string(rank) + " failed: " + why.substr(0, why.find('\n')),  // libtorch appends a trace
+            "mend that cause; the other ranks stopped because of it"};
     }
     constexpr char separator = '\0';
     if (!mine) return {};

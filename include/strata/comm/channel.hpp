@@ -119,7 +119,8 @@ public:
     using Ticket = comm::Ticket;
 
     explicit Channel(Comm& comm)
-        : shared_{comm.world() > 1 ? static_cast<const void*>(&host_of(comm)) : nullptr}, queue_{comm.world() > 1, hooks_of(comm)} {}
+        : shared_{comm.world() > 1 ? static_cast<const void*>(&host_of(comm)) : nullptr},
+          queue_{comm.world() > 1, hooks_of(comm)} {}
 
     /// Waits for everything that was posted. After a failure, and while an exception unwinds the stack, what has
     /// not begun is dropped; a collective that has begun gets one second and is then interrupted, if Comm can do that

@@ -31,22 +31,21 @@ namespace strata::comm {
 /// A communicator with `static constexpr bool takes_device_memory = true` takes spans of a GPU's memory in broadcast(),
 /// all_gather() and reduce_scatter(), and has a host() for a few bytes in host memory: takes_device_memory_v, host_of().
 template <class C>
-concept Communicator =
-    requires(C& comm, std::span<std::byte> bytes, std::span<const std::byte> mine, std::string_view text,
-             std::span<const float> floats, std::span<float> float_share, std::span<const bf16> halves,
-             std::span<bf16> half_share, std::span<double> sums) {
-        { comm.rank() } -> std::same_as<int>;
-        { comm.world() } -> std::same_as<int>;
-        comm.barrier();
-        comm.broadcast(bytes, 0);
-        comm.all_gather(mine, bytes);
-        { comm.all_gather_varied(text) } -> std::same_as<std::vector<std::string>>;
-        comm.reduce_scatter(floats, float_share);
-        comm.reduce_scatter(halves, half_share);
-        comm.reduce_scatter(halves, float_share);
-        comm.all_reduce_sum(sums);
-        requires noexcept(comm.abort(1));
-    };
+concept Communicator = requires(C& comm, std::span<std::byte> bytes, std::span<const std::byte> mine,
+                                std::string_view text, std::span<const float> floats, std::span<float> float_share,
+                                std::span<const bf16> halves, std::span<bf16> half_share, std::span<double> sums) {
+    { comm.rank() } -> std::same_as<int>;
+    { comm.world() } -> std::same_as<int>;
+    comm.barrier();
+    comm.broadcast(bytes, 0);
+    comm.all_gather(mine, bytes);
+    { comm.all_gather_varied(text) } -> std::same_as<std::vector<std::string>>;
+    comm.reduce_scatter(floats, float_share);
+    comm.reduce_scatter(halves, half_share);
+    comm.reduce_scatter(halves, float_share);
+    comm.all_reduce_sum(sums);
+    requires noexcept(comm.abort(1));
+};
 
 /// Whether the spans of broadcast, all_gather and reduce_scatter are memory of a GPU.
 template <class C>

@@ -136,7 +136,7 @@ public:
         if (world() == 1 || !group_.usable() || std::uncaught_exceptions() > exceptions_at_start_) return;
         try {
             group_.disconnect(CollectiveRecord{});  // not watched: a rank may have work of its own to do before it ends
-        } catch (const Error&) {  // group_ aborts what is still connected
+        } catch (const Error&) {                    // group_ aborts what is still connected
         }
     }
     NcclComm(const NcclComm&) = delete;

@@ -125,8 +125,7 @@ struct ImageDataset {
     CropStyle crop_style = CropStyle::center;
     CropAspect crop_aspect = CropAspect::square;
     std::vector<CropAspectBucket> crop_aspect_buckets;  ///< of closest and random
-    std::optional<double>
-        max_upscale_threshold;  ///< 0.2: buckets up to 20 % larger; of closest and random
+    std::optional<double> max_upscale_threshold;        ///< 0.2: buckets up to 20 % larger; of closest and random
 
     std::int64_t repeats = 0;          ///< additional visits of each picture in an epoch
     double probability = 1;            ///< share of its batches that an epoch shows, above 0; see data::SamplePlan
@@ -169,8 +168,8 @@ struct TextEmbeds {
     DatasetType dataset_type = DatasetType::text_embeds;
     bool disabled = false;
     bool is_default = false;
-    S3Settings s3;                    ///< of type aws
-    std::filesystem::path cache_dir;  ///< a folder; of type aws below s3.data_prefix, and may be empty
+    S3Settings s3;                            ///< of type aws
+    std::filesystem::path cache_dir;          ///< a folder; of type aws below s3.data_prefix, and may be empty
     std::optional<bool> compress_disk_cache;  ///< entries inside gzip; nullopt: as the trainer says
 };
 

@@ -13,8 +13,8 @@ namespace strata::config {
 /// A folder, or the keys of a bucket that begin alike.
 struct CachePlace {
     StoreType type = StoreType::local;
-    std::filesystem::path folder;  ///< of type local
-    S3Settings s3;                 ///< of type aws; its data_prefix is all of the place
+    std::filesystem::path folder;               ///< of type local
+    S3Settings s3;                              ///< of type aws; its data_prefix is all of the place
     std::optional<bool> compress_disk_cache{};  ///< nullopt: as the trainer says
 };
 

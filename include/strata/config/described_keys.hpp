@@ -38,15 +38,19 @@ KeyInfo info_of(const OptionDescription<Owner, Member>& option, const std::strin
         info.kind = KeyKind::flag;
     } else if constexpr (std::is_class_v<Member> && !strata::detail::is_number_v<Member>) {
         info.type = "text";
-        if constexpr (std::same_as<Member, std::string>) info.fallback = detail::quoted(fallback);
-        else info.fallback = detail::quoted(fallback.string());
+        if constexpr (std::same_as<Member, std::string>)
+            info.fallback = detail::quoted(fallback);
+        else
+            info.fallback = detail::quoted(fallback.string());
         info.kind = KeyKind::text;
     } else if constexpr (!std::is_enum_v<Member>) {
         const auto number = counted(fallback);
         constexpr bool is_whole = std::integral<std::remove_const_t<decltype(number)>>;
         info.type = (is_whole ? "integer" : "number") + shown(option.range);
-        if constexpr (is_whole) info.fallback = std::to_string(number);
-        else info.fallback = shown(static_cast<double>(number));
+        if constexpr (is_whole)
+            info.fallback = std::to_string(number);
+        else
+            info.fallback = shown(static_cast<double>(number));
     }
     return info;
 }
@@ -66,8 +70,10 @@ void read_option(const OptionDescription<Owner, Member>& option, const Value& va
         to = value.flag();
     } else if constexpr (strata::detail::is_number_v<Member>) {
         const auto number = [&] {
-            if constexpr (std::integral<decltype(counted(to))>) return value.integer();
-            else return value.number();
+            if constexpr (std::integral<decltype(counted(to))>)
+                return value.integer();
+            else
+                return value.number();
         }();
         check_range(value, static_cast<double>(number), option.range);
         to = Member{static_cast<decltype(counted(to))>(number)};
@@ -117,12 +123,14 @@ template <class Options>
                                 read_option(option, value, to.*option.member);
                             }});
         } else {
-            for (DescribedKey<Member>& key :
-                 described_keys<Member>(defaults.*member, prefix + std::string{option.words.key}, place + ".", without)) {
-                if (!option.words.help.empty()) key.info.meaning = std::string{option.words.help} + ": " + key.info.meaning;
-                keys.push_back({std::move(key.info), [member, read = std::move(key.read)](Options& to, const Value& value) {
-                                    read(to.*member, value);
-                                }});
+            for (DescribedKey<Member>& key : described_keys<Member>(
+                     defaults.*member, prefix + std::string{option.words.key}, place + ".", without)) {
+                if (!option.words.help.empty())
+                    key.info.meaning = std::string{option.words.help} + ": " + key.info.meaning;
+                keys.push_back(
+                    {std::move(key.info), [member, read = std::move(key.read)](Options& to, const Value& value) {
+                         read(to.*member, value);
+                     }});
             }
         }
     });

@@ -32,7 +32,7 @@ struct KeyInfo {
     std::string type;      ///< "text", "integer >= 1", "one of `a`, `b`"
     std::string fallback;  ///< the default as a JSON value; "required" when there is none
     std::string meaning;
-    std::string alias;     ///< a second spelling of the key, or empty
+    std::string alias;  ///< a second spelling of the key, or empty
     KeyKind kind = KeyKind::word;
     std::string path = {};  ///< of a described option: its member, as checks of options call it: "engine.ema.decay"
 };

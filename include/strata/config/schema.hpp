@@ -56,8 +56,9 @@ public:
     }
     /// A list of text.
     Schema& texts(std::string key, std::vector<std::string> Settings::*member, std::string meaning) {
-        return add({std::move(key), "list of text", detail::shown(Settings{}.*member), std::move(meaning), {}, KeyKind::list},
-                   [member](Settings& settings, const Value& value) { settings.*member = value.texts(); });
+        return add(
+            {std::move(key), "list of text", detail::shown(Settings{}.*member), std::move(meaning), {}, KeyKind::list},
+            [member](Settings& settings, const Value& value) { settings.*member = value.texts(); });
     }
     /// A whole number, or an optional one.
     template <class Integer>
@@ -124,7 +125,8 @@ public:
     ///
     ///   without  paths of options and parts in it that get no key: "engine.max_grad_value"
     template <DescribedOptions Part>
-    Schema& described(Part Settings::*member, const std::vector<std::string_view>& without = {}, std::string_view prefix = {}) {
+    Schema& described(Part Settings::*member, const std::vector<std::string_view>& without = {},
+                      std::string_view prefix = {}) {
         const Settings defaults{};
         for (auto& key : detail::described_keys<Part>(defaults.*member, std::string{prefix}, "", without))
             add(std::move(key.info), [member, read = std::move(key.read)](Settings& settings, const Value& value) {
@@ -154,8 +156,7 @@ public:
     }
     /// The keys of a base class's schema, but for those that begin with `prefix`; of families none.
     template <class Base>
-        requires std::derived_from<Settings, Base>
-    Schema& of_base(const Schema<Base>& keys, std::string_view prefix) {
+    requires std::derived_from<Settings, Base> Schema& of_base(const Schema<Base>& keys, std::string_view prefix) {
         for (std::size_t i = 0; i < keys.keys_.size(); ++i)
             if (!keys.keys_[i].key.starts_with(prefix)) add(keys.keys_[i], keys.readers_[i]);
         return unsupported(keys.unsupported_).idle(keys.idle_);

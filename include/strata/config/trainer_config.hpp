@@ -104,8 +104,9 @@ struct TrainerConfig {
 /// The steps of load_trainer_config() around the reading itself, for settings that have more keys.
 ///
 ///   read    returns what the object and the overrides say; the file's name is for messages
-void read_trainer_config(const std::filesystem::path& file, const Overrides& overrides,
-                         const std::function<TrainerConfig&(const nlohmann::json& object, const std::string& file)>& read);
+void read_trainer_config(
+    const std::filesystem::path& file, const Overrides& overrides,
+    const std::function<TrainerConfig&(const nlohmann::json& object, const std::string& file)>& read);
 
 /// Reads a trainer configuration. Keys may be written with a leading "--".
 ///

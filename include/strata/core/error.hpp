@@ -16,21 +16,21 @@ namespace strata {
 ///   20xx bytes and files    21xx configuration    22xx data sets and pictures
 ///   23xx ranks              24xx engine           25xx checkpoints    26xx session and trainer   27xx models
 enum class Errc : std::uint16_t {
-    io_failed = 2001,          ///< an operating system call on a file failed
-    not_found = 2002,          ///< a file or object that must exist does not
-    no_space = 2003,           ///< the disk is full; nothing half-written was left behind
-    corrupt_gzip = 2004,       ///< bytes are no gzip stream, or its check sum is wrong
+    io_failed = 2001,            ///< an operating system call on a file failed
+    not_found = 2002,            ///< a file or object that must exist does not
+    no_space = 2003,             ///< the disk is full; nothing half-written was left behind
+    corrupt_gzip = 2004,         ///< bytes are no gzip stream, or its check sum is wrong
     corrupt_safetensors = 2005,  ///< bytes are no safetensors file
-    bad_object_key = 2006,     ///< an object key is empty, too long, or would leave its store
-    store_refused = 2007,      ///< an object store refused a request: wrong credentials, missing rights
-    no_bucket = 2008,          ///< a bucket does not exist
-    clock_skew = 2009,         ///< this machine's clock and an object store's differ too much
-    store_unreachable = 2010,  ///< no connection to an object store: its name, its address, its certificate
-    transfer_failed = 2011,    ///< a connection broke or stalled, or a server was too busy, until no attempt was left
-    bad_answer = 2012,         ///< an answer is not what an S3 server says, or bytes arrived damaged
-    object_changed = 2013,     ///< an object was replaced again and again while it was read in parts
-    no_credentials = 2014,     ///< nothing to sign requests with, or only half of it
-    unsupported_dtype = 2015,  ///< a tensor of a safetensors file has an element type that cannot be used
+    bad_object_key = 2006,       ///< an object key is empty, too long, or would leave its store
+    store_refused = 2007,        ///< an object store refused a request: wrong credentials, missing rights
+    no_bucket = 2008,            ///< a bucket does not exist
+    clock_skew = 2009,           ///< this machine's clock and an object store's differ too much
+    store_unreachable = 2010,    ///< no connection to an object store: its name, its address, its certificate
+    transfer_failed = 2011,      ///< a connection broke or stalled, or a server was too busy, until no attempt was left
+    bad_answer = 2012,           ///< an answer is not what an S3 server says, or bytes arrived damaged
+    object_changed = 2013,       ///< an object was replaced again and again while it was read in parts
+    no_credentials = 2014,       ///< nothing to sign requests with, or only half of it
+    unsupported_dtype = 2015,    ///< a tensor of a safetensors file has an element type that cannot be used
 
     unreadable_config = 2101,  ///< a configuration file is missing or no valid JSON
     unknown_key = 2102,        ///< a key that no schema knows, usually a typing error
@@ -39,51 +39,51 @@ enum class Errc : std::uint16_t {
     bad_reference = 2105,      ///< an id or path that was given points to nothing that can be used
     no_backend = 2106,         ///< a data set is in a bucket, and the program was built for folders
 
-    no_samples = 2201,         ///< a data folder is missing, empty, or everything in it was skipped
-    bad_picture = 2202,        ///< a picture cannot be decoded
-    small_bucket = 2203,       ///< a bucket holds fewer samples than the effective batch
-    bad_cache_entry = 2204,    ///< a cached tensor is damaged or of another shape than expected
-    unsupported_picture = 2205,  ///< a picture is of a format or kind that is not decoded
+    no_samples = 2201,            ///< a data folder is missing, empty, or everything in it was skipped
+    bad_picture = 2202,           ///< a picture cannot be decoded
+    small_bucket = 2203,          ///< a bucket holds fewer samples than the effective batch
+    bad_cache_entry = 2204,       ///< a cached tensor is damaged or of another shape than expected
+    unsupported_picture = 2205,   ///< a picture is of a format or kind that is not decoded
     unsummed_cache_entry = 2206,  ///< a cached tensor has no check sum: an earlier version wrote it
 
-    rank_failed = 2301,        ///< another rank failed, or MPI reported an error
-    rank_mismatch = 2302,      ///< ranks disagree on something all of them must share
+    rank_failed = 2301,         ///< another rank failed, or MPI reported an error
+    rank_mismatch = 2302,       ///< ranks disagree on something all of them must share
     collective_timeout = 2303,  ///< ranks waited too long for a rank that did not arrive
-    comm_busy = 2304,          ///< two threads are inside one communicator at once
-    no_gpu = 2305,             ///< a rank finds no GPU of its own
+    comm_busy = 2304,           ///< two threads are inside one communicator at once
+    no_gpu = 2305,              ///< a rank finds no GPU of its own
 
-    non_finite = 2401,         ///< a loss or gradient is NaN or infinite
-    no_parameters = 2402,      ///< a model without trainable parameters
-    bad_parameter = 2403,      ///< a parameter's type, device or layout cannot be trained
-    wrong_call_order = 2404,   ///< backward() and step() of an engine were called out of turn
-    device_failed = 2405,      ///< a GPU or its driver refused work or failed at it
-    bad_loss = 2406,           ///< a loss is no scalar that gradients can be computed of
-    bad_learning_rate = 2407,  ///< a schedule gave a step a rate below 0, NaN or infinite
-    not_enough_memory = 2410,  ///< buffers or state need more host memory than is free
-    stale_swap = 2411,         ///< state that was read back from disk is not what was written last
-    swap_in_use = 2412,        ///< another living run keeps its state under the same run id
-    swap_lock_timeout = 2413,  ///< another process keeps the lock of a disk for swap files
+    non_finite = 2401,            ///< a loss or gradient is NaN or infinite
+    no_parameters = 2402,         ///< a model without trainable parameters
+    bad_parameter = 2403,         ///< a parameter's type, device or layout cannot be trained
+    wrong_call_order = 2404,      ///< backward() and step() of an engine were called out of turn
+    device_failed = 2405,         ///< a GPU or its driver refused work or failed at it
+    bad_loss = 2406,              ///< a loss is no scalar that gradients can be computed of
+    bad_learning_rate = 2407,     ///< a schedule gave a step a rate below 0, NaN or infinite
+    not_enough_memory = 2410,     ///< buffers or state need more host memory than is free
+    stale_swap = 2411,            ///< state that was read back from disk is not what was written last
+    swap_in_use = 2412,           ///< another living run keeps its state under the same run id
+    swap_lock_timeout = 2413,     ///< another process keeps the lock of a disk for swap files
     loss_scale_exhausted = 2421,  ///< fp16 gradients overflow even at the smallest loss scale
-    uneven_batches = 2430,     ///< ranks' sources make micro-batches or epochs of different sizes
-    turns_out_of_step = 2431,  ///< trainers that take turns have no checkpoints of one moment
+    uneven_batches = 2430,        ///< ranks' sources make micro-batches or epochs of different sizes
+    turns_out_of_step = 2431,     ///< trainers that take turns have no checkpoints of one moment
 
-    corrupt_checkpoint = 2501,  ///< a checkpoint is incomplete or its check sums do not match
+    corrupt_checkpoint = 2501,   ///< a checkpoint is incomplete or its check sums do not match
     checkpoint_mismatch = 2502,  ///< a checkpoint belongs to another model or update rule
-    step_failed = 2503,        ///< a model or a source threw something of its own in a step
+    step_failed = 2503,          ///< a model or a source threw something of its own in a step
 
-    bad_argument = 2601,       ///< a command line argument is unknown or has no valid value
+    bad_argument = 2601,         ///< a command line argument is unknown or has no valid value
     output_not_writable = 2602,  ///< the output directory cannot be created or written
-    output_in_use = 2603,      ///< another run works in the same output directory
-    interrupted = 2604,        ///< stopped on request before training began
-    cannot_launch = 2605,      ///< a program, or mpirun, cannot be started
-    rank_died = 2606,          ///< a signal ended a rank
+    output_in_use = 2603,        ///< another run works in the same output directory
+    interrupted = 2604,          ///< stopped on request before training began
+    cannot_launch = 2605,        ///< a program, or mpirun, cannot be started
+    rank_died = 2606,            ///< a signal ended a rank
 
-    corrupt_parquet = 2620,    ///< bytes are no Parquet file, or it is damaged
+    corrupt_parquet = 2620,      ///< bytes are no Parquet file, or it is damaged
     unsupported_parquet = 2621,  ///< a Parquet file or column is of a kind that is not read
-    parquet_too_large = 2622,  ///< a part of a Parquet file is larger than the limits allow
-    no_such_column = 2623,     ///< a table has no column of a name that was asked for
-    wrong_column_type = 2624,  ///< a table's column holds values of another kind than needed
-    bad_json_line = 2625,      ///< a line of a table in JSON lines is no JSON object, or too long
+    parquet_too_large = 2622,    ///< a part of a Parquet file is larger than the limits allow
+    no_such_column = 2623,       ///< a table has no column of a name that was asked for
+    wrong_column_type = 2624,    ///< a table's column holds values of another kind than needed
+    bad_json_line = 2625,        ///< a line of a table in JSON lines is no JSON object, or too long
 
     bad_model_options = 2701,  ///< a model's sizes do not fit together
 };
@@ -118,8 +118,10 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_model_options:
         case Errc::output_not_writable:
         case Errc::swap_in_use:
-        case Errc::output_in_use: return true;
-        default: return false;
+        case Errc::output_in_use:
+            return true;
+        default:
+            return false;
     }
 }
 

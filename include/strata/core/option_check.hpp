@@ -106,7 +106,8 @@ private:
         std::string fix;
     };
     [[nodiscard]] static std::string note_of(const OptionWords& words) {
-        return std::string{words.unit} + (words.unit.empty() || words.special.empty() ? "" : ", ") + std::string{words.special};
+        return std::string{words.unit} + (words.unit.empty() || words.special.empty() ? "" : ", ") +
+               std::string{words.special};
     }
     void out_of_range(std::string_view option, const std::string& value, const Range& range, std::string_view note);
 

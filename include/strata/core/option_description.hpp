@@ -19,8 +19,9 @@ struct OptionWords {
     std::string_view help;          ///< Markdown: what it does
     std::string_view unit = {};     ///< where the name does not say it: "seconds", "bytes"
     std::string_view special = {};  ///< what one value stands for: "0 does not clip"
-    std::string_view key = {};      ///< in files and on command lines; empty: the name, behind the prefixes of the parts it is in
-    std::string_view alias = {};    ///< a second spelling of the key
+    std::string_view key =
+        {};  ///< in files and on command lines; empty: the name, behind the prefixes of the parts it is in
+    std::string_view alias = {};  ///< a second spelling of the key
 };
 
 /// A word of a choice, and what it means.
@@ -58,7 +59,8 @@ struct ChoiceDescription : OptionDescription<Owner, Enum> {
 namespace detail {
 
 template <class M>
-inline constexpr bool is_number_v = (std::is_arithmetic_v<M> && !std::same_as<M, bool>) || std::same_as<M, std::chrono::seconds>;
+inline constexpr bool is_number_v =
+    (std::is_arithmetic_v<M> && !std::same_as<M, bool>) || std::same_as<M, std::chrono::seconds>;
 
 }  // namespace detail
 
@@ -69,13 +71,13 @@ public:
     explicit OptionVisitor(Visit& visit) noexcept : visit_{visit} {}
 
     template <class Owner, class Number>
-        requires(detail::is_number_v<Number>)
-    void operator()(std::string_view name, Number Owner::*member, const Range& range, const OptionWords& words) {
+    requires(detail::is_number_v<Number>) void operator()(std::string_view name, Number Owner::*member,
+                                                          const Range& range, const OptionWords& words) {
         visit_(OptionDescription<Owner, Number>{OptionKind::number, name, member, range, words});
     }
     template <class Owner, class Number>
-        requires(detail::is_number_v<Number>)
-    void operator()(std::string_view name, Number Owner::*member, const Range& range, std::string_view help) {
+    requires(detail::is_number_v<Number>) void operator()(std::string_view name, Number Owner::*member,
+                                                          const Range& range, std::string_view help) {
         (*this)(name, member, range, OptionWords{.help = help});
     }
     /// True or false.
@@ -84,20 +86,21 @@ public:
         visit_(OptionDescription<Owner, bool>{OptionKind::flag, name, member, {}, words});
     }
     template <class Owner, class Text>
-        requires(std::same_as<Text, std::string> || std::same_as<Text, std::filesystem::path>)
-    void operator()(std::string_view name, Text Owner::*member, const OptionWords& words) {
+    requires(std::same_as<Text, std::string> || std::same_as<Text, std::filesystem::path>) void operator()(
+        std::string_view name, Text Owner::*member, const OptionWords& words) {
         visit_(OptionDescription<Owner, Text>{OptionKind::text, name, member, {}, words});
     }
     template <class Owner, class Member>
-        requires(std::same_as<Member, bool> || std::same_as<Member, std::string> || std::same_as<Member, std::filesystem::path>)
-    void operator()(std::string_view name, Member Owner::*member, std::string_view help) {
+    requires(std::same_as<Member, bool> || std::same_as<Member, std::string> ||
+             std::same_as<Member, std::filesystem::path>) void
+    operator()(std::string_view name, Member Owner::*member, std::string_view help) {
         (*this)(name, member, OptionWords{.help = help});
     }
     /// One of `values`, which live as long as the program.
     template <class Owner, class Enum>
-        requires(std::is_enum_v<Enum>)
-    void operator()(std::string_view name, Enum Owner::*member, std::type_identity_t<std::span<const NamedValue<Enum>>> values,
-                    const OptionWords& words) {
+    requires(std::is_enum_v<Enum>) void operator()(std::string_view name, Enum Owner::*member,
+                                                   std::type_identity_t<std::span<const NamedValue<Enum>>> values,
+                                                   const OptionWords& words) {
         visit_(ChoiceDescription<Owner, Enum>{{OptionKind::choice, name, member, {}, words}, values});
     }
     /// Options that are a member of these.
@@ -131,7 +134,9 @@ struct VisitNothing {
 /// From that one line come the check of the range (OptionCheck), a key of configuration files and command lines
 /// (config::Schema), --help and the tables of the documentation. The default is the member's own.
 template <class Options>
-concept DescribedOptions = requires(OptionVisitor<detail::VisitNothing>& visitor) { Options::describe(visitor); };
+concept DescribedOptions = requires(OptionVisitor<detail::VisitNothing>& visitor) {
+    Options::describe(visitor);
+};
 
 /// Calls `visit` with an OptionDescription or a ChoiceDescription of every option, in order. Options without a
 /// description have none.
@@ -146,8 +151,10 @@ void visit_options(Visit&& visit) {
 /// A number as an arithmetic type: seconds are counted.
 template <class Number>
 [[nodiscard]] constexpr auto counted(const Number& number) noexcept {
-    if constexpr (std::same_as<Number, std::chrono::seconds>) return number.count();
-    else return number;
+    if constexpr (std::same_as<Number, std::chrono::seconds>)
+        return number.count();
+    else
+        return number;
 }
 
 /// Gives `to` what `from` has of the options that both describe by the same name: the numbers of one tree of options for

@@ -39,7 +39,7 @@ struct BrokenAlone {
     using type = None;
 };
 template <class P>
-    requires requires { typename P::broken; }
+requires requires { typename P::broken; }
 struct BrokenAlone<P> {
     using type = typename P::broken;
 };

@@ -49,16 +49,17 @@ struct ImageTextOptions {
     std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of pixels_per_latent() * latents_multiple
     config::BucketMode bucket_mode = config::BucketMode::nearest;
     std::int64_t aspect_bucket_rounding = 2;  ///< decimals of an aspect ratio in bucket_mode simpletuner
-    std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch, or 1; >= 1
-    bool trains_adapter = false;  ///< false: data sets with is_regularisation_data are refused
+    std::int64_t latents_multiple = 1;        ///< what the model's latents must be a multiple of: its patch, or 1; >= 1
+    bool trains_adapter = false;              ///< false: data sets with is_regularisation_data are refused
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;
     bool compress_disk_cache = false;
-    std::int64_t prefetch_batches = 10;                     ///< batches made ahead
+    std::int64_t prefetch_batches = 10;                         ///< batches made ahead
     std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
-    std::int64_t decode_memory_bytes = std::int64_t{2} << 30;   ///< of pictures decoded at the same time; a larger one alone
-    std::int64_t threads = 0;                               ///< 0: as many as there are cores
-    std::filesystem::path index_folder = {};  ///< what is found out about pictures is kept here; empty: it is not
+    std::int64_t decode_memory_bytes = std::int64_t{2}
+                                       << 30;  ///< of pictures decoded at the same time; a larger one alone
+    std::int64_t threads = 0;                  ///< 0: as many as there are cores
+    std::filesystem::path index_folder = {};   ///< what is found out about pictures is kept here; empty: it is not
 
     /// Called from one thread at a time: while pictures are looked for, as DiscoverOptions say; while caches are filled,
     /// what ("latents", "captions"), entries of this rank's share that are done, and all of its share.

@@ -22,7 +22,8 @@ enum class LatentCaching : std::uint8_t {
     if (dataset.vae_cache_disable) return LatentCaching::none;
     if (dataset.vae_cache_clear_each_epoch) return LatentCaching::each_epoch;
     if (dataset.is_cropped_at_random()) return LatentCaching::none;
-    return dataset.vae_cache_ondemand || dataset.skip_file_discovery.vae ? LatentCaching::on_demand : LatentCaching::ahead;
+    return dataset.vae_cache_ondemand || dataset.skip_file_discovery.vae ? LatentCaching::on_demand
+                                                                         : LatentCaching::ahead;
 }
 
 }  // namespace strata::data

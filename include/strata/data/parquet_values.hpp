@@ -92,10 +92,10 @@ using ReadRange = std::function<std::vector<std::byte>(std::uint64_t offset, std
 
 inline void ParquetValues::require(ParquetKind kind) const {
     if (kind != kind_)
-        throw Error{Errc::wrong_column_type,
-                    "a Parquet column of " + std::string{name_of(kind_)} + " was asked for " +
-                        std::string{name_of(kind)},
-                    "ask for the column with the kind that the program needs"};
+        throw Error{
+            Errc::wrong_column_type,
+            "a Parquet column of " + std::string{name_of(kind_)} + " was asked for " + std::string{name_of(kind)},
+            "ask for the column with the kind that the program needs"};
 }
 
 }  // namespace strata::data

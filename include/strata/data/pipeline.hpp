@@ -87,7 +87,8 @@ private:
         oneapi::tbb::flow::function_node<SlotPtr> deliver;
 
         Flow(OrderedStream& stream, int threads)
-            : make{graph, static_cast<std::size_t>(threads), [&stream](std::size_t turn) { return stream.make_slot(turn); }},
+            : make{graph, static_cast<std::size_t>(threads),
+                   [&stream](std::size_t turn) { return stream.make_slot(turn); }},
               in_order{graph, [](const SlotPtr& slot) { return slot->turn; }},
               deliver{graph, oneapi::tbb::flow::serial, [&stream](const SlotPtr& slot) {
                           stream.ready_.push(slot);
@@ -141,23 +142,22 @@ void for_all(std::int64_t count, int threads, const Work& work, const Done& done
     arena.execute([&] {
         std::int64_t next = 0;
         std::int64_t finished = 0;
-        tbb::parallel_pipeline(
-            static_cast<std::size_t>(threads) * 2,
-            tbb::make_filter<void, std::int64_t>(tbb::filter_mode::serial_in_order,
-                                                 [&](tbb::flow_control& control) -> std::int64_t {
-                                                     if (next == count) {
-                                                         control.stop();
-                                                         return 0;
-                                                     }
-                                                     return next++;
-                                                 }) &
-                tbb::make_filter<std::int64_t, std::int64_t>(tbb::filter_mode::parallel,
-                                                             [&](std::int64_t i) {
-                                                                 work(i);
-                                                                 return i;
-                                                             }) &
-                tbb::make_filter<std::int64_t, void>(tbb::filter_mode::serial_out_of_order,
-                                                     [&](std::int64_t) { done(++finished); }));
+        tbb::parallel_pipeline(static_cast<std::size_t>(threads) * 2,
+                               tbb::make_filter<void, std::int64_t>(tbb::filter_mode::serial_in_order,
+                                                                    [&](tbb::flow_control& control) -> std::int64_t {
+                                                                        if (next == count) {
+                                                                            control.stop();
+                                                                            return 0;
+                                                                        }
+                                                                        return next++;
+                                                                    }) &
+                                   tbb::make_filter<std::int64_t, std::int64_t>(tbb::filter_mode::parallel,
+                                                                                [&](std::int64_t i) {
+                                                                                    work(i);
+                                                                                    return i;
+                                                                                }) &
+                                   tbb::make_filter<std::int64_t, void>(tbb::filter_mode::serial_out_of_order,
+                                                                        [&](std::int64_t) { done(++finished); }));
     });
 }
 

@@ -11,12 +11,12 @@ namespace strata::data {
 
 /// Why a picture takes no part.
 enum class SkipReason : std::uint8_t {
-    no_caption,             ///< no caption file, or none of its lines has text
-    below_minimum_size,     ///< smaller than minimum_image_size
-    outside_aspect_ratio,   ///< narrower or wider than the data set's limits
-    unreadable,             ///< damaged, or it cannot be opened
-    unsupported_format,     ///< a picture, but no PNG, JPEG or WebP that is decoded
-    not_in_table,           ///< metadata_backend parquet: no row names it, or its row has no size
+    no_caption,            ///< no caption file, or none of its lines has text
+    below_minimum_size,    ///< smaller than minimum_image_size
+    outside_aspect_ratio,  ///< narrower or wider than the data set's limits
+    unreadable,            ///< damaged, or it cannot be opened
+    unsupported_format,    ///< a picture, but no PNG, JPEG or WebP that is decoded
+    not_in_table,          ///< metadata_backend parquet: no row names it, or its row has no size
 };
 inline constexpr int skip_reasons = 6;
 
@@ -28,24 +28,24 @@ struct Skipped {
     std::string dataset;  ///< id
     std::string place;    ///< path
     SkipReason reason = SkipReason::unreadable;
-    std::string detail;   ///< such as "32 x 40 pixels"; may be empty
+    std::string detail;  ///< such as "32 x 40 pixels"; may be empty
 };
 
 /// A bucket that is trained on.
 struct BucketReport {
     std::string dataset;
-    std::int64_t width = 0;   ///< pixels
+    std::int64_t width = 0;  ///< pixels
     std::int64_t height = 0;
-    std::int64_t shapes = 1;  ///< training sizes that each batch draws one of; width and height are of the narrowest
-    std::int64_t count = 0;   ///< samples
+    std::int64_t shapes = 1;   ///< training sizes that each batch draws one of; width and height are of the narrowest
+    std::int64_t count = 0;    ///< samples
     std::int64_t repeats = 0;  ///< additional visits in an epoch, as they are used
     std::int64_t repeats_asked = 0;  ///< as configured; less than `repeats` when the bucket was oversubscribed
 };
 
 /// What filling a cache did, summed over the ranks.
 struct CacheReport {
-    std::int64_t entries = 0;  ///< needed
-    std::int64_t made = 0;     ///< now, because they were not there or could not be used
+    std::int64_t entries = 0;           ///< needed
+    std::int64_t made = 0;              ///< now, because they were not there or could not be used
     std::vector<std::string> rebuilt;   ///< places of damaged entries that were made again
     std::vector<std::string> replaced;  ///< places of entries without check sum, of an earlier version, made again
 };
@@ -65,7 +65,7 @@ struct Report {
     std::vector<BucketReport> buckets;
     CacheReport latents;
     CacheReport texts;
-    std::int64_t effective_batch = 0;        ///< train_batch_size * ranks * gradient_accumulation_steps
+    std::int64_t effective_batch = 0;  ///< train_batch_size * ranks * gradient_accumulation_steps
     std::int64_t steps_per_epoch = 0;  ///< optimizer steps of the first epoch
 
     [[nodiscard]] std::int64_t count(SkipReason reason) const noexcept;

@@ -14,8 +14,8 @@ struct Sample {
     std::string key;      ///< in its data set's store
     std::string version;  ///< of the file; see storage::ObjectInfo
     std::uint64_t bytes = 0;
-    PictureSize size;     ///< as the picture is meant to be seen
-    std::string caption;  ///< as it was found: without instance_prompt in front, not shuffled
+    PictureSize size;                         ///< as the picture is meant to be seen
+    std::string caption;                      ///< as it was found: without instance_prompt in front, not shuffled
     std::vector<std::string> other_captions;  ///< of a table with several columns: as good as `caption`
 };
 

@@ -34,7 +34,8 @@ template <storage::ObjectStore Store>
 [[nodiscard]] TableFile table_file(const Store& store, std::string_view key) {
     const auto info = store.head(key);
     if (!info)
-        throw Error{Errc::bad_reference, "there is no table '" + store.where(key) + "'", "correct 'path' of the block parquet"};
+        throw Error{Errc::bad_reference, "there is no table '" + store.where(key) + "'",
+                    "correct 'path' of the block parquet"};
     return {[&store, name = std::string{key}](std::uint64_t offset, std::uint64_t length) {
                 return store.get_range(name, offset, length);
             },

@@ -59,8 +59,8 @@ template <comm::Communicator Comm>
 std::vector<std::string> traffic_lines(Comm& comm, const std::optional<storage::S3Traffic>& mine) {
     if (!mine) return {};
     std::array<double, 8> counts{};  // exact up to 2^53
-    const std::array members{&storage::S3Traffic::list,    &storage::S3Traffic::head,     &storage::S3Traffic::get,
-                             &storage::S3Traffic::put,     &storage::S3Traffic::remove,   &storage::S3Traffic::retries,
+    const std::array members{&storage::S3Traffic::list,     &storage::S3Traffic::head,     &storage::S3Traffic::get,
+                             &storage::S3Traffic::put,      &storage::S3Traffic::remove,   &storage::S3Traffic::retries,
                              &storage::S3Traffic::bytes_in, &storage::S3Traffic::bytes_out};
     for (std::size_t i = 0; i < members.size(); ++i) counts[i] = static_cast<double>((*mine).*members[i]);
     comm.all_reduce_sum(counts);

@@ -88,13 +88,9 @@ public:
           memory_{std::move(memory)} {}
 
     /// True if the store has an entry; whether it is intact shows when it is read.
-    [[nodiscard]] bool contains(const std::string& identity) const {
-        return store_.exists(name(identity));
-    }
+    [[nodiscard]] bool contains(const std::string& identity) const { return store_.exists(name(identity)); }
     /// Where the entry is, for messages.
-    [[nodiscard]] std::string where(const std::string& identity) const {
-        return store_.where(name(identity));
-    }
+    [[nodiscard]] std::string where(const std::string& identity) const { return store_.where(name(identity)); }
     /// Where all entries are, for messages.
     [[nodiscard]] std::string where() const { return store_.where(folder_); }
     /// The store's own place, which caches with another folder in it share.
@@ -108,8 +104,10 @@ public:
 
     /// Removes temporary files of killed writers, where the store leaves any; returns how many.
     std::int64_t remove_leftovers() const {
-        if constexpr (requires { store_.remove_leftovers(); }) return store_.remove_leftovers();
-        else return 0;
+        if constexpr (requires { store_.remove_leftovers(); })
+            return store_.remove_leftovers();
+        else
+            return 0;
     }
 
     /// Removes an entry; nothing happens if there is none.
@@ -128,7 +126,8 @@ public:
     ///   intact  (const NamedTensors&) -> bool; whether names and shapes are the expected ones
     /// Throws what `make` and the store throw, and Errc::bad_cache_entry when `make` itself gives what is not intact.
     template <class Make, class Intact>
-    std::pair<NamedTensors, CacheOutcome> get(const std::string& identity, const Make& make, const Intact& intact) const {
+    std::pair<NamedTensors, CacheOutcome> get(const std::string& identity, const Make& make,
+                                              const Intact& intact) const {
         const std::string in_memory = place_ + identity;
         if (std::optional<NamedTensors> kept = memory_->find(in_memory)) return {std::move(*kept), CacheOutcome::found};
         const std::string name = this->name(identity);
@@ -145,11 +144,14 @@ public:
             outcome = outcome_of(error);
         }
         NamedTensors tensors = [&] {
-            if constexpr (std::invocable<const Make&, CacheOutcome>) return make(outcome);
-            else return make();
+            if constexpr (std::invocable<const Make&, CacheOutcome>)
+                return make(outcome);
+            else
+                return make();
         }();
         if (!intact(tensors))
-            throw Error{Errc::bad_cache_entry, "what an encoder made for '" + store_.where(name) + "' has a wrong shape or type",
+            throw Error{Errc::bad_cache_entry,
+                        "what an encoder made for '" + store_.where(name) + "' has a wrong shape or type",
                         "let encode() return fp32 tensors of the shapes that its concept states"};
         store_.put(name, pack_entry(tensors, identity, compress_));
         memory_->keep(in_memory, tensors);
@@ -157,15 +159,21 @@ public:
     }
 
 private:
-    [[nodiscard]] std::string name(const std::string& identity) const { return folder_ + cache_name(identity, compress_); }
+    [[nodiscard]] std::string name(const std::string& identity) const {
+        return folder_ + cache_name(identity, compress_);
+    }
     /// Why an entry must be made, from what is being caught. Throws it again if it says nothing of the entry.
     [[nodiscard]] static CacheOutcome outcome_of(const Error& error) {
         switch (error.code()) {
-            case Errc::not_found: return CacheOutcome::made;
+            case Errc::not_found:
+                return CacheOutcome::made;
             case Errc::bad_cache_entry:
-            case Errc::bad_answer: return CacheOutcome::rebuilt;  // a bucket's bytes are not those that were written
-            case Errc::unsummed_cache_entry: return CacheOutcome::replaced;
-            default: throw;
+            case Errc::bad_answer:
+                return CacheOutcome::rebuilt;  // a bucket's bytes are not those that were written
+            case Errc::unsummed_cache_entry:
+                return CacheOutcome::replaced;
+            default:
+                throw;
         }
     }
 

@@ -45,9 +45,9 @@ at::Tensor sample_noise(std::uint64_t seed, std::int64_t index, std::int64_t C, 
 ///           drawing all would get
 /// Returns latents (prompts, C, H, W) fp32 on the CPU. Local.
 template <class Model>
-at::Tensor sample_euler(Model& model, const std::vector<data::TextEmbedding>& prompts,
-                        const data::TextEmbedding& empty, std::int64_t C, std::int64_t H, std::int64_t W,
-                        const SamplerOptions& options = {}, std::int64_t first = 0) {
+at::Tensor sample_euler(Model& model, const std::vector<data::TextEmbedding>& prompts, const data::TextEmbedding& empty,
+                        std::int64_t C, std::int64_t H, std::int64_t W, const SamplerOptions& options = {},
+                        std::int64_t first = 0) {
     const at::NoGradGuard no_gradients;
     const auto count = static_cast<std::int64_t>(prompts.size());
     const bool guided = options.guidance != 1.0;

@@ -23,7 +23,7 @@ struct RotaryTable {
 
 /// For zero::for_each_tensor(): a recomputed block looks for tensors in its arguments.
 template <class Table, class Call>
-    requires std::same_as<std::remove_const_t<Table>, RotaryTable>
+requires std::same_as<std::remove_const_t<Table>, RotaryTable>
 void visit_tensors(Table& table, Call&& call) {
     call(table.cosine_LK);
     call(table.sine_LK);

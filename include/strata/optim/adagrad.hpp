@@ -27,10 +27,15 @@ struct Adagrad {
         double initial_accumulator_value = 0.0;
 
         static void describe(auto& option) {
-            option("lr_decay", &Options::lr_decay, {0, 1e6}, "How the learning rate falls: divided by 1 + this, times the steps done");
-            option("epsilon", &Options::epsilon, ranges::epsilon, {.help = "Added to the root of the sum of squares, so that nothing is divided by 0", .alias = "adam_epsilon"});
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
-            option("initial_accumulator_value", &Options::initial_accumulator_value, {0, 1e30}, "What the sums of squares start at");
+            option("lr_decay", &Options::lr_decay, {0, 1e6},
+                   "How the learning rate falls: divided by 1 + this, times the steps done");
+            option("epsilon", &Options::epsilon, ranges::epsilon,
+                   {.help = "Added to the root of the sum of squares, so that nothing is divided by 0",
+                    .alias = "adam_epsilon"});
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
+                   {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
+            option("initial_accumulator_value", &Options::initial_accumulator_value, {0, 1e30},
+                   "What the sums of squares start at");
         }
     };
     static constexpr std::array<std::string_view, 1> state_names{"sum"};

@@ -27,10 +27,15 @@ struct Adam : optim::AdamMoments {
         double weight_decay = 0.0;
 
         static void describe(auto& option) {
-            option("beta1", &Options::beta1, ranges::beta1, {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
-            option("beta2", &Options::beta2, ranges::beta2, {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
-            option("epsilon", &Options::epsilon, ranges::epsilon, {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
+            option("beta1", &Options::beta1, ranges::beta1,
+                   {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
+            option("beta2", &Options::beta2, ranges::beta2,
+                   {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
+            option(
+                "epsilon", &Options::epsilon, ranges::epsilon,
+                {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
+                   {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
         }
     };
 

@@ -69,7 +69,7 @@ double sum_of_squares(std::span<const G> values, core::SimdLevel level = core::s
     std::vector<double> partial(static_cast<std::size_t>((numel + detail::chunk_numel - 1) / detail::chunk_numel));
     detail::for_chunks(numel, [&](std::int64_t chunk, std::int64_t begin, std::int64_t count) {
         core::run_at(level,
-                       detail::SquareLoop<G>{values.data() + begin, count, &partial[static_cast<std::size_t>(chunk)]});
+                     detail::SquareLoop<G>{values.data() + begin, count, &partial[static_cast<std::size_t>(chunk)]});
     });
     double total = 0.0;
     for (const double sum : partial) total += sum;

@@ -60,7 +60,8 @@ struct WarmupDecayLr {
     void check(OptionCheck& check, const RunLength& run) const {
         WarmupLr{min_lr, max_lr, warmup_steps, curve}.check(check, run);
         if (check.number("total_steps", total_steps, {0}, "0 takes the run's"))
-            run.check_total(check, "total_steps", total_steps, warmup_steps, min_lr == 0.0 ? "the rate would stay at 0" : "");
+            run.check_total(check, "total_steps", total_steps, warmup_steps,
+                            min_lr == 0.0 ? "the rate would stay at 0" : "");
     }
     [[nodiscard]] double at(std::int64_t step) const noexcept {
         const std::int64_t it = step - 1;

@@ -30,8 +30,7 @@ struct GradientTransform {
     float limit = std::numeric_limits<float>::infinity();
 
     constexpr GradientTransform() = default;
-    constexpr GradientTransform(float factor_,
-                                float limit_ = std::numeric_limits<float>::infinity()) noexcept
+    constexpr GradientTransform(float factor_, float limit_ = std::numeric_limits<float>::infinity()) noexcept
         : factor{factor_}, limit{limit_} {}
 
     [[gnu::always_inline]] STRATA_HOST_DEVICE constexpr float operator()(float gradient) const noexcept {

@@ -46,14 +46,14 @@ struct EmaLoop {
 ///   average  N elements; before the first update the weights the run starts from
 ///   level    for tests; the same bits at every level and with any number of threads
 template <KeptElement W>
-void update_average(double decay, std::span<const W> weight, std::span<float> average, core::SimdLevel level = core::simd_level()) {
+void update_average(double decay, std::span<const W> weight, std::span<float> average,
+                    core::SimdLevel level = core::simd_level()) {
     assert(weight.size() == average.size());
     const auto share = static_cast<float>(1.0 - decay);
-    detail::for_chunks(static_cast<std::int64_t>(weight.size()),
-                       [&](std::int64_t, std::int64_t begin, std::int64_t numel) {
-                           core::run_at(level, detail::EmaLoop<W>{share, numel, weight.data() + begin,
-                                                                    average.data() + begin});
-                       });
+    detail::for_chunks(
+        static_cast<std::int64_t>(weight.size()), [&](std::int64_t, std::int64_t begin, std::int64_t numel) {
+            core::run_at(level, detail::EmaLoop<W>{share, numel, weight.data() + begin, average.data() + begin});
+        });
 }
 
 }  // namespace strata::optim

@@ -37,12 +37,19 @@ struct Lamb {
         double max_weight_norm = std::numeric_limits<double>::infinity();
 
         static void describe(auto& option) {
-            option("beta1", &Options::beta1, ranges::beta1, {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
-            option("beta2", &Options::beta2, ranges::beta2, {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
-            option("epsilon", &Options::epsilon, ranges::epsilon, {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "Times the weight, added to its direction", .alias = "adam_weight_decay"});
-            option("bias_correction", &Options::bias_correction, "Means are divided by what they lack at first, as Adam does");
-            option("min_weight_norm", &Options::min_weight_norm, {0, 1e30}, "Norms of weights below this count as this");
+            option("beta1", &Options::beta1, ranges::beta1,
+                   {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
+            option("beta2", &Options::beta2, ranges::beta2,
+                   {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
+            option(
+                "epsilon", &Options::epsilon, ranges::epsilon,
+                {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
+                   {.help = "Times the weight, added to its direction", .alias = "adam_weight_decay"});
+            option("bias_correction", &Options::bias_correction,
+                   "Means are divided by what they lack at first, as Adam does");
+            option("min_weight_norm", &Options::min_weight_norm, {0, 1e30},
+                   "Norms of weights below this count as this");
             option("max_weight_norm", &Options::max_weight_norm, {0}, "Norms of weights above this count as this");
         }
         /// Beside the ranges: the norms' limits are in order.

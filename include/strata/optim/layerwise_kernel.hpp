@@ -67,12 +67,9 @@ struct NormTerms {
     float direction;
 };
 template <LayerwiseRule Rule, GradientElement G, KeptElement W>
-[[gnu::always_inline]] STRATA_HOST_DEVICE inline NormTerms advance_element(const typename Rule::Scalars& scalars,
-                                                                           const GradientTransform& transform,
-                                                                           const RandomBlock& random,
-                                                                           std::uint32_t index, const G* gradient,
-                                                                           const W* weight, W* const* state,
-                                                                           std::int64_t i) {
+[[gnu::always_inline]] STRATA_HOST_DEVICE inline NormTerms advance_element(
+    const typename Rule::Scalars& scalars, const GradientTransform& transform, const RandomBlock& random,
+    std::uint32_t index, const G* gradient, const W* weight, W* const* state, std::int64_t i) {
     constexpr std::size_t states = state_count_v<Rule>;
     const float w = to_float(weight[i]);
     float value[states + 1];

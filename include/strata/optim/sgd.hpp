@@ -30,17 +30,20 @@ struct Sgd {
         static void describe(auto& option) {
             option("momentum", &Options::momentum, ranges::momentum, "Decay of the momentum, a step");
             option("dampening", &Options::dampening, {0, 1}, "Share of a gradient that is kept out of the momentum");
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay, {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
-            option("nesterov", &Options::nesterov, "Steps go from where the momentum alone would lead; with momentum, and without dampening");
+            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
+                   {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
+            option("nesterov", &Options::nesterov,
+                   "Steps go from where the momentum alone would lead; with momentum, and without dampening");
         }
         /// Beside the ranges: what nesterov goes with.
         void check(OptionCheck& check) const {
             check.described(*this);
             if (nesterov && (momentum == 0.0 || dampening != 0.0))
-                check.refuse(check.name("nesterov") + " is true with " + check.name("momentum") + " " +
-                                 OptionCheck::shown(momentum) + " and " + check.name("dampening") + " " +
-                                 OptionCheck::shown(dampening),
-                             "give it a momentum above 0 and no dampening, or leave " + check.name("nesterov") + " out");
+                check.refuse(
+                    check.name("nesterov") + " is true with " + check.name("momentum") + " " +
+                        OptionCheck::shown(momentum) + " and " + check.name("dampening") + " " +
+                        OptionCheck::shown(dampening),
+                    "give it a momentum above 0 and no dampening, or leave " + check.name("nesterov") + " out");
         }
     };
     static constexpr std::array<std::string_view, 1> state_names{"momentum_buffer"};
@@ -48,8 +51,8 @@ struct Sgd {
     struct Scalars {
         float weight_decay;
         float momentum;
-        float one_minus_dampening;             ///< 1 at the first step
-        float gradient_share, buffer_share;    ///< of the direction: 0 and 1, with nesterov 1 and momentum
+        float one_minus_dampening;           ///< 1 at the first step
+        float gradient_share, buffer_share;  ///< of the direction: 0 and 1, with nesterov 1 and momentum
         float lr;
     };
 

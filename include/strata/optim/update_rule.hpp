@@ -33,10 +33,10 @@ concept DescribedRule = requires(const typename R::Options& options) {
 ///
 ///   * apply(weight, gradient, state, scalars): the update; state points to state_names.size() values.
 template <class R>
-concept ElementwiseRule =
-    DescribedRule<R> && requires(float& weight, float* state, const typename R::Scalars& scalars) {
-        { R::apply(weight, float{}, state, scalars) } -> std::same_as<void>;
-    };
+concept ElementwiseRule = DescribedRule<R> &&
+    requires(float& weight, float* state, const typename R::Scalars& scalars) {
+    { R::apply(weight, float{}, state, scalars) } -> std::same_as<void>;
+};
 
 /// A rule whose step length depends on norms over a whole parameter: two passes, optim/layerwise_kernel.hpp.
 ///
@@ -45,14 +45,14 @@ concept ElementwiseRule =
 ///   * trust_ratio(options, |weight|, |direction|): the step's length; norms over the whole parameter, over all ranks.
 ///   * apply(weight, direction, ratio, scalars): the weight's update, in the second pass.
 template <class R>
-concept LayerwiseRule =
-    DescribedRule<R> && requires(float& weight, float* state, const float* kept, const typename R::Options& options,
-                                 const typename R::Scalars& scalars) {
-        { R::advance(float{}, float{}, state, scalars) } -> std::same_as<void>;
-        { R::direction(float{}, kept, scalars) } -> std::same_as<float>;
-        { R::trust_ratio(options, double{}, double{}) } -> std::same_as<double>;
-        { R::apply(weight, float{}, float{}, scalars) } -> std::same_as<void>;
-    };
+concept LayerwiseRule = DescribedRule<R> &&
+    requires(float& weight, float* state, const float* kept, const typename R::Options& options,
+             const typename R::Scalars& scalars) {
+    { R::advance(float{}, float{}, state, scalars) } -> std::same_as<void>;
+    { R::direction(float{}, kept, scalars) } -> std::same_as<float>;
+    { R::trust_ratio(options, double{}, double{}) } -> std::same_as<double>;
+    { R::apply(weight, float{}, float{}, scalars) } -> std::same_as<void>;
+};
 
 /// How a gradient changes a weight.
 template <class R>

@@ -33,9 +33,11 @@ struct EmaOptions {
         option("min_decay", &EmaOptions::min_decay, {0, 1}, "Smallest decay, once there is one");
         option("update_after_step", &EmaOptions::update_after_step, {-1, ranges::count.most},
                "Up to the step after this one the average is a copy of the weights");
-        option("use_warmup", &EmaOptions::use_warmup,
-               {.help = "The decay of step s grows as 1 - (1 + s / `ema_inv_gamma`)^-`ema_power`, not as (1 + s) / (10 + s)",
-                .alias = "use_ema_warmup"});
+        option(
+            "use_warmup", &EmaOptions::use_warmup,
+            {.help =
+                 "The decay of step s grows as 1 - (1 + s / `ema_inv_gamma`)^-`ema_power`, not as (1 + s) / (10 + s)",
+             .alias = "use_ema_warmup"});
         option("inv_gamma", &EmaOptions::inv_gamma, {1e-9, 1e12}, "Of `ema_use_warmup`: larger is slower");
         option("power", &EmaOptions::power, {1e-6, 100}, "Of `ema_use_warmup`: larger is faster");
         option("interval", &EmaOptions::interval, ranges::positive,

@@ -20,7 +20,9 @@ namespace strata::zero {
 
 /// What an update rule is to its options: it names its own. optim::UpdateRule asks for the rest.
 template <class R>
-concept HasOptions = requires { typename R::Options; };
+concept HasOptions = requires {
+    typename R::Options;
+};
 
 /// In place of a rule where none is known yet: the numbers of a configuration file before a program takes them.
 struct NoRule {
@@ -30,9 +32,10 @@ struct NoRule {
 /// Parameters that are updated with settings of their own.
 template <HasOptions Rule>
 struct ParameterGroup {
-    std::function<bool(std::string_view name)> takes{};  ///< by the name in the state dict; called once for each; not empty
-    double lr_factor = 1.0;                              ///< times the learning rate of step()
-    typename Rule::Options update{};                     ///< betas, weight decay, ...
+    std::function<bool(std::string_view name)>
+        takes{};                      ///< by the name in the state dict; called once for each; not empty
+    double lr_factor = 1.0;           ///< times the learning rate of step()
+    typename Rule::Options update{};  ///< betas, weight decay, ...
 
     static void describe(auto& option) {
         option("lr_factor", &ParameterGroup::lr_factor, {0, 1e6}, "Times the learning rate");
@@ -52,15 +55,16 @@ struct ParameterGroup {
 ///   Average  the options of its averaging policy: the policy's own Options, where it names some
 template <HasOptions Rule, class Average = optim::EmaOptions>
 struct EngineOptions {
-    std::int64_t bucket_numel = 25'000'000;  ///< elements that a bucket outside of units holds at most
-    int gradient_accumulation_steps = 1;     ///< backward() calls for one step()
-    double max_grad_norm = 0.0;              ///< clips the global gradient norm; 0 does not clip
-    double max_grad_value = 0.0;             ///< clamps every element of the mean gradient instead; 0 does not
-    typename Rule::Options update{};         ///< betas, weight decay, ... of parameters that no group takes
+    std::int64_t bucket_numel = 25'000'000;      ///< elements that a bucket outside of units holds at most
+    int gradient_accumulation_steps = 1;         ///< backward() calls for one step()
+    double max_grad_norm = 0.0;                  ///< clips the global gradient norm; 0 does not clip
+    double max_grad_value = 0.0;                 ///< clamps every element of the mean gradient instead; 0 does not
+    typename Rule::Options update{};             ///< betas, weight decay, ... of parameters that no group takes
     std::vector<ParameterGroup<Rule>> groups{};  ///< a parameter belongs to the first that takes it
 
-    OnNonFinite on_non_finite = OnNonFinite::stop;  ///< a step whose loss or gradients are not finite; fp16 has loss_scale first
-    std::int64_t non_finite_limit = 10;             ///< OnNonFinite::skip: steps in a row that are skipped at most
+    OnNonFinite on_non_finite =
+        OnNonFinite::stop;               ///< a step whose loss or gradients are not finite; fp16 has loss_scale first
+    std::int64_t non_finite_limit = 10;  ///< OnNonFinite::skip: steps in a row that are skipped at most
     bool computes_only = false;  ///< every parameter is frozen: no gradients, no state, no backward() and step()
 
     /// Where gradients are whole on every rank (stages 0 and 1): several micro-batches are added up there, and over the ranks
@@ -71,7 +75,8 @@ struct EngineOptions {
     int buckets_in_flight = 4;  ///< reductions that wait or run at once; stage 2 holds one whole bucket more than that
 
     optim::LossScaleOptions loss_scale{};  ///< Precision<Fp16>
-    std::uint64_t rounding_seed = 42;      ///< Precision<PureBf16>: of its stochastic rounding; a Trainer gives its own seed
+    std::uint64_t rounding_seed =
+        42;  ///< Precision<PureBf16>: of its stochastic rounding; a Trainer gives its own seed
 
     /// ZeroStage<3>: bytes of units that are gathered before they are needed, at most; -1: the largest unit, 0: none.
     std::int64_t prefetch_bucket_bytes = -1;
@@ -97,18 +102,25 @@ struct EngineOptions {
         option("bucket_numel", &E::bucket_numel, {1, ranges::size.most},
                {.help = "Elements of a bucket of gradients outside of units, at most; a unit is a bucket of its own",
                 .alias = "reduce_bucket_size"});
-        option("reduce_once_a_step", &E::reduce_once_a_step,
-               "Stages 0 and 1 add micro-batches up on each rank, and over the ranks once a step: fewer collectives, other bits");
+        option(
+            "reduce_once_a_step", &E::reduce_once_a_step,
+            "Stages 0 and 1 add micro-batches up on each rank, and over the ranks once a step: fewer collectives, other bits");
         option("overlap", &E::overlap,
-               {.help = "Stages 0 and 1 reduce gradients while backward goes on; stages 2 and 3 always do", .key = "overlap_comm"});
-        option("buckets_in_flight", &E::buckets_in_flight, {1, 1e6}, "Buckets that wait to be reduced, or are, at once");
-        option("prefetch_bucket_bytes", &E::prefetch_bucket_bytes, ranges::bytes_ahead,
-               {.help = "`ZeroStage<3>`: bytes of units that are gathered ahead of their use, at most; 0 gathers none ahead",
-                .special = "-1 takes the largest unit"});
-        option("max_live_parameters", &E::max_live_parameters, ranges::size,
-               {.help = "`ZeroStage<3>`: no unit is gathered ahead while more parameters of units than this would be whole at once",
-                .special = "0 is no bound",
-                .alias = "stage3_max_live_parameters"});
+               {.help = "Stages 0 and 1 reduce gradients while backward goes on; stages 2 and 3 always do",
+                .key = "overlap_comm"});
+        option("buckets_in_flight", &E::buckets_in_flight, {1, 1e6},
+               "Buckets that wait to be reduced, or are, at once");
+        option(
+            "prefetch_bucket_bytes", &E::prefetch_bucket_bytes, ranges::bytes_ahead,
+            {.help =
+                 "`ZeroStage<3>`: bytes of units that are gathered ahead of their use, at most; 0 gathers none ahead",
+             .special = "-1 takes the largest unit"});
+        option(
+            "max_live_parameters", &E::max_live_parameters, ranges::size,
+            {.help =
+                 "`ZeroStage<3>`: no unit is gathered ahead while more parameters of units than this would be whole at once",
+             .special = "0 is no bound",
+             .alias = "stage3_max_live_parameters"});
         option.part("update", &E::update, "optimizer_");
         option.part("ema", &E::ema, "ema_");
         option.part("loss_scale", &E::loss_scale, "loss_scale_");

@@ -17,18 +17,20 @@ struct LossScaleOptions {
     int hysteresis = 2;                   ///< overflows until the scale is halved
     bool consecutive_hysteresis = false;  ///< a step without overflow refills the hysteresis
     double minimum = 1.0;
-    bool dynamic = true;                  ///< false: the scale stays `initial`, overflows still skip their step
+    bool dynamic = true;  ///< false: the scale stays `initial`, overflows still skip their step
 
     static void describe(auto& option) {
         constexpr Range scale{1e-9, 1e30};
         option("initial", &LossScaleOptions::initial, scale,
-               {.help = "`Precision<Fp16>`: what the loss is multiplied by at first", .special = "a power of two, for instance 65536"});
+               {.help = "`Precision<Fp16>`: what the loss is multiplied by at first",
+                .special = "a power of two, for instance 65536"});
         option("window", &LossScaleOptions::window, ranges::positive,
                "Steps without overflow after which the loss scale doubles");
         option("hysteresis", &LossScaleOptions::hysteresis, {1, 1e6},
                {.help = "Overflows until the loss scale is halved", .alias = "hysteresis"});
-        option("consecutive_hysteresis", &LossScaleOptions::consecutive_hysteresis,
-               {.help = "A step without overflow starts the count of overflows anew", .alias = "consecutive_hysteresis"});
+        option(
+            "consecutive_hysteresis", &LossScaleOptions::consecutive_hysteresis,
+            {.help = "A step without overflow starts the count of overflows anew", .alias = "consecutive_hysteresis"});
         option("minimum", &LossScaleOptions::minimum, scale,
                {.help = "The loss scale falls no further: the next overflow ends the run", .alias = "min_loss_scale"});
         option("dynamic", &LossScaleOptions::dynamic,
@@ -38,8 +40,8 @@ struct LossScaleOptions {
     /// Beside the ranges: initial is not below minimum.
     void check(OptionCheck& check) const {
         if (check.described(*this) && dynamic && initial < minimum)
-            check.refuse(check.name("initial") + " is " + OptionCheck::shown(initial) + ", below " + check.name("minimum") +
-                             " = " + OptionCheck::shown(minimum),
+            check.refuse(check.name("initial") + " is " + OptionCheck::shown(initial) + ", below " +
+                             check.name("minimum") + " = " + OptionCheck::shown(minimum),
                          "start with a larger scale, for instance 65536");
     }
 };

@@ -94,7 +94,8 @@ struct PipelineOptions {
 
     static void describe(auto& option) {
         option("budget_bytes", &PipelineOptions::budget_bytes, ranges::size,
-               {.help = "Bytes of host memory, on each rank, for windows under way", .special = "0 chooses by the free memory"});
+               {.help = "Bytes of host memory, on each rank, for windows under way",
+                .special = "0 chooses by the free memory"});
         option.part("io", &PipelineOptions::io, "io_");
         option.part("file", &PipelineOptions::file, "file_");
     }

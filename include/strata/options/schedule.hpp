@@ -30,18 +30,19 @@ using strata::ScheduleShape;
 ///   sine                  end_lr + (lr - end_lr) (1 + sin(pi progress)) / 2
 struct Schedule {
     ScheduleShape shape = ScheduleShape::constant;
-    double lr = 1e-4;               ///< the highest value
-    double end_lr = 0.0;            ///< the lowest value after the warm-up
-    std::int64_t warmup_steps = 0;  ///< step 0 has rate 0, step warmup_steps the shape's first value
-    std::int64_t total_steps = 0;   ///< warm-up included; 0: those of the run, which a Trainer fills in
-    std::int64_t cycles = 1;        ///< of cosine_with_restarts
-    double power = 1.0;             ///< of polynomial
+    double lr = 1e-4;                              ///< the highest value
+    double end_lr = 0.0;                           ///< the lowest value after the warm-up
+    std::int64_t warmup_steps = 0;                 ///< step 0 has rate 0, step warmup_steps the shape's first value
+    std::int64_t total_steps = 0;                  ///< warm-up included; 0: those of the run, which a Trainer fills in
+    std::int64_t cycles = 1;                       ///< of cosine_with_restarts
+    double power = 1.0;                            ///< of polynomial
     std::function<double(std::int64_t)> custom{};  ///< when set, a rate of your own; nothing above enters
-    std::function<Schedule(const RunLength&)> custom_for{};                     ///< of(): for_run()
-    std::function<void(OptionCheck&, const RunLength&)> check_custom{};         ///< of(): the rate's own check()
+    std::function<Schedule(const RunLength&)> custom_for{};              ///< of(): for_run()
+    std::function<void(OptionCheck&, const RunLength&)> check_custom{};  ///< of(): the rate's own check()
 
     static void describe(auto& option) {
-        option("lr", &Schedule::lr, ranges::learning_rate, {.help = "Learning rate after the warm-up", .key = "learning_rate"});
+        option("lr", &Schedule::lr, ranges::learning_rate,
+               {.help = "Learning rate after the warm-up", .key = "learning_rate"});
         option("shape", &Schedule::shape, schedule_shapes,
                {.help = "How the learning rate goes from step to step", .key = "lr_scheduler"});
         option("warmup_steps", &Schedule::warmup_steps, ranges::count,
@@ -53,14 +54,17 @@ struct Schedule {
         option("power", &Schedule::power, ranges::power,
                "How `polynomial` falls: 1 in a straight line, below 1 late, above 1 early");
         option("total_steps", &Schedule::total_steps, {0},
-               {.help = "Optimizer steps in which the learning rate falls, warm-up included", .special = "0 takes the run's"});
+               {.help = "Optimizer steps in which the learning rate falls, warm-up included",
+                .special = "0 takes the run's"});
     }
 
     /// A schedule that asks `rate.at(step)`: one of optim/deepspeed_schedules.hpp, or a type of your own. A rate may
     /// have `void check(OptionCheck&, const optim::RunLength&) const`, and a member total_steps, which becomes the run's
     /// steps where it is 0.
     template <class Rate>
-        requires requires(const Rate& rate) { { rate.at(std::int64_t{}) } -> std::convertible_to<double>; }
+    requires requires(const Rate& rate) {
+        { rate.at(std::int64_t{}) } -> std::convertible_to<double>;
+    }
     [[nodiscard]] static Schedule of(Rate rate) {
         Schedule schedule;
         if constexpr (requires { rate.total_steps = std::int64_t{1}; }) {
@@ -104,7 +108,9 @@ struct Schedule {
         run.check_warmup(check, "warmup_steps", warmup_steps, ranges::count);
         if (!check.number("total_steps", total_steps, {0}, "0 takes the run's") || !ends) return;
         run.check_total(check, "total_steps", total_steps, warmup_steps,
-                        swings ? "the rate would rise and fall anew" : end_lr == 0.0 ? "the rate would stay at 0" : "");
+                        swings          ? "the rate would rise and fall anew"
+                        : end_lr == 0.0 ? "the rate would stay at 0"
+                                        : "");
     }
 
     /// The rate of optimizer step `step`, counted from 0.
@@ -122,15 +128,19 @@ struct Schedule {
             return end_lr + (lr - end_lr) * 0.5 * (1.0 + std::cos(std::numbers::pi * turn));
         };
         switch (shape) {
-            case ScheduleShape::linear: return end_lr + (lr - end_lr) * (left / span);
-            case ScheduleShape::cosine: return half_cosine(progress);
+            case ScheduleShape::linear:
+                return end_lr + (lr - end_lr) * (left / span);
+            case ScheduleShape::cosine:
+                return half_cosine(progress);
             case ScheduleShape::cosine_with_restarts:
                 return progress >= 1.0 ? end_lr : half_cosine(std::fmod(static_cast<double>(cycles) * progress, 1.0));
-            case ScheduleShape::polynomial: return end_lr + (lr - end_lr) * std::pow(left / span, power);
+            case ScheduleShape::polynomial:
+                return end_lr + (lr - end_lr) * std::pow(left / span, power);
             case ScheduleShape::sine:
                 return end_lr + (lr - end_lr) * 0.5 * (1.0 + std::sin(std::numbers::pi * progress));
             case ScheduleShape::constant:
-            case ScheduleShape::constant_with_warmup: break;
+            case ScheduleShape::constant_with_warmup:
+                break;
         }
         return lr;
     }

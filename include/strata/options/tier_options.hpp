@@ -12,7 +12,7 @@ namespace strata::zero {
 
 /// Where files of state and parameters are, and how they are moved. Of use to tiers that want a folder, as Nvme does.
 struct TierOptions {
-    std::filesystem::path nvme_path{};           ///< a folder on a local disk, which must exist; ranks may have different ones
+    std::filesystem::path nvme_path{};  ///< a folder on a local disk, which must exist; ranks may have different ones
     std::chrono::seconds nvme_lock_timeout{60};  ///< how long another run may keep that folder's lock
     offload::PipelineOptions state{};            ///< OffloadTarget<Nvme>: its memory, and how it reads and writes
     offload::PipelineOptions units{};            ///< OffloadTarget<Nvme, Parameters>: the same for units

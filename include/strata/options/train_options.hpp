@@ -21,13 +21,13 @@ template <zero::HasOptions Rule, class Average = optim::EmaOptions>
 struct TrainOptions {
     std::int64_t max_steps = 1000;  ///< optimizer steps in all, those of resumed runs included
     std::uint64_t seed = 42;
-    optim::Schedule schedule{};     ///< learning rate by optimizer step; its total is max_steps unless it says more
+    optim::Schedule schedule{};  ///< learning rate by optimizer step; its total is max_steps unless it says more
     zero::EngineOptions<Rule, Average> engine{};   ///< its rounding_seed is this seed
     std::chrono::seconds collective_timeout{600};  ///< a rank that waits longer for the others ends the job
-    std::int64_t checkpoint_every = 0;      ///< steps; 0 saves at the end and on a stop signal only
-    std::int64_t checkpoints_kept = 5;      ///< older ones are removed
-    bool reserve_checkpoint_room = true;    ///< room for one checkpoint is kept on the disk while training
-    std::string name{};                     ///< of a trainer with others in its session: it works in OUTPUT/NAME
+    std::int64_t checkpoint_every = 0;             ///< steps; 0 saves at the end and on a stop signal only
+    std::int64_t checkpoints_kept = 5;             ///< older ones are removed
+    bool reserve_checkpoint_room = true;           ///< room for one checkpoint is kept on the disk while training
+    std::string name{};                            ///< of a trainer with others in its session: it works in OUTPUT/NAME
 
     /// The name is the program's to give.
     static void describe(auto& option) {
@@ -37,7 +37,8 @@ struct TrainOptions {
         option.part("schedule", &T::schedule, "lr_");
         option.part("engine", &T::engine, "");
         option("collective_timeout", &T::collective_timeout, ranges::timeout_s,
-               {.help = "Seconds that a rank waits for the others before it ends the job and says who is missing", .unit = "seconds"});
+               {.help = "Seconds that a rank waits for the others before it ends the job and says who is missing",
+                .unit = "seconds"});
         option("checkpoint_every", &T::checkpoint_every, ranges::count,
                {.help = "Optimizer steps between checkpoints",
                 .special = "0 saves at the end and when asked to stop only",

@@ -20,18 +20,19 @@ template <class Tier>
 struct FirstIsATier {
     static constexpr bool holds = OffloadTier<Tier>;
     struct Report {
-        static_assert(holds,
-                      "[ST0103] OffloadTarget<Tier, What...> is given something first that is no tier. Fix: type Device, "
-                      "Cpu, Nvme or a split such as Split<Cpu, Nvme, 30> first, as in OffloadTarget<Nvme, Parameters>; a "
-                      "tier of your own says `static constexpr strata::Place place` and brings `template <class Kept, "
-                      "std::size_t states, bool has_master> class state;` and `template <class Element> class shards;` "
-                      "(docs/write-a-tier.md).");
+        static_assert(
+            holds,
+            "[ST0103] OffloadTarget<Tier, What...> is given something first that is no tier. Fix: type Device, "
+            "Cpu, Nvme or a split such as Split<Cpu, Nvme, 30> first, as in OffloadTarget<Nvme, Parameters>; a "
+            "tier of your own says `static constexpr strata::Place place` and brings `template <class Kept, "
+            "std::size_t states, bool has_master> class state;` and `template <class Element> class shards;` "
+            "(docs/write-a-tier.md).");
     };
 };
 
 template <class... What>
 struct OffloadsKnownState {
-    static constexpr bool holds = ((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>) && ...);
+    static constexpr bool holds = ((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>)&&...);
     struct Report {
         static_assert(holds,
                       "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState and Parameters. Fix: type one "
@@ -44,9 +45,10 @@ template <class Offload>
 struct OffloadNamesATier {
     static constexpr bool holds = requires { requires OffloadTier<typename Offload::tier>; };
     struct Report {
-        static_assert(holds,
-                      "[ST0121] An offload policy of your own names no tier. Fix: let it say `using tier = strata::Cpu;`, with "
-                      "Cpu, Nvme or a tier of your own (docs/write-a-tier.md).");
+        static_assert(
+            holds,
+            "[ST0121] An offload policy of your own names no tier. Fix: let it say `using tier = strata::Cpu;`, with "
+            "Cpu, Nvme or a tier of your own (docs/write-a-tier.md).");
     };
 };
 
@@ -92,7 +94,8 @@ struct Offload {
 template <class Tier, class... What>
 struct OffloadTarget {
     using slot = slot::Offload;
-    using broken = rule::first_broken_t<rule::FirstIsATier<Tier>, rule::broken_alone_t<Tier>, rule::OffloadsKnownState<What...>>;
+    using broken =
+        rule::first_broken_t<rule::FirstIsATier<Tier>, rule::broken_alone_t<Tier>, rule::OffloadsKnownState<What...>>;
     using tier = typename detail::TierOrDevice<Tier>::type;
     static constexpr bool enabled = tier::place != Place::device;
 
@@ -124,7 +127,7 @@ struct SelectOffload {
 template <class State, class Default, class P, class... Ps>
 struct SelectOffload<State, Default, P, Ps...> : SelectOffload<State, Default, Ps...> {};
 template <class State, class Default, class P, class... Ps>
-    requires offloads_v<P, State>
+requires offloads_v<P, State>
 struct SelectOffload<State, Default, P, Ps...> {
     using type = P;
 };

@@ -101,7 +101,8 @@ struct FormatCanBeTrained {
             using Scaler = typename Format::scaler;
             constexpr bool knows_master = std::same_as<Master, NoMaster> || std::same_as<Master, typename Format::kept>;
             constexpr bool knows_scaler = std::same_as<Scaler, NoScaler> || std::same_as<Scaler, LossScaling>;
-            return knows_master && knows_scaler && strata::detail::have_kernels<strata::detail::FormatMembers<Format>>();
+            return knows_master && knows_scaler &&
+                   strata::detail::have_kernels<strata::detail::FormatMembers<Format>>();
         } else {
             return false;
         }

@@ -82,7 +82,7 @@ template <class Store>
 /// false: a listing that can be stopped and watched. One walk of a store that has list_each() itself, else by pages.
 template <class Store, std::predicate<ObjectInfo&&> Visit>
 void list_each(const Store& store, std::string_view prefix, const Visit& visit) {
-    if constexpr (requires(const std::function<bool(ObjectInfo&&)>& each) { store.list_each(prefix, each); }) {
+    if constexpr (requires(const std::function<bool(ObjectInfo &&)>& each) { store.list_each(prefix, each); }) {
         store.list_each(prefix, visit);
     } else {
         std::string after;

@@ -22,10 +22,28 @@ namespace strata::storage {
 /// Element types of safetensors files: all that the format has a name for. A file with any of them is read as a file;
 /// whoever needs a tensor in a type of his own says so when he asks for it (SafetensorsHeader::at).
 enum class Dtype : std::uint8_t {
-    f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean,
-    u64, u32, u16, c64,              // c64: two f32
-    f8_e4m3, f8_e5m2, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz,
-    f6_e2m3, f6_e3m2, f4             // less than a byte: a tensor's bits fill whole bytes
+    f32,
+    f16,
+    bf16,
+    f64,
+    i64,
+    i32,
+    i16,
+    i8,
+    u8,
+    boolean,
+    u64,
+    u32,
+    u16,
+    c64,  // c64: two f32
+    f8_e4m3,
+    f8_e5m2,
+    f8_e8m0,
+    f8_e4m3fnuz,
+    f8_e5m2fnuz,
+    f6_e2m3,
+    f6_e3m2,
+    f4  // less than a byte: a tensor's bits fill whole bytes
 };
 inline constexpr int dtypes = 22;
 
@@ -35,14 +53,17 @@ constexpr std::size_t bits_of(Dtype dtype) noexcept {
         case Dtype::f64:
         case Dtype::i64:
         case Dtype::u64:
-        case Dtype::c64: return 64;
+        case Dtype::c64:
+            return 64;
         case Dtype::f32:
         case Dtype::i32:
-        case Dtype::u32: return 32;
+        case Dtype::u32:
+            return 32;
         case Dtype::f16:
         case Dtype::bf16:
         case Dtype::i16:
-        case Dtype::u16: return 16;
+        case Dtype::u16:
+            return 16;
         case Dtype::i8:
         case Dtype::u8:
         case Dtype::f8_e4m3:
@@ -50,10 +71,13 @@ constexpr std::size_t bits_of(Dtype dtype) noexcept {
         case Dtype::f8_e8m0:
         case Dtype::f8_e4m3fnuz:
         case Dtype::f8_e5m2fnuz:
-        case Dtype::boolean: return 8;
+        case Dtype::boolean:
+            return 8;
         case Dtype::f6_e2m3:
-        case Dtype::f6_e3m2: return 6;
-        case Dtype::f4: return 4;
+        case Dtype::f6_e3m2:
+            return 6;
+        case Dtype::f4:
+            return 4;
     }
     return 0;
 }
@@ -61,8 +85,9 @@ constexpr std::size_t bits_of(Dtype dtype) noexcept {
 /// The name in the file: "F32", "BF16", "BOOL", ...
 constexpr std::string_view name_of(Dtype dtype) noexcept {
     constexpr std::string_view names[dtypes] = {
-        "F32", "F16", "BF16", "F64",     "I64",     "I32",     "I16",         "I8",          "U8",      "BOOL",    "U64",
-        "U32", "U16", "C64",  "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2", "F4"};
+        "F32",     "F16",         "BF16",        "F64",     "I64",     "I32", "I16",     "I8",
+        "U8",      "BOOL",        "U64",         "U32",     "U16",     "C64", "F8_E4M3", "F8_E5M2",
+        "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2", "F4"};
     return names[static_cast<std::size_t>(dtype)];
 }
 static_assert(name_of(Dtype::boolean) == "BOOL" && name_of(Dtype::f4) == "F4");

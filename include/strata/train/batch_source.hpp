@@ -20,8 +20,8 @@ namespace strata {
 /// is not finite.
 template <class S, class Batch>
 concept BatchSource = requires(S& source, std::int64_t micro_batch) {
-    { source.next() } -> std::convertible_to<Batch>;                    // at the position, then moves on by one
-    source.seek(micro_batch);                                           // counted from the start of epoch 0
+    { source.next() } -> std::convertible_to<Batch>;                            // at the position, then moves on by one
+    source.seek(micro_batch);                                                   // counted from the start of epoch 0
     { source.micro_batches_per_epoch() } -> std::convertible_to<std::int64_t>;  // >= 1
     { source.samples_per_micro_batch() } -> std::convertible_to<std::int64_t>;  // of one rank
 };

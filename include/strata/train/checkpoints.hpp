@@ -75,7 +75,8 @@ public:
         auto& comm = session_.comm();
         try {
             comm::agree(comm, [&] {
-                static_cast<void>(checkpoint::detail::verified(checkpoint::detail::final_name(folder_, step), expected, comm.rank(), comm.world()));
+                static_cast<void>(checkpoint::detail::verified(checkpoint::detail::final_name(folder_, step), expected,
+                                                               comm.rank(), comm.world()));
             });
         } catch (const Error& error) {
             if (!checkpoint::is_damage(error.code())) throw;
@@ -90,7 +91,8 @@ public:
         comm::agree(session_.comm(), [&] {
             if (session_.rank() != 0) return;
             const auto path = checkpoint::detail::final_name(folder_, step);
-            session_.progress().note("passed over " + path.string() + ": " + why + "; it is kept as " + checkpoint::set_aside(path, prefix).filename().string());
+            session_.progress().note("passed over " + path.string() + ": " + why + "; it is kept as " +
+                                     checkpoint::set_aside(path, prefix).filename().string());
         });
     }
     /// Loads the checkpoint of this step, which was looked at with damage_at(). Throws corrupt_checkpoint, io_failed.
@@ -113,8 +115,10 @@ public:
             checkpoint::remove_unfinished(folder_);
             reserved = room_->make(bytes);
         });
-        if (!reserved) session_.progress().note("the file system of " + folder_.string() +
-                                                " cannot reserve room: a disk that fills up may cost the steps since the last checkpoint");
+        if (!reserved)
+            session_.progress().note(
+                "the file system of " + folder_.string() +
+                " cannot reserve room: a disk that fills up may cost the steps since the last checkpoint");
     }
 
     /// Saves the state, in the room that was reserved, and reserves the next. Nothing when this step is saved already.
@@ -148,9 +152,10 @@ public:
         auto& comm = session_.comm();
         if (room_) room_->release();
         const auto read_state = [&](auto&& sink) { engine_.read_state(sink); };
-        newest_ = {manifest.step, checkpoint::save(comm, folder_, manifest, engine_.state_outline(), read_state,
-                                                   [&](const auto& partial) { return write_models(partial); },
-                                                   [&](const std::string& what) { session_.progress().note(what); })};
+        newest_ = {manifest.step, checkpoint::save(
+                                      comm, folder_, manifest, engine_.state_outline(), read_state,
+                                      [&](const auto& partial) { return write_models(partial); },
+                                      [&](const std::string& what) { session_.progress().note(what); })};
     }
 
     /// Whether the newest checkpoint is of this step. Local.
@@ -193,7 +198,8 @@ private:
     }
     [[nodiscard]] std::vector<checkpoint::NamedTensor> named_tensors() const {
         auto tensors = named_buffers();
-        for (const auto& item : model_.named_parameters()) tensors.push_back({item.key(), item.value(), item.value().requires_grad()});
+        for (const auto& item : model_.named_parameters())
+            tensors.push_back({item.key(), item.value(), item.value().requires_grad()});
         return tensors;
     }
 
@@ -218,7 +224,8 @@ private:
         auto& comm = session_.comm();
         constexpr std::uint64_t beside = std::uint64_t{1} << 20;  // the manifest's frame, lines of the log, a report
         const auto tensors = comm.rank() == 0 ? named_tensors() : std::vector<checkpoint::NamedTensor>{};
-        const std::uint64_t mine = checkpoint::bytes_on_disk(engine_.state_outline(), tensors, Setup::averaging::enabled ? 2 : 1);
+        const std::uint64_t mine =
+            checkpoint::bytes_on_disk(engine_.state_outline(), tensors, Setup::averaging::enabled ? 2 : 1);
         std::vector<std::uint64_t> all(static_cast<std::size_t>(comm.world()));
         comm.all_gather(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}));
         return total_bytes_ = std::accumulate(all.begin(), all.end(), beside);

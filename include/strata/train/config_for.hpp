@@ -35,7 +35,9 @@ struct ConfigFor : config::TrainerConfig {
             });
             std::vector<config::IdleKey> passed_over;
             for (const std::string_view name : config::usual_rule_keys()) {
-                const auto is_this = [name](const config::KeyInfo& info) { return info.key == name || info.alias == name; };
+                const auto is_this = [name](const config::KeyInfo& info) {
+                    return info.key == name || info.alias == name;
+                };
                 if (std::none_of(of_rule.keys().begin(), of_rule.keys().end(), is_this))
                     passed_over.push_back({name, "the program's update rule does not have it"});
             }

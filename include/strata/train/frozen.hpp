@@ -37,14 +37,15 @@ struct SentenceOf<rule::None> {};
 
 /// What a Frozen model can be told; names and meanings are those of TrainOptions.
 struct FrozenOptions {
-    std::filesystem::path nvme_path{};           ///< OffloadTarget<Nvme, Parameters>
+    std::filesystem::path nvme_path{};  ///< OffloadTarget<Nvme, Parameters>
     std::chrono::seconds nvme_lock_timeout{60};
     std::size_t nvme_buffer_bytes = 0;
-    std::int64_t prefetch_bucket_bytes = -1;     ///< ZeroStage<3>
-    std::int64_t max_live_parameters = 0;        ///< ZeroStage<3>
+    std::int64_t prefetch_bucket_bytes = -1;  ///< ZeroStage<3>
+    std::int64_t max_live_parameters = 0;     ///< ZeroStage<3>
 
     void check(OptionCheck& check) const {
-        check.number("nvme_lock_timeout", nvme_lock_timeout.count(), {0, ranges::timeout_s.most}, "seconds, 0 tries once");
+        check.number("nvme_lock_timeout", nvme_lock_timeout.count(), {0, ranges::timeout_s.most},
+                     "seconds, 0 tries once");
         check.number("nvme_buffer_bytes", nvme_buffer_bytes, ranges::size, "0 chooses");
         check.number("prefetch_bucket_bytes", prefetch_bucket_bytes, ranges::bytes_ahead, "-1 takes the largest unit");
         check.number("max_live_parameters", max_live_parameters, ranges::size, "0 is no bound");

@@ -27,7 +27,7 @@ namespace strata::train {
 struct GalleryOptions {
     std::vector<std::string> prompts;
     int columns = 4;
-    std::int64_t width = 128;   ///< pixels; a multiple of the autoencoder's pixels_per_latent() * latents_multiple
+    std::int64_t width = 128;  ///< pixels; a multiple of the autoencoder's pixels_per_latent() * latents_multiple
     std::int64_t height = 128;
     std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch
     models::SamplerOptions sampler{};
@@ -44,11 +44,17 @@ class Gallery {
 public:
     /// Local. Throws Error: bad_value for a size that does not fit autoencoder and model.
     Gallery(Session& session, Autoencoder autoencoder, const TextEncoder& text_encoder, GalleryOptions options)
-        : session_{session}, autoencoder_{std::move(autoencoder)}, options_{std::move(options)}, empty_{text_encoder.encode("")} {
+        : session_{session},
+          autoencoder_{std::move(autoencoder)},
+          options_{std::move(options)},
+          empty_{text_encoder.encode("")} {
         const std::int64_t multiple = autoencoder_.pixels_per_latent() * options_.latents_multiple;
-        if (options_.width % multiple != 0 || options_.height % multiple != 0 || options_.width < 1 || options_.height < 1)
+        if (options_.width % multiple != 0 || options_.height % multiple != 0 || options_.width < 1 ||
+            options_.height < 1)
             throw Error{Errc::bad_value,
-                        "samples cannot be " + std::to_string(options_.width) + " x " + std::to_string(options_.height) + " pixels: this model needs multiples of " + std::to_string(multiple),
+                        "samples cannot be " + std::to_string(options_.width) + " x " +
+                            std::to_string(options_.height) + " pixels: this model needs multiples of " +
+                            std::to_string(multiple),
                         "set validation_resolution to a multiple of " + std::to_string(multiple)};
         for (const std::string& prompt : options_.prompts) embedded_.push_back(text_encoder.encode(prompt));
     }
@@ -98,7 +104,8 @@ private:
             const at::Tensor latents_BCHW =
                 models::sample_euler(model, prompts, empty_, autoencoder_.latent_channels(), options_.height / block,
                                      options_.width / block, options_.sampler, begin);
-            for (std::int64_t i = 0; i < end - begin; ++i) mine.push_back(autoencoder_.decode(latents_BCHW.select(0, i)));
+            for (std::int64_t i = 0; i < end - begin; ++i)
+                mine.push_back(autoencoder_.decode(latents_BCHW.select(0, i)));
         }
         model.train();
 
@@ -119,7 +126,8 @@ private:
         for (std::size_t i = 0; i < mine.size(); ++i) slots.select(0, static_cast<std::int64_t>(i)).copy_(mine[i]);
         const auto all = at::empty({share * comm.world(), 3, options_.height, options_.width}, at::kFloat);
         const auto bytes = [](const at::Tensor& tensor, std::int64_t elements) {
-            return std::span{static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(elements) * sizeof(float)};
+            return std::span{static_cast<std::byte*>(tensor.data_ptr()),
+                             static_cast<std::size_t>(elements) * sizeof(float)};
         };
         comm.all_gather(bytes(slots, share * numel), bytes(all, share * numel * comm.world()));
         std::vector<at::Tensor> pictures;

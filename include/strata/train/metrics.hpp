@@ -13,14 +13,14 @@ namespace strata::train {
 
 /// What one optimizer step is known by. Equal on all ranks; times are by rank 0's clock.
 struct StepMetrics {
-    std::int64_t step = 0;           ///< 1 after the first update
-    double loss = 0;                 ///< mean over ranks and micro-batches
-    double learning_rate = 0;        ///< the one this step used
-    double grad_norm = 0;            ///< global L2 norm before clipping
-    double samples_per_second = 0;   ///< over all ranks, since the last step
-    double seconds = 0;              ///< since the run started, resumed time included
-    double epoch = 0;                ///< fractional
-    std::int64_t skipped = 0;        ///< tries of this step before it that changed nothing, because numbers were not finite
+    std::int64_t step = 0;          ///< 1 after the first update
+    double loss = 0;                ///< mean over ranks and micro-batches
+    double learning_rate = 0;       ///< the one this step used
+    double grad_norm = 0;           ///< global L2 norm before clipping
+    double samples_per_second = 0;  ///< over all ranks, since the last step
+    double seconds = 0;             ///< since the run started, resumed time included
+    double epoch = 0;               ///< fractional
+    std::int64_t skipped = 0;  ///< tries of this step before it that changed nothing, because numbers were not finite
 };
 
 /// Appends steps to a file of JSON lines. For rank 0.

@@ -28,7 +28,7 @@ struct SetupOf {
     using type = Composition;
 };
 template <class Composition>
-    requires requires { typename Composition::setup; }
+requires requires { typename Composition::setup; }
 struct SetupOf<Composition> {
     using type = typename Composition::setup;
 };
@@ -117,7 +117,8 @@ void check_averaging(const config::TrainerConfig& config) {
 /// refuses, for epochs that make more steps than can be counted, and when `use_ema` or `ema_device` say something else
 /// than the composition.
 template <class Composition, class Setup = typename detail::SetupOf<Composition>::type>
-[[nodiscard]] train_options_t<Setup> options_from(const config::TrainerConfig& config, std::int64_t micro_batches_per_epoch) {
+[[nodiscard]] train_options_t<Setup> options_from(const config::TrainerConfig& config,
+                                                  std::int64_t micro_batches_per_epoch) {
     using Rule = typename Setup::optimizer::rule;
     detail::check_averaging<typename Setup::averaging>(config);
     const optim::RunLength run = detail::run_length(config, micro_batches_per_epoch);
@@ -131,7 +132,8 @@ template <class Composition, class Setup = typename detail::SetupOf<Composition>
         std::swap(options.engine.max_grad_norm, options.engine.max_grad_value);
     if constexpr (std::same_as<decltype(options.engine.ema), optim::EmaOptions>) {
         optim::EmaOptions& ema = options.engine.ema;
-        if (config.ema_warmup_steps != 0) {  // as SimpleTuner has it: the weights, and from that step on the whole decay
+        if (config.ema_warmup_steps !=
+            0) {  // as SimpleTuner has it: the weights, and from that step on the whole decay
             ema.min_decay = ema.decay;
             ema.update_after_step = config.ema_warmup_steps - 2;
         }

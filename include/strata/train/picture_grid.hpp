@@ -15,7 +15,8 @@ namespace strata::train {
 ///
 ///   pictures  each (3, H, W), [-1, 1], red first; values outside are clamped
 ///   returns   a PNG file, 8-bit RGB; cells without a picture are white
-[[nodiscard]] std::vector<std::byte> encode_picture_grid(std::span<const at::Tensor> pictures, int columns, int gap = 4);
+[[nodiscard]] std::vector<std::byte> encode_picture_grid(std::span<const at::Tensor> pictures, int columns,
+                                                         int gap = 4);
 
 }  // namespace strata::train
 

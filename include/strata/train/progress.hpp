@@ -44,8 +44,9 @@ private:
     /// How fast one trainer is, and when it was shown.
     struct Pace {
         std::chrono::steady_clock::time_point last_shown{};
-        DebiasedMean seconds_per_step{0.95};  // NaN until two steps are done: what the first one took began before training
-        std::int64_t last_step = 0;           // 0: none was shown yet
+        DebiasedMean seconds_per_step{
+            0.95};                   // NaN until two steps are done: what the first one took began before training
+        std::int64_t last_step = 0;  // 0: none was shown yet
         double last_seconds = 0;
     };
 

@@ -23,9 +23,9 @@ struct ReportContent {
     std::string title{};
     std::vector<std::pair<std::string, std::string>> facts{};  ///< shown as a table: name, value
     std::vector<StepMetrics> history{};
-    std::vector<SampleGrid> grids{};      ///< oldest first; the newest is shown large
-    std::vector<std::string> prompts{};   ///< in the order of a grid's cells, row by row
-    int columns = 4;                    ///< cells in a row of a grid
+    std::vector<SampleGrid> grids{};     ///< oldest first; the newest is shown large
+    std::vector<std::string> prompts{};  ///< in the order of a grid's cells, row by row
+    int columns = 4;                     ///< cells in a row of a grid
 };
 
 /// The grids that lie in `folder` as step_NNNNNNNN.png, oldest first.

@@ -20,14 +20,14 @@ public:
 
     [[nodiscard]] virtual std::int64_t step() const = 0;  ///< the last that was done
     [[nodiscard]] virtual int world() const = 0;
-    [[nodiscard]] virtual bool is_saved() const = 0;      ///< that step is
-    [[nodiscard]] virtual bool has_failed() const = 0;    ///< it was tried to save it, and that failed
+    [[nodiscard]] virtual bool is_saved() const = 0;                 ///< that step is
+    [[nodiscard]] virtual bool has_failed() const = 0;               ///< it was tried to save it, and that failed
     [[nodiscard]] virtual std::filesystem::path newest() const = 0;  ///< checkpoint
-    [[nodiscard]] virtual std::string newest_text() const = 0;       ///< a clause that names it, or says that there is none
-    [[nodiscard]] virtual bool state_is_whole() const = 0;           ///< no update broke off half way
-    virtual void undo_step() = 0;     ///< back to where the last step ended
-    virtual void write() = 0;         ///< saves; collective
-    virtual void complete_log() = 0;  ///< what the log and the report lack; throws nothing
+    [[nodiscard]] virtual std::string newest_text() const = 0;  ///< a clause that names it, or says that there is none
+    [[nodiscard]] virtual bool state_is_whole() const = 0;      ///< no update broke off half way
+    virtual void undo_step() = 0;                               ///< back to where the last step ended
+    virtual void write() = 0;                                   ///< saves; collective
+    virtual void complete_log() = 0;                            ///< what the log and the report lack; throws nothing
 
 protected:
     ~Rescuable() = default;

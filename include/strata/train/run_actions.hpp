@@ -32,7 +32,8 @@ public:
     ///
     ///   who  what failed then: "what follows step 7"
     template <comm::Communicator Comm>
-    void call_due(Comm& comm, RanksTogether& together, const std::string& who, const StepMetrics& metrics, std::int64_t last_step) const {
+    void call_due(Comm& comm, RanksTogether& together, const std::string& who, const StepMetrics& metrics,
+                  std::int64_t last_step) const {
         for (const Action& action : actions_) {
             if (!is_due(action.steps, metrics.step, last_step)) continue;
             StepFailure failure{who};

@@ -45,7 +45,8 @@ template <class Precision>
 /// batches, data, and what bits depend on.
 ///
 ///   now  of this run: plan, data, environment
-[[nodiscard]] std::vector<std::string> changes_since(const checkpoint::Manifest& then, const checkpoint::Manifest& now, const RunPlan& plan);
+[[nodiscard]] std::vector<std::string> changes_since(const checkpoint::Manifest& then, const checkpoint::Manifest& now,
+                                                     const RunPlan& plan);
 
 }  // namespace strata::train
 

@@ -218,7 +218,8 @@ S Session::settings() {
         if (command_line_.output) {
             for (const config::Override& given : command_line_.overrides)
                 if (given.name == "output_dir")
-                    throw Error{Errc::bad_argument, "--output and --output_dir both say where results go", "keep one of them"};
+                    throw Error{Errc::bad_argument, "--output and --output_dir both say where results go",
+                                "keep one of them"};
             settings.output_dir = *command_line_.output;
         }
         output_dir_ = settings.output_dir;

@@ -21,7 +21,8 @@ namespace strata::train {
 
 /// Whether ranks no longer hear one another after an error, so that none can do anything together with the others.
 [[nodiscard]] constexpr bool parts_ranks(Errc code) noexcept {
-    return code == Errc::rank_failed || code == Errc::rank_mismatch || code == Errc::collective_timeout || code == Errc::comm_busy;
+    return code == Errc::rank_failed || code == Errc::rank_mismatch || code == Errc::collective_timeout ||
+           code == Errc::comm_busy;
 }
 
 /// An exception as an Error: its own, else step_failed with the first line of what it says.
@@ -80,7 +81,8 @@ public:
         for (const std::string& text : comm.all_gather_varied(said)) {
             if (text.empty()) continue;
             const auto first = text.find('\0'), second = text.find('\0', first + 1);
-            return Error{static_cast<Errc>(std::stoul(text.substr(0, first))), text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+            return Error{static_cast<Errc>(std::stoul(text.substr(0, first))),
+                         text.substr(first + 1, second - first - 1), text.substr(second + 1)};
         }
         return Error{Errc::rank_mismatch, "ranks disagree on whether " + who_ + " failed", "report this"};
     }

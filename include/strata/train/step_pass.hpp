@@ -50,7 +50,12 @@ public:
     };
 
     StepPass(Comm& comm, Model& model, Engine& engine, RanksTogether& together, Settings settings)
-        : comm_{comm}, model_{model}, engine_{engine}, together_{together}, settings_{std::move(settings)}, failure_{settings_.who} {}
+        : comm_{comm},
+          model_{model},
+          engine_{engine},
+          together_{together},
+          settings_{std::move(settings)},
+          failure_{settings_.who} {}
 
     /// Collective. Throws on all ranks what failed on one, where ranks can tell one another.
     ///
@@ -113,7 +118,8 @@ private:
             return model_.loss(batch);
         } catch (const c10::Error& error) {
             zero::detail::explain_missing_memory(error);
-            if constexpr (!on_host && !zero::holds_tensors_v<Batch>) zero::detail::explain_unseen_batch(error, settings_.device);
+            if constexpr (!on_host && !zero::holds_tensors_v<Batch>)
+                zero::detail::explain_unseen_batch(error, settings_.device);
             throw;
         }
     }

@@ -30,8 +30,8 @@ namespace rule {
 template <class Model>
 struct LossIsATensor {
     static constexpr bool holds = [] {
-        if constexpr (requires(Model& model, const typename Model::Batch& batch) { model.loss(batch); }) {
-            return requires(Model& model, const typename Model::Batch& batch) {
+        if constexpr (requires(Model & model, const typename Model::Batch& batch) { model.loss(batch); }) {
+            return requires(Model & model, const typename Model::Batch& batch) {
                 { model.loss(batch) } -> std::convertible_to<at::Tensor>;
             };
         } else {
@@ -39,9 +39,10 @@ struct LossIsATensor {
         }
     }();
     struct Report {
-        static_assert(holds,
-                      "[ST0013] The model's loss(batch) returns no torch::Tensor, so that no gradient can be computed of "
-                      "it. Fix: return the scalar tensor itself, without item(): `torch::Tensor loss(const Batch& batch)`.");
+        static_assert(
+            holds,
+            "[ST0013] The model's loss(batch) returns no torch::Tensor, so that no gradient can be computed of "
+            "it. Fix: return the scalar tensor itself, without item(): `torch::Tensor loss(const Batch& batch)`.");
     };
 };
 
@@ -49,9 +50,10 @@ template <class Model>
 struct ModelIsTrainable {
     static constexpr bool holds = Trainable<Model>;
     struct Report {
-        static_assert(holds,
-                      "[ST0007] The first argument of Trainer<Model, ...> is not a trainable model. Fix: derive it from "
-                      "torch::nn::Module, say `using Batch = ...;` and write `torch::Tensor loss(const Batch& batch);`.");
+        static_assert(
+            holds,
+            "[ST0007] The first argument of Trainer<Model, ...> is not a trainable model. Fix: derive it from "
+            "torch::nn::Module, say `using Batch = ...;` and write `torch::Tensor loss(const Batch& batch);`.");
     };
 };
 
@@ -82,30 +84,32 @@ struct BackendHasObjectStore {
 /// What fit() reads batches from has the four calls of BatchSource.
 template <class Source>
 struct SourceCanBeRead {
-    static constexpr bool holds = requires(Source& source, std::int64_t micro_batch) {
+    static constexpr bool holds = requires(Source & source, std::int64_t micro_batch) {
         source.next();
         source.seek(micro_batch);
         { source.micro_batches_per_epoch() } -> std::convertible_to<std::int64_t>;
         { source.samples_per_micro_batch() } -> std::convertible_to<std::int64_t>;
     };
     struct Report {
-        static_assert(holds,
-                      "[ST0014] fit(source) was given something that is no source of batches. Fix: make it a "
-                      "FunctionSource{make, micro_batches_per_epoch, samples_per_micro_batch}, or give a type of your own "
-                      "next(), seek(micro_batch), micro_batches_per_epoch() and samples_per_micro_batch().");
+        static_assert(
+            holds,
+            "[ST0014] fit(source) was given something that is no source of batches. Fix: make it a "
+            "FunctionSource{make, micro_batches_per_epoch, samples_per_micro_batch}, or give a type of your own "
+            "next(), seek(micro_batch), micro_batches_per_epoch() and samples_per_micro_batch().");
     };
 };
 
 /// And it makes what the model learns from.
 template <class Source, class Batch>
 struct SourceMakesTheModelsBatch {
-    static constexpr bool holds = requires(Source& source) {
+    static constexpr bool holds = requires(Source & source) {
         { source.next() } -> std::convertible_to<Batch>;
     };
     struct Report {
-        static_assert(holds,
-                      "[ST0015] fit(source) was given a source whose next() returns another type than the model's Batch. "
-                      "Fix: let it return Model::Batch, or change `using Batch = ...;` and loss(batch) in the model.");
+        static_assert(
+            holds,
+            "[ST0015] fit(source) was given a source whose next() returns another type than the model's Batch. "
+            "Fix: let it return Model::Batch, or change `using Batch = ...;` and loss(batch) in the model.");
     };
 };
 

@@ -52,8 +52,10 @@ using broken_trainer_rule_t =
 /// Members are documented at detail::TrainerBody: a constructor from Session, model and Options; fit(source);
 /// fit(source, steps); every(steps, action); model(); folder(); report(). A composition that cannot work is one compile error with a fix.
 template <class Model, class... Policies>
-class Trainer : public detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type {
-    using Body = typename detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type;
+class Trainer
+    : public detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type {
+    using Body =
+        typename detail::TrainerOrRejected<detail::broken_trainer_rule_t<Model, Policies...>, Model, Policies...>::type;
 
 public:
     using Body::Body;

@@ -113,9 +113,10 @@ public:
         auto& comm = session_.comm();
         comm::agree(comm, [&] {
             if (!engine_.state_is_whole())
-                throw Error{Errc::wrong_call_order,
-                            "fit() was called after an update that broke off half way, and there is no checkpoint to go back to",
-                            "make a new trainer"};
+                throw Error{
+                    Errc::wrong_call_order,
+                    "fit() was called after an update that broke off half way, and there is no checkpoint to go back to",
+                    "make a new trainer"};
         });
         together_.meet();
         if (!std::exchange(log_is_open_, true)) record_.open(comm, folder_, engine_.step_count(), saying());
@@ -141,8 +142,14 @@ public:
         together_.part();  // a rank may lack memory for copies
         undo_.begin();
         static_cast<void>(record_.seconds());  // the first step's begin is the run's
-        StepPass pass{session_.comm(), model_, engine_, together_,
-                      {.seed = options_.seed, .micro_batches = options_.engine.gradient_accumulation_steps, .device = device_, .who = who()}};
+        StepPass pass{session_.comm(),
+                      model_,
+                      engine_,
+                      together_,
+                      {.seed = options_.seed,
+                       .micro_batches = options_.engine.gradient_accumulation_steps,
+                       .device = device_,
+                       .who = who()}};
         const StepSums sums = pass.run(
             source, [this] { return session_.stop_requested(); }, [this] { return record_.seconds(); });
         metrics.loss = sums.loss;
@@ -226,8 +233,8 @@ private:
         log_is_open_ = false;
         if (!found) return;
         samples_ = found->samples;
-        session_.progress().note("resuming from " + checkpoints_.newest().string() + " (step " + std::to_string(found->step) + ", " +
-                                 std::to_string(samples_) + " samples)");
+        session_.progress().note("resuming from " + checkpoints_.newest().string() + " (step " +
+                                 std::to_string(found->step) + ", " + std::to_string(samples_) + " samples)");
         for (const std::string& line : changes_since(*found, manifest(), plan_)) session_.progress().note(line);
     }
 
@@ -249,17 +256,20 @@ private:
     [[nodiscard]] std::string of_samples(const StepSamples& samples, bool loss_is_finite) {
         if constexpr (!NamesItsSamples<typename Model::Batch>) return {};
         std::string text;
-        together_.through([&] { text = naming_samples(session_.comm().all_gather_varied(samples.text(loss_is_finite))); });
+        together_.through(
+            [&] { text = naming_samples(session_.comm().all_gather_varied(samples.text(loss_is_finite))); });
         return text;
     }
 
     /// A step that changed nothing: its samples are used up, and nothing is logged under its number yet.
     void skip(const zero::StepResult& result, const StepSamples& samples, bool loss_is_finite) {
         record_.skip();
-        std::string why = "gradients overflowed at the loss scale " + std::to_string(static_cast<std::int64_t>(result.loss_scale));
+        std::string why =
+            "gradients overflowed at the loss scale " + std::to_string(static_cast<std::int64_t>(result.loss_scale));
         if (result.non_finite) {
             undo_.undo_buffers();
-            why = std::string{loss_is_finite ? "its gradient norm" : "its loss"} + " is not finite" + of_samples(samples, loss_is_finite);
+            why = std::string{loss_is_finite ? "its gradient norm" : "its loss"} + " is not finite" +
+                  of_samples(samples, loss_is_finite);
         }
         session_.progress().note("step " + std::to_string(result.step + 1) + " is skipped and tried again: " + why);
     }
@@ -288,8 +298,8 @@ private:
     checkpoint::Facts data_;
     std::int64_t samples_ = 0;
     RanksTogether together_;
-    bool has_begun_ = false;    // --fresh is done with; rank 0
-    bool ended_well_ = false;   // the state is that of the last step, and nothing has to be loaded
+    bool has_begun_ = false;   // --fresh is done with; rank 0
+    bool ended_well_ = false;  // the state is that of the last step, and nothing has to be loaded
     bool log_is_open_ = false;
 };
 

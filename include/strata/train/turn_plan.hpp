@@ -28,7 +28,8 @@ public:
     /// 0 is none.
     ///
     ///   saved  by trainer: steps, ascending
-    [[nodiscard]] std::optional<std::int64_t> newest_common(std::span<const std::vector<std::int64_t>> saved, std::int64_t before) const;
+    [[nodiscard]] std::optional<std::int64_t> newest_common(std::span<const std::vector<std::int64_t>> saved,
+                                                            std::int64_t before) const;
 
 private:
     std::vector<std::int64_t> steps_;

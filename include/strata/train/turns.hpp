@@ -44,7 +44,9 @@ class TurnOf final : public TurnTaker {
 public:
     TurnOf(Run& run, Source& source, std::int64_t steps) : run_{run}, source_{source}, steps_{steps} {}
 
-    [[nodiscard]] std::string name() const override { return run_.name().empty() ? "the trainer without a name" : run_.name(); }
+    [[nodiscard]] std::string name() const override {
+        return run_.name().empty() ? "the trainer without a name" : run_.name();
+    }
     [[nodiscard]] std::int64_t steps_a_turn() const override { return steps_; }
     [[nodiscard]] std::int64_t steps_in_all() const override { return run_.options().max_steps; }
     void prepare() override { run_.prepare(source_); }
@@ -75,8 +77,8 @@ private:
 /// One sentence for what is no source of this trainer's batches.
 template <class AnyTrainer, class Source>
 constexpr void require_source() {
-    using Wrong =
-        rule::first_broken_t<rule::SourceCanBeRead<Source>, rule::SourceMakesTheModelsBatch<Source, typename AnyTrainer::Batch>>;
+    using Wrong = rule::first_broken_t<rule::SourceCanBeRead<Source>,
+                                       rule::SourceMakesTheModelsBatch<Source, typename AnyTrainer::Batch>>;
     if constexpr (rule::Broken<Wrong>) static_assert(sizeof(typename Wrong::Report) > 0);
 }
 
@@ -108,8 +110,8 @@ std::array<FitResult, sizeof...(Trainers)> fit_in_turns(Turn<Trainers, Sources>.
         (train::require_source<Trainers, Sources>(), ...);
         Session& session = std::get<0>(std::tie(turns...)).trainer.run().session();
         (train::check_sources(session.comm(), turns.source), ...);
-        std::tuple takers{train::TurnOf<std::remove_reference_t<decltype(turns.trainer.run())>, Sources>{turns.trainer.run(), turns.source,
-                                                                                                         turns.steps}...};
+        std::tuple takers{train::TurnOf<std::remove_reference_t<decltype(turns.trainer.run())>, Sources>{
+            turns.trainer.run(), turns.source, turns.steps}...};
         std::vector<train::TurnTaker*> list;
         std::apply([&](auto&... taker) { (list.push_back(&taker), ...); }, takers);
         const bool stopped =

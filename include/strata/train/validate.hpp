@@ -34,8 +34,9 @@ template <class Rule, class Average>
     const optim::RunLength length = run ? *run : optim::RunLength{options.max_steps};
     options.check(check, length);
     if (!RunFolders::is_name(options.name))
-        check.refuse(check.name("name") + " cannot be a trainer's folder: " + options.name.substr(0, RunFolders::longest_name),
-                     std::string{RunFolders::names_are});
+        check.refuse(
+            check.name("name") + " cannot be a trainer's folder: " + options.name.substr(0, RunFolders::longest_name),
+            std::string{RunFolders::names_are});
     check.finish();
     options.schedule = options.schedule.for_run(length);
     options.engine.rounding_seed = options.seed;
@@ -48,10 +49,12 @@ template <class Rule, class Average>
 template <class Rule, class Average>
 void check_more_steps(const TrainOptions<Rule, Average>& options, std::int64_t steps, std::int64_t last_step) {
     if (steps < 1)
-        throw Error{Errc::bad_value, "fit(source, steps) was given " + std::to_string(steps) + " steps", "ask for 1 step or more"};
+        throw Error{Errc::bad_value, "fit(source, steps) was given " + std::to_string(steps) + " steps",
+                    "ask for 1 step or more"};
     OptionCheck check;
     check.inside("schedule", [&] {
-        options.schedule.check(check, optim::RunLength{std::max(last_step, options.max_steps), "step " + std::to_string(last_step) + " of fit(source, steps)"});
+        options.schedule.check(check, optim::RunLength{std::max(last_step, options.max_steps),
+                                                       "step " + std::to_string(last_step) + " of fit(source, steps)"});
     });
     check.finish();
 }

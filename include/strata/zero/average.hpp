@@ -71,10 +71,11 @@ namespace detail {
 template <class Averaging, class Kept>
 struct AverageOn {
     using type = typename Averaging::template average<Kept>;
-    static_assert(WeightAverage<type, average_options_t<Averaging>>,
-                  "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory, "
-                  "a constructor from the options, bytes(), make(), values(), due() and decay(). Fix: include the header that defines "
-                  "it, and write what zero::WeightAverage asks for (docs/write-an-average.md).");
+    static_assert(
+        WeightAverage<type, average_options_t<Averaging>>,
+        "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory, "
+        "a constructor from the options, bytes(), make(), values(), due() and decay(). Fix: include the header that defines "
+        "it, and write what zero::WeightAverage asks for (docs/write-an-average.md).");
 };
 template <class Averaging, class Kept>
 using average_on_t = typename AverageOn<Averaging, Kept>::type;

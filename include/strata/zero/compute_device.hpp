@@ -38,7 +38,7 @@ template <class D>
 concept ComputeDevice = std::copyable<D> && requires(const D& device) {
     { device.device() } -> std::same_as<at::Device>;
     { device.pinning() } -> std::same_as<offload::Pinning>;
-} && (D::is_host || requires(const D& device) {
+} &&(D::is_host || requires(const D& device) {
     { device.fence() } -> std::copyable;
     device.fence().wait();
     device.finish();

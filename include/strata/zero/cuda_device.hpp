@@ -84,15 +84,17 @@ public:
 
     /// Pages that the GPU reads and writes by itself.
     [[nodiscard]] offload::Pinning pinning() const {
-        return {.pin = [](std::span<std::byte> bytes) {
-                    const cudaError_t code = cudaHostRegister(bytes.data(), bytes.size(), cudaHostRegisterPortable);
-                    if (code == cudaSuccess) return;
-                    (void)cudaGetLastError();
-                    throw Error{Errc::not_enough_memory,
-                                std::to_string(bytes.size()) + " bytes of host memory cannot be pinned for the GPU: " +
-                                    cudaGetErrorString(code),
-                                "raise the limit on locked memory (ulimit -l, the container's memlock), or offload less"};
-                },
+        return {.pin =
+                    [](std::span<std::byte> bytes) {
+                        const cudaError_t code = cudaHostRegister(bytes.data(), bytes.size(), cudaHostRegisterPortable);
+                        if (code == cudaSuccess) return;
+                        (void)cudaGetLastError();
+                        throw Error{
+                            Errc::not_enough_memory,
+                            std::to_string(bytes.size()) +
+                                " bytes of host memory cannot be pinned for the GPU: " + cudaGetErrorString(code),
+                            "raise the limit on locked memory (ulimit -l, the container's memlock), or offload less"};
+                    },
                 .unpin =
                     [](std::span<std::byte> bytes) {
                         if (cudaHostUnregister(bytes.data()) != cudaSuccess) (void)cudaGetLastError();
@@ -127,7 +129,8 @@ public:
         const c10::cuda::CUDAGuard guard{device_};
         const std::size_t numel = optim::squares_partials(static_cast<std::int64_t>(values.size()));
         const at::Tensor partials = scratch(numel * sizeof(double));
-        optim::sum_of_squares_on_device<Gradient>(values, {static_cast<double*>(partials.data_ptr()), numel}, result, stream());
+        optim::sum_of_squares_on_device<Gradient>(values, {static_cast<double*>(partials.data_ptr()), numel}, result,
+                                                  stream());
     }
 
     template <class Rule, class Gradient, class Kept, std::size_t states>

@@ -104,7 +104,8 @@ public:
         // Last: set_data() to another dtype gives a tensor a new accumulator.
         std::vector<at::Tensor> tensors;
         for (const TrainedParameter& parameter : parts_.buckets.parameters()) tensors.push_back(parameter.tensor);
-        hooks_ = std::make_unique<detail::GradientHooks>(tensors, [this](std::size_t index) { gradient_arrived(index); });
+        hooks_ =
+            std::make_unique<detail::GradientHooks>(tensors, [this](std::size_t index) { gradient_arrived(index); });
     }
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -193,7 +194,11 @@ public:
         const at::NoGradGuard no_grad;
         const double loss_scale = scaler_.value();
         const auto skipped = [&](double norm, bool non_finite) {
-            return StepResult{.grad_norm = norm, .step = step_count_, .skipped = true, .non_finite = non_finite, .loss_scale = loss_scale};
+            return StepResult{.grad_norm = norm,
+                              .step = step_count_,
+                              .skipped = true,
+                              .non_finite = non_finite,
+                              .loss_scale = loss_scale};
         };
         if (!loss_is_finite) {  // no loss scale mends that
             non_finite_.met(step_count_ + 1, "loss");
@@ -260,9 +265,7 @@ public:
 
     /// Puts the average of the weights in their place, and back: for validation and export. In between backward(),
     /// step(), read_state() and write_state() throw wrong_call_order. Collective. Only with Ema<...>.
-    void swap_average()
-        requires(Setup::averaging::enabled)
-    {
+    void swap_average() requires(Setup::averaging::enabled) {
         const at::NoGradGuard no_grad;
         parts_.exchange.wait();
         swap_->swap();
@@ -272,9 +275,7 @@ public:
     }
     [[nodiscard]] bool average_is_in() const noexcept { return swap_ && swap_->is_in(); }
     /// Makes the average that of the weights as they are, for a checkpoint without one. Collective.
-    void restart_average()
-        requires(Setup::averaging::enabled)
-    {
+    void restart_average() requires(Setup::averaging::enabled) {
         const at::NoGradGuard no_grad;
         parts_.exchange.wait();
         swap_->restart();
@@ -392,23 +393,27 @@ private:
     void check_step(double lr) {
         check_all_passes("step()");
         if (!(lr >= 0.0 && std::isfinite(lr))) {
-            throw Error{Errc::bad_learning_rate,
-                        "the learning rate of step " + std::to_string(step_count_ + 1) + " is " + OptionCheck::shown(lr),
-                        "use a schedule whose rate is finite and not below 0 at every step of the run"};
+            throw Error{
+                Errc::bad_learning_rate,
+                "the learning rate of step " + std::to_string(step_count_ + 1) + " is " + OptionCheck::shown(lr),
+                "use a schedule whose rate is finite and not below 0 at every step of the run"};
         }
         begin_call("step()");
     }
     void check_not_spoiled(std::string_view call) const {
         if (!parts_.gradients.spoiled()) return;
         throw Error{Errc::wrong_call_order,
-                    std::string{call} + " was called after a backward pass of this step threw, which left its gradients mixed "
-                                        "with those of the micro-batches before",
+                    std::string{call} +
+                        " was called after a backward pass of this step threw, which left its gradients mixed "
+                        "with those of the micro-batches before",
                     "call discard_step(), and give all micro-batches of the step again"};
     }
     void begin_call(std::string_view call) {
-        parts_.exchange.wait();  // a forward pass may have gathered ahead, and a backward pass that threw left reductions
+        // A forward pass may have gathered ahead, and a backward pass that threw left reductions.
+        parts_.exchange.wait();
         if (!average_is_in()) return;
-        throw Error{Errc::wrong_call_order, std::string{call} + " was called while the average is in the weights' place",
+        throw Error{Errc::wrong_call_order,
+                    std::string{call} + " was called while the average is in the weights' place",
                     "call swap_average() again first"};
     }
     void keep_written(const WrittenWeights& weights) {
@@ -422,11 +427,13 @@ private:
             for (std::size_t i = 0; i < written.size(); ++i) {
                 if (written[i] != 0) tensors.insert(weights.tensor(i).unsafeGetTensorImpl());
             }
-            parts_.gathering->reshard([&](const at::Tensor& tensor) { return tensors.contains(tensor.unsafeGetTensorImpl()); });
+            parts_.gathering->reshard(
+                [&](const at::Tensor& tensor) { return tensors.contains(tensor.unsafeGetTensorImpl()); });
         }
         std::set<std::size_t> whole;
         for (std::size_t i = 0; i < buckets.parameters().size(); ++i) {
-            if (written[i] != 0 && !buckets[buckets.parameter(i).bucket].sharded) whole.insert(buckets.parameter(i).bucket);
+            if (written[i] != 0 && !buckets[buckets.parameter(i).bucket].sharded)
+                whole.insert(buckets.parameter(i).bucket);
         }
         for (const std::size_t bucket : whole) parts_.weights.gather(bucket);
         parts_.exchange.wait();
@@ -450,7 +457,8 @@ private:
     }
     [[nodiscard]] std::optional<Swap> made_swap() {
         if (parts_.average == nullptr) return std::nullopt;
-        return std::optional<Swap>{std::in_place, parts_.pass, *parts_.average, parts_.weights, parts_.buckets, *parts_.pool};
+        return std::optional<Swap>{std::in_place,  parts_.pass,    *parts_.average,
+                                   parts_.weights, parts_.buckets, *parts_.pool};
     }
 
     Parts parts_;

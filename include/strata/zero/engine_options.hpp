@@ -11,8 +11,7 @@ namespace strata::zero {
 ///
 ///   Setup  Setup<Policies...>
 template <class Setup>
-using engine_options_t =
-    EngineOptions<typename Setup::optimizer::rule, average_options_t<typename Setup::averaging>>;
+using engine_options_t = EngineOptions<typename Setup::optimizer::rule, average_options_t<typename Setup::averaging>>;
 
 /// What an optimizer step reports; the same on every rank.
 struct StepResult {

@@ -33,8 +33,8 @@ struct ParameterExtent {
 
 /// Consecutive parameters that are reduced and gathered by one message.
 struct Bucket {
-    std::int64_t begin = 0;            ///< first element in the virtual array
-    std::int64_t numel = 0;            ///< without padding
+    std::int64_t begin = 0;  ///< first element in the virtual array
+    std::int64_t numel = 0;  ///< without padding
     std::size_t first_parameter = 0;
     std::size_t parameter_count = 0;
     std::int32_t unit = -1;

@@ -26,13 +26,15 @@ public:
             return;
         }
         std::string problem = "the " + std::string{what} + " of step " + std::to_string(step) + " is not finite";
-        if (in_a_row_ > 0) problem += ", after " + std::to_string(in_a_row_) + " tries that were skipped for the same reason";
+        if (in_a_row_ > 0)
+            problem += ", after " + std::to_string(in_a_row_) + " tries that were skipped for the same reason";
         const bool stops_at_once = in_a_row_ == 0;
         in_a_row_ = 0;
         throw Error{Errc::non_finite, problem,
-                    stops_at_once ? "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"
-                                  : "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples; "
-                                    "non_finite_limit is how many tries are skipped"};
+                    stops_at_once
+                        ? "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples"
+                        : "lower the learning rate, clip gradients with max_grad_norm, and look for broken samples; "
+                          "non_finite_limit is how many tries are skipped"};
     }
     void passed() noexcept { in_a_row_ = 0; }
 

@@ -18,9 +18,9 @@ namespace strata::zero {
 
 /// A parameter as a model registered it.
 struct Parameter {
-    std::string name;        ///< as in the state dict: "block0.linear.weight"
-    at::Tensor tensor;       ///< the model's own tensor, not a copy
-    std::int32_t unit = -1;  ///< number of the unit it belongs to, in registration order; -1 outside of units
+    std::string name;                  ///< as in the state dict: "block0.linear.weight"
+    at::Tensor tensor;                 ///< the model's own tensor, not a copy
+    std::int32_t unit = -1;            ///< number of the unit it belongs to, in registration order; -1 outside of units
     std::shared_ptr<UnitLink> link{};  ///< of that unit, where there is one
 };
 

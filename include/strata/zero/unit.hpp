@@ -119,8 +119,8 @@ using Unchanged = std::conditional_t<std::is_lvalue_reference_v<Arg>, const std:
 /// True for an argument whose tensors strata may replace by aliases: a block does not change it.
 template <class Arg>
 inline constexpr bool may_alias_v =
-    (!std::is_lvalue_reference_v<Arg> || std::is_const_v<std::remove_reference_t<Arg>>) && holds_tensors_v<Arg> &&
-    std::copy_constructible<std::decay_t<Arg>>;
+    (!std::is_lvalue_reference_v<Arg> ||
+     std::is_const_v<std::remove_reference_t<Arg>>)&&holds_tensors_v<Arg>&& std::copy_constructible<std::decay_t<Arg>>;
 
 /// True when no input of a call stays unseen, so that all of them can be watched.
 template <class Arg>
@@ -136,10 +136,11 @@ protected:
     template <class Self, class... Args>
     static auto call(Self& self, Args&&... args) {
         using Result = std::remove_cvref_t<decltype(self.Block::forward(std::forward<Args>(args)...))>;
-        static_assert(holds_tensors_v<Result>,
-                      "[ST0106] A Unit's forward returns a type that strata finds no tensors in, and backward enters a "
-                      "unit through them. Fix: return a Tensor, or a vector, array, pair, tuple or optional of them, or "
-                      "write visit_tensors(value, call) beside your type.");
+        static_assert(
+            holds_tensors_v<Result>,
+            "[ST0106] A Unit's forward returns a type that strata finds no tensors in, and backward enters a "
+            "unit through them. Fix: return a Tensor, or a vector, array, pair, tuple or optional of them, or "
+            "write visit_tensors(value, call) beside your type.");
         const UnitLink& link = *self.link();
         Passage passage{link.keeper, link.number};
         if (!at::GradMode::is_enabled()) {
@@ -147,8 +148,10 @@ protected:
             passage.done({}, 0);
             return result;
         }
-        const UnitKeeper::Manner manner = link.keeper == nullptr ? UnitKeeper::Manner{} : link.keeper->manner(link.number);
-        if (manner.recomputes) return recomputed_call<Result>(self, passage, manner.trains, std::forward<Args>(args)...);
+        const UnitKeeper::Manner manner =
+            link.keeper == nullptr ? UnitKeeper::Manner{} : link.keeper->manner(link.number);
+        if (manner.recomputes)
+            return recomputed_call<Result>(self, passage, manner.trains, std::forward<Args>(args)...);
         if constexpr (requires {
                           requires std::same_as<Result, std::remove_cvref_t<decltype(self.Block::forward(
                                                             std::declval<Unchanged<Args>>()...))>>;
@@ -172,7 +175,8 @@ private:
             if (keeper_ != nullptr) keeper_->forward_failed(unit_);
         }
         void done(const std::vector<at::Tensor>& outputs, std::size_t watched) {
-            if (UnitKeeper* const keeper = std::exchange(keeper_, nullptr)) keeper->after_forward(unit_, outputs, watched);
+            if (UnitKeeper* const keeper = std::exchange(keeper_, nullptr))
+                keeper->after_forward(unit_, outputs, watched);
         }
 
     private:
@@ -204,7 +208,8 @@ private:
     template <class Result, class Self, class... Args>
     static Result recorded_call(Self& self, Passage& passage, Args&&... args) {
         InputAliases aliases;
-        std::tuple<std::conditional_t<may_alias_v<Args>, std::decay_t<Args>, Args&&>...> held{std::forward<Args>(args)...};
+        std::tuple<std::conditional_t<may_alias_v<Args>, std::decay_t<Args>, Args&&>...> held{
+            std::forward<Args>(args)...};
         const auto enter = [&]<class Arg>(std::type_identity<Arg>, auto& each) {
             if constexpr (may_alias_v<Arg>)
                 for_each_tensor(each, [&](at::Tensor& tensor) { tensor = aliases.inside(tensor); });
@@ -261,7 +266,8 @@ private:
                 Held arguments = held;
                 auto next = given.begin();
                 for_each_tensor(arguments, [&](at::Tensor& tensor) { tensor = *next++; });
-                Result made = std::apply([&](auto&... each) -> Result { return self.Block::forward(each...); }, arguments);
+                Result made =
+                    std::apply([&](auto&... each) -> Result { return self.Block::forward(each...); }, arguments);
                 std::vector<at::Tensor> tensors = tensors_of(made);
                 if (const auto wanted = first.lock()) wanted->emplace(std::move(made));
                 return tensors;
@@ -277,7 +283,9 @@ private:
 };
 
 template <class Block, class... Taken>
-concept TakesArguments = requires(Block& block) { block.forward(std::declval<Taken>()...); };
+concept TakesArguments = requires(Block& block) {
+    block.forward(std::declval<Taken>()...);
+};
 
 /// True when a call with the first `Taken...` of a signature's arguments alone compiles: the rest have defaults.
 template <class Block, class Taken, class... Left>
@@ -324,7 +332,7 @@ struct SignatureOfForward {
     using type = void;
 };
 template <class Block>
-    requires requires { &Block::forward; }
+requires requires { &Block::forward; }
 struct SignatureOfForward<Block> {
     using type = decltype(&Block::forward);
 };

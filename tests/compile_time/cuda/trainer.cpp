@@ -20,7 +20,8 @@ struct Net : torch::nn::Module {
 };
 
 using OnGpus = train::compute_of_t<Setup<>>;  // what a build with CUDA computes on where nothing else is said
-static_assert(std::same_as<OnGpus, train::compute_of_t<Setup<Compute<Cuda>>>> && std::same_as<OnGpus::Device, zero::CudaDevice>);
+static_assert(std::same_as<OnGpus, train::compute_of_t<Setup<Compute<Cuda>>>> &&
+              std::same_as<OnGpus::Device, zero::CudaDevice>);
 static_assert(rule::DeviceIsInThisBuild<Cuda>::holds && train::compute_of_t<Setup<Compute<Host>>>::Device::is_host);
 static_assert(zero::ComputeDevice<zero::CudaDevice>);
 static_assert(comm::takes_device_memory_v<OnGpus::Comm>);
@@ -29,5 +30,7 @@ static_assert(comm::takes_device_memory_v<OnGpus::Comm>);
 
 template class strata::detail::TrainerBody<Setup<ZeroStage<2>, Precision<Bf16>, Ema<Device>>, Net>;
 template class strata::detail::TrainerBody<Setup<ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>>, Net>;
-template class strata::zero::Engine<Setup<ZeroStage<0>, Precision<PureBf16>, Optimizer<Lamb>>, comm::DefaultComm, zero::CudaDevice>;
-template class strata::zero::Engine<Setup<ZeroStage<1>, Optimizer<Lamb>>, train::compute_of_t<strata::Setup<>>::Comm, zero::CudaDevice>;
+template class strata::zero::Engine<Setup<ZeroStage<0>, Precision<PureBf16>, Optimizer<Lamb>>, comm::DefaultComm,
+                                    zero::CudaDevice>;
+template class strata::zero::Engine<Setup<ZeroStage<1>, Optimizer<Lamb>>, train::compute_of_t<strata::Setup<>>::Comm,
+                                    zero::CudaDevice>;

@@ -18,8 +18,10 @@ static_assert(std::same_as<Setup<>::optimizer::rule, AdamW>);
 static_assert(!Setup<>::precision::has_master, "fp32");
 static_assert(!Setup<>::recompute::any);
 static_assert(!Setup<>::averaging::enabled);
-static_assert(std::same_as<Setup<>::ranks::comm, comm::OfTheBuild> && std::same_as<Setup<>::compute::device, DeviceOfTheBuild>);
-static_assert(std::same_as<Setup<Ranks<comm::SelfComm>, Compute<Cuda>>::ranks, Ranks<comm::SelfComm>>, "named, and seen by no one here");
+static_assert(std::same_as<Setup<>::ranks::comm, comm::OfTheBuild> &&
+              std::same_as<Setup<>::compute::device, DeviceOfTheBuild>);
+static_assert(std::same_as<Setup<Ranks<comm::SelfComm>, Compute<Cuda>>::ranks, Ranks<comm::SelfComm>>,
+              "named, and seen by no one here");
 static_assert(std::same_as<Setup<Ranks<comm::SelfComm>, Compute<Cuda>>::compute, Compute<Cuda>>);
 
 // Order does not matter, and a slot that is filled leaves the others alone.
@@ -38,7 +40,8 @@ static_assert(std::is_empty_v<OneOrder>, "a composition costs nothing");
 // Offload counts once for each kind of state.
 static_assert(!Setup<>::parameter_offload::enabled);
 static_assert(OffloadTarget<Nvme>::moves<OptimizerState> && !OffloadTarget<Nvme>::moves<Parameters>);
-static_assert(!OffloadTarget<Nvme, Parameters>::moves<OptimizerState> && OffloadTarget<Nvme, Parameters>::moves<Parameters>);
+static_assert(!OffloadTarget<Nvme, Parameters>::moves<OptimizerState> &&
+              OffloadTarget<Nvme, Parameters>::moves<Parameters>);
 using Both = Setup<OffloadTarget<Nvme, OptimizerState, Parameters>, ZeroStage<3>>;
 static_assert(std::same_as<Both::offload::tier, Nvme> && std::same_as<Both::parameter_offload, Both::offload>);
 using Apart = Setup<OffloadTarget<Nvme, Parameters>, ZeroStage<3>, OffloadTarget<Cpu>>;
@@ -70,16 +73,20 @@ struct Drawer : Device {};
 struct Nowhere {
     static constexpr Place place = Place::host;
 };
-static_assert(OffloadTier<Shelf> && OffloadTier<Drawer> && !OffloadTier<Nowhere> && !OffloadTier<Place> && !OffloadTier<Parameters>);
+static_assert(OffloadTier<Shelf> && OffloadTier<Drawer> && !OffloadTier<Nowhere> && !OffloadTier<Place> &&
+              !OffloadTier<Parameters>);
 static_assert(OffloadTarget<Shelf>::enabled && !OffloadTarget<Drawer>::enabled);
 
 // A split of two tiers is a tier, as far away as the farther one.
-static_assert(std::same_as<Setup<ZeroStage<1>, OffloadTarget<Split<Cpu, Nvme, 30>>>::offload::tier, Split<Cpu, Nvme, 30>>);
+static_assert(
+    std::same_as<Setup<ZeroStage<1>, OffloadTarget<Split<Cpu, Nvme, 30>>>::offload::tier, Split<Cpu, Nvme, 30>>);
 static_assert(Split<Device, Cpu, 20>::place == Place::host && Split<Shelf, Nvme, 0>::place == Place::disk);
-static_assert(Split<Device, Split<Cpu, Nvme, 50>, 20>::place == Place::disk && !OffloadTarget<Split<Device, Drawer, 1>>::enabled);
+static_assert(Split<Device, Split<Cpu, Nvme, 50>, 20>::place == Place::disk &&
+              !OffloadTarget<Split<Device, Drawer, 1>>::enabled);
 
 // The average is kept in host memory unless something else is said; to recompute nothing may be said, too.
-static_assert(std::same_as<Setup<Ema<>>::averaging::tier, Cpu> && std::same_as<Setup<Ema<Device>>::averaging::tier, Device>);
+static_assert(std::same_as<Setup<Ema<>>::averaging::tier, Cpu> &&
+              std::same_as<Setup<Ema<Device>>::averaging::tier, Device>);
 static_assert(!Setup<Recompute<Nothing>>::recompute::any && !Setup<NoEma>::averaging::enabled);
 
 // A policy of a user's own for the activations: a predicate in Recompute, or a policy as a whole. mpi/engine_recompute
@@ -94,7 +101,8 @@ struct AllButTheLast {
 };
 static_assert(Setup<Recompute<FirstHalf>>::recompute::any && UnitPredicate<FirstHalf> && !UnitPredicate<int>);
 static_assert(std::same_as<Setup<AllButTheLast>::recompute, AllButTheLast> && RecomputePolicy<AllButTheLast>);
-static_assert(Setup<Recompute<EveryOther<2>>>::recompute::recomputes(2, 3) && !Setup<Recompute<EveryOther<2>>>::recompute::recomputes(1, 3));
+static_assert(Setup<Recompute<EveryOther<2>>>::recompute::recomputes(2, 3) &&
+              !Setup<Recompute<EveryOther<2>>>::recompute::recomputes(1, 3));
 static_assert(Setup<Recompute<Blocks>>::recompute::recomputes(1, 3) && !Setup<>::recompute::recomputes(0, 3));
 
 // One for the average brings the class that keeps it. One that keeps none is no average, however it calls itself.
@@ -136,8 +144,10 @@ struct BoolsForFacts {
     static constexpr bool shards_state = true, shards_gradients = false, shards_parameters = false;
 };
 static_assert(std::same_as<Setup<OffloadTarget<Cpu>, StateOnly>::sharding, StateOnly>);
-static_assert(ShardingPolicy<StateOnly> && ShardingPolicy<Shards<world, nothing, world>> && !ShardingPolicy<WithoutState>);
-static_assert(ZeroStage<2>::shards_state == world && ZeroStage<2>::shards_gradients == world && ZeroStage<2>::shards_parameters == nothing);
+static_assert(ShardingPolicy<StateOnly> && ShardingPolicy<Shards<world, nothing, world>> &&
+              !ShardingPolicy<WithoutState>);
+static_assert(ZeroStage<2>::shards_state == world && ZeroStage<2>::shards_gradients == world &&
+              ZeroStage<2>::shards_parameters == nothing);
 
 // A number format of a user's own says four types; mpi/engine trains one. What no kernel is there for is refused.
 template <class Element, class Kept, class Master, class Scaler>
@@ -148,7 +158,8 @@ struct Format {
     using scaler = Scaler;
 };
 using ScaledBf16 = Format<bf16, float, float, LossScaling>;
-static_assert(Setup<Precision<ScaledBf16>>::precision::has_master && Setup<Precision<ScaledBf16>>::precision::scales_loss);
+static_assert(Setup<Precision<ScaledBf16>>::precision::has_master &&
+              Setup<Precision<ScaledBf16>>::precision::scales_loss);
 static_assert(std::same_as<Setup<Precision<ScaledBf16>>::precision::format, ScaledBf16>);
 template <class... Types>
 inline constexpr bool is_trained = rule::FormatCanBeTrained<Format<Types...>>::holds;
@@ -168,7 +179,8 @@ struct OwnPrecision {
 struct InDouble : OwnPrecision {
     using kept = double;
 };
-static_assert(PrecisionPolicy<OwnPrecision> && !PrecisionPolicy<InDouble> && std::same_as<Setup<OwnPrecision>::precision, OwnPrecision>);
+static_assert(PrecisionPolicy<OwnPrecision> && !PrecisionPolicy<InDouble> &&
+              std::same_as<Setup<OwnPrecision>::precision, OwnPrecision>);
 
 // Which rule a composition breaks is a type, and asking prints nothing.
 template <class Rule, class... Ps>
@@ -196,20 +208,24 @@ struct NotATier {
     using slot = slot::Offload;
     using tier = int;
 };
-static_assert(breaks<rule::OffloadNamesATier<NoTier>, NoTier, ZeroStage<1>> && breaks<rule::OffloadNamesATier<NotATier>, NotATier>);
+static_assert(breaks<rule::OffloadNamesATier<NoTier>, NoTier, ZeroStage<1>> &&
+              breaks<rule::OffloadNamesATier<NotATier>, NotATier>);
 static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<Shelf>>, OffloadTarget<Shelf>>);
 static_assert(breaks<rule::None, OffloadTarget<Drawer>>);
 using InTwoDrawers = OffloadTarget<Split<Device, Drawer, 50>>;
-static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, InTwoDrawers>, InTwoDrawers>, "a bucket is not cut at stage 0");
+static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, InTwoDrawers>, InTwoDrawers>,
+              "a bucket is not cut at stage 0");
 static_assert(breaks<rule::None, InTwoDrawers, ZeroStage<1>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::None, ZeroStage<1>, OffloadTarget<Nvme>>);
-static_assert(breaks<rule::None, Backend<S3>> && std::same_as<Setup<Backend<S3>>::backend::store, storage::FolderOrBucket>);
+static_assert(breaks<rule::None, Backend<S3>> &&
+              std::same_as<Setup<Backend<S3>>::backend::store, storage::FolderOrBucket>);
 static_assert(breaks<rule::None, Recompute<Blocks>, Ema<>>, "neither needs sharded state");
 static_assert(breaks<rule::OneOfEachKind<Ema<>, NoEma>, Ema<>, NoEma>);
-static_assert(breaks<rule::OneOfEachKind<Recompute<Blocks>, Recompute<Nothing>>, Recompute<Blocks>, Recompute<Nothing>>);
+static_assert(
+    breaks<rule::OneOfEachKind<Recompute<Blocks>, Recompute<Nothing>>, Recompute<Blocks>, Recompute<Nothing>>);
 static_assert(breaks<rule::OnlyPolicies<Blocks>, Blocks>, "what a policy is about is not the policy");
 
 // What is wrong with a policy by itself comes before what it does to others, however many rules it would break there.
@@ -224,7 +240,8 @@ static_assert(breaks<rule::FormatCanBeTrained<int>, Precision<int>>);
 static_assert(breaks<rule::PrecisionCanBeTrained<InDouble>, InDouble, ZeroStage<2>>);
 static_assert(breaks<rule::SaysWhatIsSharded<StageOfItsOwn>, StageOfItsOwn>);
 static_assert(breaks<rule::SaysWhatIsSharded<BoolsForFacts>, BoolsForFacts, OffloadTarget<Cpu>>);
-static_assert(breaks<rule::ShardsStateFirst<WithoutState>, WithoutState> && breaks<rule::ShardsStateFirst<ParametersOnly>, ParametersOnly>);
+static_assert(breaks<rule::ShardsStateFirst<WithoutState>, WithoutState> &&
+              breaks<rule::ShardsStateFirst<ParametersOnly>, ParametersOnly>);
 static_assert(breaks<rule::AveragingBringsItsClass<OnlyItsName>, OnlyItsName>);
 struct OnlySomeBlocks {
     using slot = slot::Activations;
@@ -243,7 +260,8 @@ struct NoComm {
 struct NoDevice {
     using slot = slot::Computation;
 };
-static_assert(breaks<rule::RanksNameACommunicator<NoComm>, NoComm> && breaks<rule::ComputeNamesADevice<NoDevice>, NoDevice>);
+static_assert(breaks<rule::RanksNameACommunicator<NoComm>, NoComm> &&
+              breaks<rule::ComputeNamesADevice<NoDevice>, NoDevice>);
 static_assert(breaks<rule::OneOfEachKind<Compute<Host>, Compute<Cuda>>, Compute<Host>, Compute<Cuda>>);
 static_assert(breaks<rule::BackendNamesAStore<NoStore>, NoStore> && breaks<rule::UpdateNamesARule<NoRule>, NoRule>);
 static_assert(breaks<rule::OnlyPolicies<ZeroStage<4>, int>, ZeroStage<4>, int>);

@@ -18,7 +18,8 @@ struct OfAnotherHouse {
 static_assert(!is_known_slot_v<Cpu> && Policy<OfAnotherHouse> && !KnownPolicy<OfAnotherHouse>);
 
 // A slot that is added to the list and not to what a user reads fails here.
-static_assert(all_slots::policies_are_said_in(rule::OnlyPolicies<>::sentence), "[ST0001] shows how each slot is filled");
+static_assert(all_slots::policies_are_said_in(rule::OnlyPolicies<>::sentence),
+              "[ST0001] shows how each slot is filled");
 static_assert(all_slots::names_are_said_in(rule::OnlyPolicies<>::sentence), "[ST0001] names each tag");
 static_assert(all_slots::templates_are_said_in(rule::OneOfEachKind<>::sentence), "[ST0002] names each kind");
 

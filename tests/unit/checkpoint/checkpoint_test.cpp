@@ -39,16 +39,19 @@ struct Piece {
 fs::path save_pieces(comm::SelfComm& comm, const fs::path& folder, const checkpoint::Manifest& manifest,
                      const std::vector<Piece>& pieces, const std::vector<checkpoint::NamedTensor>& model) {
     std::vector<zero::StateOutline> outline;
-    for (const auto& piece : pieces) outline.push_back({piece.kind, piece.begin, static_cast<std::int64_t>(piece.values.size())});
+    for (const auto& piece : pieces)
+        outline.push_back({piece.kind, piece.begin, static_cast<std::int64_t>(piece.values.size())});
     const auto read = [&](auto&& sink) {
         for (const auto& piece : pieces) {  // in two parts, as windows come
             const std::size_t half = piece.values.size() / 2;
             if (half > 0) sink(piece.kind, piece.begin, piece.values.first(half));
-            if (!piece.values.empty()) sink(piece.kind, piece.begin + static_cast<std::int64_t>(half), piece.values.subspan(half));
+            if (!piece.values.empty())
+                sink(piece.kind, piece.begin + static_cast<std::int64_t>(half), piece.values.subspan(half));
         }
     };
     return checkpoint::save(comm, folder, manifest, outline, read, [&](const fs::path& partial) {
-        return std::vector{checkpoint::write_model(comm, partial / checkpoint::model_file, model, [](const at::Tensor&) {})};
+        return std::vector{
+            checkpoint::write_model(comm, partial / checkpoint::model_file, model, [](const at::Tensor&) {})};
     });
 }
 checkpoint::Manifest load_pieces(comm::SelfComm& comm, const fs::path& path, const checkpoint::Manifest& expected,
@@ -64,7 +67,8 @@ struct Checkpoint : testing::Test {
     fs::path folder = fs::path{testing::TempDir()} / ("strata_checkpoint_" + std::to_string(::getpid()));
     comm::SelfComm comm;
     std::vector<float> weights = std::vector<float>(10), moments = std::vector<float>(10);
-    std::vector<checkpoint::NamedTensor> model{{"a", at::arange(6, at::kFloat).reshape({2, 3})}, {"count", at::arange(4, at::kLong)}};
+    std::vector<checkpoint::NamedTensor> model{{"a", at::arange(6, at::kFloat).reshape({2, 3})},
+                                               {"count", at::arange(4, at::kLong)}};
 
     void SetUp() override {
         fs::remove_all(folder);
@@ -163,7 +167,8 @@ TEST_F(Checkpoint, SavingOverADamagedOneOfTheSameStepSetsItAside) {
     EXPECT_EQ(saved(7), folder / "step_00000007");
     EXPECT_EQ(load_pieces(comm, path, manifest(0), {}, {}).step, 4);
     EXPECT_EQ(load_pieces(comm, folder / "step_00000007", manifest(0), {}, {}).step, 7);
-    EXPECT_EQ(names(), (std::vector<std::string>{"damaged_step_00000004", "damaged_step_00000007", "step_00000004", "step_00000007"}));
+    EXPECT_EQ(names(), (std::vector<std::string>{"damaged_step_00000004", "damaged_step_00000007", "step_00000004",
+                                                 "step_00000007"}));
     EXPECT_EQ(fs::file_size(folder / "damaged_step_00000004/model.safetensors"), 10U);
 
     fs::resize_file(path / "manifest.json", 10);
@@ -182,7 +187,9 @@ TEST_F(Checkpoint, TheNewestWholeOneIsOpenedAndTheOthersAreNamed) {
     EXPECT_EQ(opened->manifest.step, 1);
     ASSERT_EQ(opened->notes.size(), 2U);
     EXPECT_NE(opened->notes[0].find("step_00000003"), std::string::npos) << opened->notes[0];
-    EXPECT_NE(opened->notes[1].find("model.safetensors is missing; it is kept as damaged_step_00000002"), std::string::npos) << opened->notes[1];
+    EXPECT_NE(opened->notes[1].find("model.safetensors is missing; it is kept as damaged_step_00000002"),
+              std::string::npos)
+        << opened->notes[1];
 }
 
 TEST_F(Checkpoint, ACheckpointOfAnotherModelIsNotPassedOver) {
@@ -199,7 +206,8 @@ TEST_F(Checkpoint, ACheckpointOfAnotherModelIsNotPassedOver) {
 }
 
 TEST_F(Checkpoint, WeightsThatAreNotFiniteAreNotPublished) {
-    for (const float poison : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const float poison : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::quiet_NaN()}) {
         weights[9] = poison;
         try {
             saved(1);
@@ -223,14 +231,17 @@ TEST_F(Checkpoint, AParameterThatItsElementTypeCannotHoldIsNotPublishedAndABuffe
         FAIL() << "published";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Errc::non_finite);
-        EXPECT_EQ(error.problem(), "the weights are not finite, and such a checkpoint is never published: b does not fit into the Half of model.safetensors");
+        EXPECT_EQ(
+            error.problem(),
+            "the weights are not finite, and such a checkpoint is never published: b does not fit into the Half of model.safetensors");
     }
     EXPECT_EQ(names(), (std::vector<std::string>{"step_00000001"}));
 }
 
 TEST_F(Checkpoint, ItsSizeIsKnownBeforeItIsWritten) {
     std::vector<zero::StateOutline> outline;
-    for (const auto& piece : pieces()) outline.push_back({piece.kind, piece.begin, static_cast<std::int64_t>(piece.values.size())});
+    for (const auto& piece : pieces())
+        outline.push_back({piece.kind, piece.begin, static_cast<std::int64_t>(piece.values.size())});
     const fs::path path = saved(1);
     std::uint64_t taken = 0;
     for (const auto& entry : fs::directory_iterator{path}) taken += (entry.file_size() + 4095) / 4096 * 4096;

@@ -90,7 +90,8 @@ TEST_F(Manifest, TheSealIsTheSha256OfWhatStandsBeforeItsLine) {
     const std::string text = text_of(file);
     const std::size_t at = text.find(",\n \"seal\": \"");
     ASSERT_NE(at, std::string::npos) << text;
-    const std::string seal = strata::storage::to_hex(strata::storage::sha256(std::as_bytes(std::span{text.data(), at})));
+    const std::string seal =
+        strata::storage::to_hex(strata::storage::sha256(std::as_bytes(std::span{text.data(), at})));
     EXPECT_EQ(text.substr(at), ",\n \"seal\": \"" + seal + "\"\n}");
 }
 

@@ -54,8 +54,6 @@ TEST(SelfComm, TakesEmptySpans) {
     comm.broadcast({}, 0);
 }
 
-TEST(SelfComm, AbortEndsTheProcessWithItsStatus) {
-    EXPECT_EXIT(SelfComm{}.abort(3), testing::ExitedWithCode(3), "");
-}
+TEST(SelfComm, AbortEndsTheProcessWithItsStatus) { EXPECT_EXIT(SelfComm{}.abort(3), testing::ExitedWithCode(3), ""); }
 
 }  // namespace

@@ -230,8 +230,9 @@ TEST(DatasetList, LatentsAreWhereImageEmbedsLead) {
     const std::string folder = R"(,"cache_dir":"c")";
     EXPECT_FALSE(place_of("", folder).compress_disk_cache);
     EXPECT_EQ(place_of("", folder + R"(,"compress_disk_cache":true)").compress_disk_cache, true);
-    EXPECT_EQ(place_of(R"(,"compress_disk_cache":false)", folder + R"(,"compress_disk_cache":true)").compress_disk_cache,
-              false);
+    EXPECT_EQ(
+        place_of(R"(,"compress_disk_cache":false)", folder + R"(,"compress_disk_cache":true)").compress_disk_cache,
+        false);
 
     DatasetList broken = load(list_with(""));
     broken.images[0].image_embeds = "gone";

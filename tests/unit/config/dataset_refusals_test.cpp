@@ -161,19 +161,19 @@ TEST(DatasetRefusals, CaptionsThatContradict) {
 }
 
 TEST(DatasetRefusals, TurnsAndSchedulesThatContradict) {
-    check_first({{R"("probability":0)", "'[0].probability' is 0. Fix: use a number above 0"},
-                 {R"("probability":1.5)", "'[0].probability' is 1.5, out of its range"},
-                 {R"("start_epoch":3,"end_epoch":2)", "'[0].end_epoch' is before start_epoch"},
-                 {R"("start_step":30,"end_step":20)", "'[0].end_step' is before start_step"},
-                 {R"("start_step":2)", "no data set takes part from the first step on"},
-                 {R"("start_epoch":2)", "no data set takes part from the first step on"},
-                 {R"("delete_problematic_images":true)",
-                  "'[0].delete_problematic_images' is true, and scan_for_errors is not"},
-                 {R"("vae_cache_disable":true,"vae_cache_ondemand":true)",
-                  "'[0].vae_cache_disable' and vae_cache_ondemand are both true"},
-                 {R"("disabled":true)", "all data sets with pictures to train on are disabled. Fix: enable one"},
-                 {R"("disable":true)", "all data sets with pictures to train on are disabled"},
-                 {R"("dataset_type":"eval")", "no data set with pictures to train on"}});
+    check_first(
+        {{R"("probability":0)", "'[0].probability' is 0. Fix: use a number above 0"},
+         {R"("probability":1.5)", "'[0].probability' is 1.5, out of its range"},
+         {R"("start_epoch":3,"end_epoch":2)", "'[0].end_epoch' is before start_epoch"},
+         {R"("start_step":30,"end_step":20)", "'[0].end_step' is before start_step"},
+         {R"("start_step":2)", "no data set takes part from the first step on"},
+         {R"("start_epoch":2)", "no data set takes part from the first step on"},
+         {R"("delete_problematic_images":true)", "'[0].delete_problematic_images' is true, and scan_for_errors is not"},
+         {R"("vae_cache_disable":true,"vae_cache_ondemand":true)",
+          "'[0].vae_cache_disable' and vae_cache_ondemand are both true"},
+         {R"("disabled":true)", "all data sets with pictures to train on are disabled. Fix: enable one"},
+         {R"("disable":true)", "all data sets with pictures to train on are disabled"},
+         {R"("dataset_type":"eval")", "no data set with pictures to train on"}});
     std::vector<Case> cases;
     for (const std::string key : {R"("repeats":1)", R"("probability":0.5)", R"("start_epoch":2)", R"("end_epoch":3)",
                                   R"("start_step":2)", R"("end_step":3)", R"("is_regularisation_data":true)"})

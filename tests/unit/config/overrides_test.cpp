@@ -25,11 +25,15 @@ strata_test::Thrown refused(const Overrides& overrides, const char* json = "{}")
 }
 
 TEST(Overrides, GoBeforeTheFile) {
-    const TrainerConfig config =
-        load(R"({"learning_rate": 1e-3, "use_ema": true, "lr_scheduler": "cosine", "output_dir": "a", "seed": 7, "adam_beta1": 0.5,
+    const TrainerConfig config = load(
+        R"({"learning_rate": 1e-3, "use_ema": true, "lr_scheduler": "cosine", "output_dir": "a", "seed": 7, "adam_beta1": 0.5,
                  "adam_beta2": 0.6, "validation_prompts": ["of the file"]})",
-             {{"learning_rate", {"1e-4"}}, {"use_ema", {"false"}}, {"lr_scheduler", {"linear"}}, {"output_dir", {"b"}},
-              {"optimizer_beta1", {"0.9"}}, {"validation_prompts", {"one, with a comma", "[two]"}}});
+        {{"learning_rate", {"1e-4"}},
+         {"use_ema", {"false"}},
+         {"lr_scheduler", {"linear"}},
+         {"output_dir", {"b"}},
+         {"optimizer_beta1", {"0.9"}},
+         {"validation_prompts", {"one, with a comma", "[two]"}}});
     EXPECT_EQ(config.options.schedule.lr, 1e-4);
     EXPECT_EQ(config.use_ema, false);
     EXPECT_EQ(config.options.schedule.shape, strata::ScheduleShape::linear);
@@ -53,7 +57,8 @@ TEST(Overrides, AListMayBeJson) {
 }
 
 TEST(Overrides, NullIsTheDefaultAndTextIsText) {
-    const TrainerConfig config = load(R"({"use_ema": true, "seed": 7})", {{"use_ema", {"null"}}, {"seed", {"null"}}, {"output_dir", {"null"}}});
+    const TrainerConfig config =
+        load(R"({"use_ema": true, "seed": 7})", {{"use_ema", {"null"}}, {"seed", {"null"}}, {"output_dir", {"null"}}});
     EXPECT_FALSE(config.use_ema.has_value());
     EXPECT_EQ(config.options.seed, 42U);
     EXPECT_EQ(config.output_dir, "null");
@@ -61,7 +66,8 @@ TEST(Overrides, NullIsTheDefaultAndTextIsText) {
 
 TEST(Overrides, WhatTheFileSaysOfTheKeyIsNotLookedAt) {
     EXPECT_EQ(load(R"({"seed": "seven"})", {{"seed", {"8"}}}).options.seed, 8U);
-    EXPECT_EQ(refused({{"seed", {"8"}}}, R"({"sede": 7})").code, Errc::unknown_key) << "but whether there is such a key";
+    EXPECT_EQ(refused({{"seed", {"8"}}}, R"({"sede": 7})").code, Errc::unknown_key)
+        << "but whether there is such a key";
 }
 
 TEST(Overrides, AreCheckedAsTheFileIsAndNamedByTheirFlag) {
@@ -71,7 +77,8 @@ TEST(Overrides, AreCheckedAsTheFileIsAndNamedByTheirFlag) {
     };
     const std::vector<Case> cases{
         {{"learning_rate", {"fast"}}, "[ST2103] --learning_rate is 'fast', not a number. Fix: write a number."},
-        {{"learning_rate", {"11"}}, "[ST2103] --learning_rate is '11', out of its range. Fix: use a number from 0 to 10."},
+        {{"learning_rate", {"11"}},
+         "[ST2103] --learning_rate is '11', out of its range. Fix: use a number from 0 to 10."},
         {{"learning_rate", {"nan"}}, "[ST2103] --learning_rate is 'nan', not a number. Fix: write a number."},
         {{"seed", {"1.5"}}, "[ST2103] --seed is '1.5', not a whole number. Fix: write a whole number."},
         {{"seed", {""}}, "[ST2103] --seed is '', not a whole number. Fix: write a whole number."},
@@ -104,7 +111,10 @@ struct Own {
     std::int64_t count = 3;
     std::string name;
     static const Schema<Own>& schema() {
-        static const auto keys = Schema<Own>{}.integer("count", &Own::count, {1, 9}, "A count").text("name", &Own::name, "A name").required();
+        static const auto keys = Schema<Own>{}
+                                     .integer("count", &Own::count, {1, 9}, "A count")
+                                     .text("name", &Own::name, "A name")
+                                     .required();
         return keys;
     }
 };

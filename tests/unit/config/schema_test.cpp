@@ -58,7 +58,8 @@ Schema<Settings> schema() {
     s.flag("on", &Settings::on, "A switch");
     s.texts("words", &Settings::words, "Words");
     s.choice<Colour>("colour", &Settings::colour,
-                     {{"red", Colour::red}, {"green", Colour::green}, {"blue", Colour::red, "there is no blue"}}, "A colour");
+                     {{"red", Colour::red}, {"green", Colour::green}, {"blue", Colour::red, "there is no blue"}},
+                     "A colour");
     s.integer("limit", &Settings::limit, {1, 5}, "A limit");
     s.secret("key", &Settings::key, "A key");
     s.object("part", &Settings::part, part_schema(), "A part");
@@ -85,7 +86,8 @@ TEST(Schema, AbsentAndNullKeysKeepTheDefault) {
 }
 
 TEST(Schema, ReadsEveryTypeAlsoWrittenAsText) {
-    const Settings plain = read(R"({"name":"n","count":7,"rate":0.5,"decay":-2,"on":true,"words":["a","b"],"colour":"green"})");
+    const Settings plain =
+        read(R"({"name":"n","count":7,"rate":0.5,"decay":-2,"on":true,"words":["a","b"],"colour":"green"})");
     EXPECT_EQ(plain.name, "n");
     EXPECT_EQ(plain.count, 7);
     EXPECT_EQ(plain.decay, -2.0);
@@ -103,10 +105,11 @@ TEST(Schema, ReadsEveryTypeAlsoWrittenAsText) {
 }
 
 TEST(Schema, WrongTypesAndRangesNameFileAndKey) {
-    for (const char* json : {R"({"name":1})", R"({"count":1.5})", R"({"count":"7x"})", R"({"count":-1})", R"({"count":11})",
-                             R"({"count":18446744073709551615})", R"({"rate":"fast"})", R"({"rate":[1]})", R"({"on":1})",
-                             R"({"on":"yes"})", R"({"words":[1]})", R"({"words":{}})", R"({"colour":"pink"})",
-                             R"({"rate":0.1,"speed":0.1})", R"({"rate":""})", R"({"name":"\ud83d\ude00","count":{}})"}) {
+    for (const char* json :
+         {R"({"name":1})", R"({"count":1.5})", R"({"count":"7x"})", R"({"count":-1})", R"({"count":11})",
+          R"({"count":18446744073709551615})", R"({"rate":"fast"})", R"({"rate":[1]})", R"({"on":1})",
+          R"({"on":"yes"})", R"({"words":[1]})", R"({"words":{}})", R"({"colour":"pink"})",
+          R"({"rate":0.1,"speed":0.1})", R"({"rate":""})", R"({"name":"\ud83d\ude00","count":{}})"}) {
         const auto error = refused(json);
         EXPECT_EQ(error.code, Errc::bad_value) << json;
         EXPECT_TRUE(error.says("f.json")) << error.message;
@@ -234,13 +237,13 @@ void expect_tables(const std::string& page, const std::vector<std::string>& tabl
 
 TEST(Schema, DocumentationHasTheTablesOfTheSchemas) {
     expect_tables("configuration.md", {markdown(trainer_schema().keys()), markdown(trainer_schema().unsupported())});
-    expect_tables("dataset-keys.md",
-                  {markdown(image_schema().keys()), markdown(parquet_schema().keys()),
-                   markdown(caption_shuffle_schema().keys()), markdown(text_embeds_schema().keys()),
-                   markdown(image_embeds_schema().keys()), markdown(image_schema().idle()),
-                   markdown(text_embeds_schema().idle()), markdown(image_embeds_schema().idle()),
-                   markdown(image_schema().unsupported()), markdown(parquet_schema().unsupported()),
-                   markdown(text_embeds_schema().unsupported()), markdown(image_embeds_schema().unsupported())});
+    expect_tables(
+        "dataset-keys.md",
+        {markdown(image_schema().keys()), markdown(parquet_schema().keys()), markdown(caption_shuffle_schema().keys()),
+         markdown(text_embeds_schema().keys()), markdown(image_embeds_schema().keys()), markdown(image_schema().idle()),
+         markdown(text_embeds_schema().idle()), markdown(image_embeds_schema().idle()),
+         markdown(image_schema().unsupported()), markdown(parquet_schema().unsupported()),
+         markdown(text_embeds_schema().unsupported()), markdown(image_embeds_schema().unsupported())});
 }
 
 TEST(Schema, NoKeyIsBothSupportedAndUnsupported) {

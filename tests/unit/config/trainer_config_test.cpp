@@ -41,12 +41,13 @@ TEST(TrainerConfig, ReadsKeysWithAndWithoutDashes) {
 }
 
 TEST(TrainerConfig, ContradictionsAreRefused) {
-    for (const char* json : {R"({"max_train_steps": 10, "num_train_epochs": 1})", R"({"train_batch_size": 0})",
-                             R"({"gradient_accumulation_steps": 0})", R"({"train_batch_size": 2.5})", R"({"seed": -1})",
-                             R"({"adam_beta1": 0.9})", R"({"adam_beta1": 0.9, "optimizer_beta1": 0.9, "adam_beta2": 0.9})",
-                             R"({"learning_rate": 1e-4, "lr_end": 1e-3})", R"({"learning_rate": -1})",
-                             R"({"aspect_bucket_alignment": 48})", R"({"max_train_steps": 5, "lr_warmup_steps": 6})",
-                             R"({"seed": 1, "--seed": 1})", R"({"caption_dropout_probability": 1.5})", "[]"})
+    for (const char* json :
+         {R"({"max_train_steps": 10, "num_train_epochs": 1})", R"({"train_batch_size": 0})",
+          R"({"gradient_accumulation_steps": 0})", R"({"train_batch_size": 2.5})", R"({"seed": -1})",
+          R"({"adam_beta1": 0.9})", R"({"adam_beta1": 0.9, "optimizer_beta1": 0.9, "adam_beta2": 0.9})",
+          R"({"learning_rate": 1e-4, "lr_end": 1e-3})", R"({"learning_rate": -1})",
+          R"({"aspect_bucket_alignment": 48})", R"({"max_train_steps": 5, "lr_warmup_steps": 6})",
+          R"({"seed": 1, "--seed": 1})", R"({"caption_dropout_probability": 1.5})", "[]"})
         EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
 }
 
@@ -79,7 +80,8 @@ TEST(TrainerConfig, ReadsTheShapeOfASchedule) {
     EXPECT_EQ(config.options.schedule.power, 2.0);
     EXPECT_EQ(config.options.schedule.cycles, 3);
     for (const auto& [name, shape] : strata::schedule_shapes)
-        EXPECT_EQ(load((R"({"lr_scheduler": ")" + std::string{name} + "\"}").c_str()).options.schedule.shape, shape) << name;
+        EXPECT_EQ(load((R"({"lr_scheduler": ")" + std::string{name} + "\"}").c_str()).options.schedule.shape, shape)
+            << name;
     EXPECT_EQ(refused(R"({"lr_power": 0})").code, Errc::bad_value);
 }
 
@@ -88,7 +90,8 @@ TEST(TrainerConfig, AMovingAverageIsLeftToTheProgramUnlessTheFileNamesIt) {
     EXPECT_FALSE(silent.use_ema.has_value());
     EXPECT_FALSE(silent.ema_device.has_value());
     EXPECT_EQ(silent.ema_validation, EmaValidation::comparison);
-    const TrainerConfig config = load(R"({"use_ema": true, "ema_decay": 0.9, "ema_warmup_steps": 5, "ema_update_interval": 100,
+    const TrainerConfig config =
+        load(R"({"use_ema": true, "ema_decay": 0.9, "ema_warmup_steps": 5, "ema_update_interval": 100,
         "ema_device": "accelerator", "ema_validation": "ema_only"})");
     EXPECT_EQ(config.use_ema, true);
     EXPECT_EQ(config.options.engine.ema.decay, 0.9);
@@ -109,7 +112,8 @@ TEST(TrainerConfig, ReadsClippingMomentumStageThreeAndWaiting) {
     EXPECT_EQ(defaults.options.collective_timeout, std::chrono::seconds{600});
     EXPECT_EQ(defaults.options.engine.max_live_parameters, 0);
     EXPECT_EQ(defaults.options.engine.prefetch_bucket_bytes, -1);
-    const TrainerConfig config = load(R"({"grad_clip_method": "value", "optimizer_momentum": 0.5, "prefetch_bucket_bytes": 0,
+    const TrainerConfig config =
+        load(R"({"grad_clip_method": "value", "optimizer_momentum": 0.5, "prefetch_bucket_bytes": 0,
         "stage3_max_live_parameters": 1e9, "collective_timeout": 5400})");
     EXPECT_EQ(config.grad_clip_method, GradClipMethod::value);
     ASSERT_NE(config.optimizer.find("optimizer_momentum"), nullptr);
@@ -117,9 +121,10 @@ TEST(TrainerConfig, ReadsClippingMomentumStageThreeAndWaiting) {
     EXPECT_EQ(config.options.engine.prefetch_bucket_bytes, 0);
     EXPECT_EQ(config.options.engine.max_live_parameters, 1'000'000'000);
     EXPECT_EQ(config.options.collective_timeout, std::chrono::seconds{5400});
-    for (const char* json : {R"({"grad_clip_method": "agc"})", R"({"optimizer_momentum": 1})", R"({"prefetch_bucket_bytes": -2})",
-                             R"({"max_live_parameters": -1})", R"({"collective_timeout": 0})", R"({"collective_timeout": 1.5})",
-                             R"({"max_live_parameters": 1, "stage3_max_live_parameters": 1})"})
+    for (const char* json :
+         {R"({"grad_clip_method": "agc"})", R"({"optimizer_momentum": 1})", R"({"prefetch_bucket_bytes": -2})",
+          R"({"max_live_parameters": -1})", R"({"collective_timeout": 0})", R"({"collective_timeout": 1.5})",
+          R"({"max_live_parameters": 1, "stage3_max_live_parameters": 1})"})
         EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
 }
 

@@ -58,9 +58,10 @@ TEST(OptionCheck, CollectsEverythingInTheOrderInWhichItWasFound) {
     check.part("inner", Inner{1.5});
     check.refuse("left and right are both given", "keep one of them");
     EXPECT_FALSE(check.found_nothing());
-    EXPECT_EQ(thrown_by([&] { check.finish(); }).message,
-              "[ST2103] first is -1; inner.share is 1.5; left and right are both given. Fix: use first from 0 to 1; use "
-              "inner.share from 0 to 1; keep one of them.");
+    EXPECT_EQ(
+        thrown_by([&] { check.finish(); }).message,
+        "[ST2103] first is -1; inner.share is 1.5; left and right are both given. Fix: use first from 0 to 1; use "
+        "inner.share from 0 to 1; keep one of them.");
 }
 
 TEST(OptionCheck, CallsOptionsByTheNamesOfTheFileTheyCameFrom) {

@@ -83,7 +83,13 @@ TEST(OptionDescription, EveryOptionIsVisitedOnceAndInOrder) {
 }
 
 TEST(OptionDescription, OneTreeTakesTheNumbersOfAnotherWithOtherParts) {
-    const Tree<Inner> from{.count = 7, .loud = true, .folder = "a", .colour = Colour::red, .wait = std::chrono::seconds{9}, .part = {.share = 0.25}, .undescribed = 2};
+    const Tree<Inner> from{.count = 7,
+                           .loud = true,
+                           .folder = "a",
+                           .colour = Colour::red,
+                           .wait = std::chrono::seconds{9},
+                           .part = {.share = 0.25},
+                           .undescribed = 2};
     Tree<OtherInner> to;
     take_options(from, to);
     EXPECT_EQ(to.count, 7);

@@ -70,7 +70,8 @@ protected:
         return options;
     }
     /// Opens the list, takes three batches, and says what it cost.
-    [[nodiscard]] static std::string run(const config::DatasetList& list, const std::filesystem::path& folder, int made) {
+    [[nodiscard]] static std::string run(const config::DatasetList& list, const std::filesystem::path& folder,
+                                         int made) {
         strata::comm::SelfComm comm;
         Source source{comm, list, std::make_shared<MeanCodec>(), std::make_shared<LengthText>(), options(folder)};
         const Report report = source.report();

@@ -19,8 +19,10 @@ std::vector<BucketRule> rules() {
     std::vector<BucketRule> all;
     for (const double resolution : {128.0, 512.0, 1000.0, 1024.0})
         for (const ResolutionType type : {ResolutionType::pixel, ResolutionType::pixel_area})
-            for (const std::int64_t alignment : {8, 24, 32, 64}) all.push_back({resolution, type, alignment, 0.25, 4, false});
-    for (const double megapixels : {0.05, 0.25, 1.0, 4.0}) all.push_back({megapixels, ResolutionType::area, 64, 0.25, 4, false});
+            for (const std::int64_t alignment : {8, 24, 32, 64})
+                all.push_back({resolution, type, alignment, 0.25, 4, false});
+    for (const double megapixels : {0.05, 0.25, 1.0, 4.0})
+        all.push_back({megapixels, ResolutionType::area, 64, 0.25, 4, false});
     return all;
 }
 
@@ -52,7 +54,8 @@ TEST(Buckets, TheSmallListIsWhatTheRuleSays) {
     EXPECT_EQ(sizes, (std::vector<PictureSize>{{96, 192}, {96, 160}, {128, 128}, {160, 96}, {192, 96}}));
     EXPECT_EQ(bucket_list({128, ResolutionType::pixel, 64, 0.5, 2, false}),
               (std::vector<PictureSize>{{128, 256}, {128, 192}, {128, 128}, {192, 128}, {256, 128}}));
-    EXPECT_EQ(bucket_list({128, ResolutionType::pixel_area, 32, 0.25, 4, true}), (std::vector<PictureSize>{{128, 128}}));
+    EXPECT_EQ(bucket_list({128, ResolutionType::pixel_area, 32, 0.25, 4, true}),
+              (std::vector<PictureSize>{{128, 128}}));
 }
 
 TEST(Buckets, AMirroredPictureGetsTheMirroredBucket) {
@@ -71,7 +74,9 @@ TEST(Buckets, AMirroredPictureGetsTheMirroredBucket) {
 
 TEST(Buckets, NoOtherBucketIsNearerInRatio) {
     const auto sizes = bucket_list({1024, ResolutionType::pixel_area, 64, 0.25, 4, false});
-    const auto log_ratio = [](const PictureSize& s) { return std::log(static_cast<double>(s.width) / static_cast<double>(s.height)); };
+    const auto log_ratio = [](const PictureSize& s) {
+        return std::log(static_cast<double>(s.width) / static_cast<double>(s.height));
+    };
     for (std::int64_t width = 100; width < 4000; width += 97) {
         const PictureSize picture{width, 1000};
         const double chosen = std::abs(log_ratio(sizes[nearest_bucket(sizes, picture)]) - log_ratio(picture));
@@ -131,7 +136,8 @@ TEST(Buckets, PicturesThatAreDrawnFromTheSameSizesAreOneBucket) {
     std::size_t count = 0;
     for (const Bucket& bucket : some) {
         count += bucket.samples.size();
-        for (const std::size_t i : bucket.samples) EXPECT_EQ(bucket.shapes, (Framer{settings, {}}.shapes_of(pictures[i])));
+        for (const std::size_t i : bucket.samples)
+            EXPECT_EQ(bucket.shapes, (Framer{settings, {}}.shapes_of(pictures[i])));
     }
     EXPECT_EQ(count, 5U);
 }
@@ -150,7 +156,8 @@ TEST(Buckets, TheOrderOfPicturesChangesNoBucket) {
             EXPECT_EQ(forward[b].shapes, backward[b].shapes);
             ASSERT_EQ(forward[b].samples.size(), backward[b].samples.size());
             const std::size_t last = forward[b].samples.size() - 1;
-            for (std::size_t i = 0; i <= last; ++i) EXPECT_EQ(forward[b].samples[i], 1999 - backward[b].samples[last - i]);
+            for (std::size_t i = 0; i <= last; ++i)
+                EXPECT_EQ(forward[b].samples[i], 1999 - backward[b].samples[last - i]);
         }
     }
 }
@@ -175,7 +182,8 @@ TEST(Buckets, RepeatsThatWereSetAreNeverRaised) {
     const auto error = thrown_by([&] { require_effective_batch(buckets, {4, 2, 1}, true); });
     EXPECT_EQ(error.code, Errc::small_bucket);
     EXPECT_TRUE(error.says("holds 3 samples x 2 visits = 6, needs repeats >= 2")) << error.message;
-    EXPECT_TRUE(error.says("remove repeats of data set 'stamps': allow_dataset_oversubscription raises only repeats that are not set"))
+    EXPECT_TRUE(error.says(
+        "remove repeats of data set 'stamps': allow_dataset_oversubscription raises only repeats that are not set"))
         << error.message;
     EXPECT_EQ(buckets[1].repeats, 1);
 }

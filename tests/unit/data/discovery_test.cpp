@@ -96,7 +96,8 @@ TEST(Discovery, EveryFormatIsFoundByItsBytesAndAsItIsSeen) {
     const TemporaryFolder folder;
     const auto jpeg = strata_test::make_jpeg({}, 60, 40).file;
     write_file(folder.path() / "a.jpg", jpeg);
-    write_file(folder.path() / "b.JPEG", strata_test::inserted(jpeg, 2, strata_test::exif_segment(strata_test::exif(6))));
+    write_file(folder.path() / "b.JPEG",
+               strata_test::inserted(jpeg, 2, strata_test::exif_segment(strata_test::exif(6))));
     write_file(folder.path() / "c.webp", strata_test::make_webp(strata_test::soft_picture(60, 40), false));
     write_file(folder.path() / "d.png", strata_test::make_webp(strata_test::soft_picture(50, 40), true));
     write_file(folder.path() / "e.jpg", plain_png(45, 40, 1, 2, 3));
@@ -117,8 +118,11 @@ TEST(Discovery, OfLargeFilesOnlyTheBeginningIsRead) {
     struct Counting : Local {
         using Local::Local;
         std::shared_ptr<std::atomic<std::uint64_t>> bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
-        [[nodiscard]] std::vector<std::byte> get(std::string_view) const { throw std::logic_error{"a whole file is read"}; }
-        [[nodiscard]] std::vector<std::byte> get_range(std::string_view key, std::uint64_t offset, std::uint64_t length) const {
+        [[nodiscard]] std::vector<std::byte> get(std::string_view) const {
+            throw std::logic_error{"a whole file is read"};
+        }
+        [[nodiscard]] std::vector<std::byte> get_range(std::string_view key, std::uint64_t offset,
+                                                       std::uint64_t length) const {
             auto range = Local::get_range(key, offset, length);
             *bytes += range.size();
             return range;

@@ -65,7 +65,8 @@ TEST(EdgePictures, EveryOneBehavesAsTheListSays) {
             refusal = error.what();
             EXPECT_NE(refusal.find(name), std::string::npos) << refusal;
         }
-        if (expected.at("decode").get<std::string>() != "ok" || stricter.contains(name) || expected.at("format").get<std::string>() == "GIF") {
+        if (expected.at("decode").get<std::string>() != "ok" || stricter.contains(name) ||
+            expected.at("format").get<std::string>() == "GIF") {
             EXPECT_EQ(refusal.empty(), kinder.contains(name)) << name << ' ' << refusal;
             refused += refusal.empty() ? 0 : 1;
             continue;
@@ -109,7 +110,8 @@ TEST(EdgePictures, RealPhotosHaveTheirSizesAndPixels) {
         EXPECT_EQ(header.size(), (PictureSize{entry.at("width"), entry.at("height")})) << name;
         EXPECT_EQ(header.stored, (PictureSize{entry.at("stored_width"), entry.at("stored_height")})) << name;
         if (header.stored.width * header.stored.height > 1'000'000 && photos % 8 != 0) continue;  // all take seconds
-        EXPECT_EQ(hash_of(samples_of(decode_image(file, {}, name), 3)), entry.at("rgb_sha256").get<std::string>()) << name;
+        EXPECT_EQ(hash_of(samples_of(decode_image(file, {}, name), 3)), entry.at("rgb_sha256").get<std::string>())
+            << name;
     }
     EXPECT_GE(photos, 100);
 }

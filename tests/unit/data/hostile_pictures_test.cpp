@@ -93,7 +93,9 @@ int outcome(std::span<const std::byte> file, const PictureSize& target) {
         const std::string message = error.what();
         EXPECT_NE(message.find("'it'"), std::string::npos) << message;
         // The limits refuse before memory runs out; newer versions of libwebp confuse it with damage to an alpha plane.
-        EXPECT_TRUE(message.find("emory") == std::string::npos || message.find("its alpha plane is damaged") != std::string::npos) << message;
+        EXPECT_TRUE(message.find("emory") == std::string::npos ||
+                    message.find("its alpha plane is damaged") != std::string::npos)
+            << message;
         return 0;
     }
 }

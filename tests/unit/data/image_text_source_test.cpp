@@ -75,8 +75,12 @@ TEST(ImageTextSource, EveryFormatComesUprightAtTheSizeOfItsBucket) {
     for (int i = 0; i < 4; ++i) {
         const std::string stem = "p" + std::to_string(i);
         const auto tagged = strata_test::inserted(sideways, 2, strata_test::exif_segment(strata_test::exif(6)));
-        write_file(fixture.data() / (stem + (i < 2 ? ".jpg" : i == 2 ? ".webp" : ".png")),
-                   i < 2 ? tagged : i == 2 ? strata_test::make_webp(wide, true) : encode_png(400, 256, wide.pixels));
+        write_file(fixture.data() / (stem + (i < 2    ? ".jpg"
+                                             : i == 2 ? ".webp"
+                                                      : ".png")),
+                   i < 2    ? tagged
+                   : i == 2 ? strata_test::make_webp(wide, true)
+                            : encode_png(400, 256, wide.pixels));
         write_file(fixture.data() / (stem + ".txt"), "x");
     }
     const auto source = fixture.open();
@@ -94,7 +98,8 @@ TEST(ImageTextSource, EveryFormatComesUprightAtTheSizeOfItsBucket) {
                 for (std::int64_t j = 0; j < block; ++j)
                     for (std::int64_t i = 0; i < block; ++i)
                         mean += expected.values[static_cast<std::size_t>((y * block + j) * size.width + x * block + i)];
-                difference += std::abs(latents_BCHW[b][0][y][x].item<float>() - mean / static_cast<double>(block * block));
+                difference +=
+                    std::abs(latents_BCHW[b][0][y][x].item<float>() - mean / static_cast<double>(block * block));
             }
         EXPECT_LT(difference / static_cast<double>(latents_BCHW.size(2) * latents_BCHW.size(3)), 0.03) << b;
     }
@@ -228,7 +233,8 @@ TEST(ImageTextSource, ACacheFolderThatCannotBeWrittenIsRefusedByItsKey) {
     const Fixture fixture;
     write_file(fixture.folder.path() / "file", "text");
     // A folder in /proc cannot be made by anybody, and the system calls that "no such file".
-    for (const std::filesystem::path& folder : {fixture.folder.path() / "file" / "cache", std::filesystem::path{"/proc/no/cache"}}) {
+    for (const std::filesystem::path& folder :
+         {fixture.folder.path() / "file" / "cache", std::filesystem::path{"/proc/no/cache"}}) {
         for (const std::string key : {"cache_dir_vae", "cache_dir"}) {
             auto list = fixture.list();
             (key == "cache_dir" ? list.text_embeds[0].cache_dir : list.images[0].cache_dir_vae) = folder;

@@ -42,8 +42,7 @@ std::vector<std::byte> ramp(std::int64_t width, std::int64_t height) {
     std::vector<std::uint8_t> pixels;
     for (std::int64_t y = 0; y < height; ++y)
         for (std::int64_t x = 0; x < width; ++x)
-            for (const std::int64_t value : {x, y, std::int64_t{0}})
-                pixels.push_back(static_cast<std::uint8_t>(value));
+            for (const std::int64_t value : {x, y, std::int64_t{0}}) pixels.push_back(static_cast<std::uint8_t>(value));
     return encode_png(width, height, pixels);
 }
 
@@ -119,7 +118,7 @@ TEST(ImageTextVisits, AnotherCropNeverMeetsAStaleEntry) {
     images.crop_style = CropStyle::corner;
     EXPECT_EQ(fixture.open()->report().latents.made, 4);
     EXPECT_EQ(fixture.open()->report().latents.made, 0);
-    images.maximum_image_size = 200;  // the pictures have the area of a square of 222,
+    images.maximum_image_size = 200;      // the pictures have the area of a square of 222,
     images.target_downsample_size = 150;  // and what covers the box that of one of 111
     EXPECT_EQ(fixture.open()->report().latents.made, 4);
 }
@@ -159,7 +158,8 @@ TEST(ImageTextVisits, RandomCropsAreMadeAnewInEachEpochAndTheSameOnesAgain) {
 std::int64_t files_in(const std::filesystem::path& folder) {
     if (!std::filesystem::exists(folder)) return 0;
     std::int64_t files = 0;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator{folder}) files += entry.is_regular_file() ? 1 : 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{folder})
+        files += entry.is_regular_file() ? 1 : 0;
     return files;
 }
 
@@ -219,7 +219,8 @@ TEST(ImageTextVisits, LatentsOfAnEpochAreMadeOnceAndRemovedWhenItIsOver) {
                 const ImageTextBatch batch = source->next();
                 if (epoch == 3 && visit == 1) third = batch;
                 for (std::int64_t i = 0; i < 8; ++i)
-                    lefts[batch.samples[static_cast<std::size_t>(i)]].insert(static_cast<int>(std::lround(left_of(batch, i))));
+                    lefts[batch.samples[static_cast<std::size_t>(i)]].insert(
+                        static_cast<int>(std::lround(left_of(batch, i))));
                 EXPECT_LE(files_in(cache), 3 * 8);  // of an epoch, of that ahead, and of one that is being removed
             }
             EXPECT_EQ(lefts.size(), 8U);

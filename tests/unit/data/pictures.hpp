@@ -44,8 +44,10 @@ inline std::vector<PngKind> all_png_kinds() {
     std::vector<PngKind> kinds;
     for (const bool interlaced : {false, true}) {
         for (const bool transparent : {false, true}) {
-            for (const int depth : {1, 2, 4, 8, 16}) kinds.push_back({PNG_COLOR_TYPE_GRAY, depth, interlaced, transparent});
-            for (const int depth : {1, 2, 4, 8}) kinds.push_back({PNG_COLOR_TYPE_PALETTE, depth, interlaced, transparent});
+            for (const int depth : {1, 2, 4, 8, 16})
+                kinds.push_back({PNG_COLOR_TYPE_GRAY, depth, interlaced, transparent});
+            for (const int depth : {1, 2, 4, 8})
+                kinds.push_back({PNG_COLOR_TYPE_PALETTE, depth, interlaced, transparent});
             for (const int depth : {8, 16}) kinds.push_back({PNG_COLOR_TYPE_RGB, depth, interlaced, transparent});
         }
         for (const int depth : {8, 16}) {
@@ -63,8 +65,8 @@ inline unsigned pattern(int x, int y, int channel, int bit_depth) {
 }
 
 inline MadePng make_png(const PngKind& kind, int width, int height) {
-    const int channels = kind.colour_type == PNG_COLOR_TYPE_RGB         ? 3
-                         : kind.colour_type == PNG_COLOR_TYPE_RGB_ALPHA ? 4
+    const int channels = kind.colour_type == PNG_COLOR_TYPE_RGB          ? 3
+                         : kind.colour_type == PNG_COLOR_TYPE_RGB_ALPHA  ? 4
                          : kind.colour_type == PNG_COLOR_TYPE_GRAY_ALPHA ? 2
                                                                          : 1;
     const std::size_t row_bytes = (static_cast<std::size_t>(width * channels * kind.bit_depth) + 7) / 8;
@@ -79,7 +81,8 @@ inline MadePng make_png(const PngKind& kind, int width, int height) {
         palette_alpha[i] = static_cast<png_byte>(i * 53);
     }
     const auto eight = [&](unsigned value) {
-        return static_cast<std::uint8_t>(kind.bit_depth == 16 ? value >> 8 : value * 255 / ((1U << kind.bit_depth) - 1));
+        return static_cast<std::uint8_t>(kind.bit_depth == 16 ? value >> 8
+                                                              : value * 255 / ((1U << kind.bit_depth) - 1));
     };
     png_color_16 clear{};  // the colour of the pixel at (1, 0)
     clear.gray = static_cast<png_uint_16>(pattern(1, 0, 0, kind.bit_depth));
@@ -111,12 +114,16 @@ inline MadePng make_png(const PngKind& kind, int width, int height) {
                 if (kind.transparent) rgba[3] = palette_alpha[s[0]];
             } else if (channels <= 2) {
                 rgba[0] = rgba[1] = rgba[2] = eight(s[0]);
-                if (channels == 2) rgba[3] = eight(s[1]);
-                else if (kind.transparent && s[0] == clear.gray) rgba[3] = 0;
+                if (channels == 2)
+                    rgba[3] = eight(s[1]);
+                else if (kind.transparent && s[0] == clear.gray)
+                    rgba[3] = 0;
             } else {
                 for (int c = 0; c < 3; ++c) rgba[c] = eight(s[c]);
-                if (channels == 4) rgba[3] = eight(s[3]);
-                else if (kind.transparent && s[0] == clear.red && s[1] == clear.green && s[2] == clear.blue) rgba[3] = 0;
+                if (channels == 4)
+                    rgba[3] = eight(s[3]);
+                else if (kind.transparent && s[0] == clear.red && s[1] == clear.green && s[2] == clear.blue)
+                    rgba[3] = 0;
             }
             made.pixels.pixels.insert(made.pixels.pixels.end(), rgba, rgba + 4);
         }
@@ -149,7 +156,8 @@ inline MadePng make_png(const PngKind& kind, int width, int height) {
 }
 
 /// An RGB picture of one colour.
-inline std::vector<std::byte> plain_png(int width, int height, std::uint8_t red, std::uint8_t green, std::uint8_t blue) {
+inline std::vector<std::byte> plain_png(int width, int height, std::uint8_t red, std::uint8_t green,
+                                        std::uint8_t blue) {
     std::vector<std::uint8_t> rgb;
     for (int i = 0; i < width * height; ++i) rgb.insert(rgb.end(), {red, green, blue});
     return strata::data::encode_png(width, height, rgb);

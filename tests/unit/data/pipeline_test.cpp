@@ -32,7 +32,9 @@ TEST(Pipeline, ItemsComeInOrderWhateverTheyTake) {
     OrderedStream<std::int64_t> stream{[&](std::int64_t i, const std::atomic<bool>& stop) {
                                            // Two of the eight items under way are ready only after their successors.
                                            const auto item = static_cast<std::size_t>(i);
-                                           if (i % 4 == 0) { EXPECT_TRUE(comes_true([&] { return made[item + 1] || stop; })); }
+                                           if (i % 4 == 0) {
+                                               EXPECT_TRUE(comes_true([&] { return made[item + 1] || stop; }));
+                                           }
                                            made[item] = true;
                                            return i * i;
                                        },
@@ -107,21 +109,24 @@ TEST(Pipeline, EndingStopsWhatIsBeingMadeAndDropsTheRest) {
 TEST(Pipeline, APassDoesEveryItemOnceAndCountsUp) {
     std::atomic<std::int64_t> sum{0};
     std::int64_t last = 0;
-    for_all(1000, 4, [&](std::int64_t i) { sum += i; }, [&](std::int64_t done) { EXPECT_EQ(done, ++last); });
+    for_all(
+        1000, 4, [&](std::int64_t i) { sum += i; }, [&](std::int64_t done) { EXPECT_EQ(done, ++last); });
     EXPECT_EQ(sum, 999 * 1000 / 2);
     EXPECT_EQ(last, 1000);
-    for_all(0, 2, [](std::int64_t) { FAIL(); }, [](std::int64_t) { FAIL(); });
+    for_all(
+        0, 2, [](std::int64_t) { FAIL(); }, [](std::int64_t) { FAIL(); });
 }
 
 TEST(Pipeline, APassEndsWithTheErrorOfAnItem) {
     std::atomic<int> begun{0};
-    EXPECT_THROW(for_all(100'000, 2,
-                         [&](std::int64_t i) {
-                             ++begun;
-                             if (i == 10) throw std::runtime_error{"ten"};
-                             std::this_thread::sleep_for(1ms);  // all of them would take a minute
-                         },
-                         [](std::int64_t) {}),
+    EXPECT_THROW(for_all(
+                     100'000, 2,
+                     [&](std::int64_t i) {
+                         ++begun;
+                         if (i == 10) throw std::runtime_error{"ten"};
+                         std::this_thread::sleep_for(1ms);  // all of them would take a minute
+                     },
+                     [](std::int64_t) {}),
                  std::runtime_error);
     EXPECT_LT(begun, 100'000);
 }

@@ -85,7 +85,8 @@ TEST(Png, HugeClaimsAreRefusedBeforeMemoryIsTaken) {
             file[static_cast<std::size_t>(20 + i)] = static_cast<std::byte>(height >> (24 - 8 * i));
         }
         const auto sum = ::crc32(0, reinterpret_cast<const unsigned char*>(file.data()) + 12, 17);
-        for (int i = 0; i < 4; ++i) file[static_cast<std::size_t>(29 + i)] = static_cast<std::byte>(sum >> (24 - 8 * i));
+        for (int i = 0; i < 4; ++i)
+            file[static_cast<std::size_t>(29 + i)] = static_cast<std::byte>(sum >> (24 - 8 * i));
     };
     claim(30'000, 30'000);
     EXPECT_FALSE(decodes(file));

@@ -27,7 +27,8 @@ Picture picture_of(std::int64_t width, std::int64_t height, const Colour& colour
 using Rgba = std::array<int, 4>;
 float at(const PlanarImage& image, std::size_t plane, std::int64_t y, std::int64_t x) {
     return image.values[(plane * static_cast<std::size_t>(image.height) + static_cast<std::size_t>(y)) *
-                            static_cast<std::size_t>(image.width) + static_cast<std::size_t>(x)];
+                            static_cast<std::size_t>(image.width) +
+                        static_cast<std::size_t>(x)];
 }
 
 TEST(Resample, TheSameSizeKeepsEveryPixel) {
@@ -38,14 +39,17 @@ TEST(Resample, TheSameSizeKeepsEveryPixel) {
     for (std::int64_t y = 0; y < 6; ++y)
         for (std::int64_t x = 0; x < 8; ++x)
             for (std::size_t c = 0; c < 3; ++c) {
-                const float expected = static_cast<float>(picture.pixels[static_cast<std::size_t>(y * 8 + x) * 4 + c]) / 127.5F - 1;
+                const float expected =
+                    static_cast<float>(picture.pixels[static_cast<std::size_t>(y * 8 + x) * 4 + c]) / 127.5F - 1;
                 EXPECT_NEAR(at(image, c, y, x), expected, 1e-5F);
             }
 }
 
 TEST(Resample, AlphaIsLaidOnWhiteBeforeTheResize) {
     // Black that cannot be seen beside white: resizing before flattening would bleed grey into the result.
-    const Picture picture = picture_of(64, 64, [](auto x, auto) { return x < 32 ? Rgba{0, 0, 0, 0} : Rgba{255, 255, 255, 255}; });
+    const Picture picture = picture_of(64, 64, [](auto x, auto) {
+        return x < 32 ? Rgba{0, 0, 0, 0} : Rgba{255, 255, 255, 255};
+    });
     for (const float value : cover_and_crop(picture, 24, 24).values) EXPECT_NEAR(value, 1.0F, 1e-5F);
     const Picture half = picture_of(4, 4, [](auto, auto) { return Rgba{0, 0, 0, 51}; });
     for (const float value : cover_and_crop(half, 4, 4).values) EXPECT_NEAR(value, 204.0F / 127.5F - 1, 1e-5F);
@@ -62,7 +66,9 @@ TEST(Resample, OneColourStaysOneColourAtEverySize) {
 }
 
 TEST(Resample, FinePatternsBecomeGreyInsteadOfAliasing) {
-    const Picture stripes = picture_of(256, 256, [](auto x, auto) { return x % 2 == 0 ? Rgba{0, 0, 0, 255} : Rgba{255, 255, 255, 255}; });
+    const Picture stripes = picture_of(256, 256, [](auto x, auto) {
+        return x % 2 == 0 ? Rgba{0, 0, 0, 255} : Rgba{255, 255, 255, 255};
+    });
     const PlanarImage image = cover_and_crop(stripes, 32, 32);
     for (std::int64_t x = 2; x < 30; ++x) EXPECT_NEAR(at(image, 0, 16, x), 0.0F, 0.02F);
 }
@@ -133,7 +139,9 @@ std::vector<double> by_definition(const Picture& picture, std::int64_t width, st
             for (std::int64_t j = 0; j < source; ++j) {
                 const double x = std::abs((static_cast<double>(j) + 0.5 - center) / stretch);
                 const double angle = std::numbers::pi * x;
-                weights.push_back(x < 1e-9 ? 1 : x >= 3 ? 0 : 3 * std::sin(angle) * std::sin(angle / 3) / (angle * angle));
+                weights.push_back(x < 1e-9 ? 1
+                                  : x >= 3 ? 0
+                                           : 3 * std::sin(angle) * std::sin(angle / 3) / (angle * angle));
                 sum += weights.back();
             }
             for (double& weight : weights) weight /= sum;
@@ -160,26 +168,30 @@ std::vector<double> by_definition(const Picture& picture, std::int64_t width, st
 
 TEST(Resample, EverySizeIsWhatTheDefinitionSays) {
     const auto noise = [](auto x, auto y) {
-        const auto mixed = [&](auto c) { return static_cast<int>((x * 7919 + y * 104729 + c * 1299709 + x * y * 31) % 256); };
+        const auto mixed = [&](auto c) {
+            return static_cast<int>((x * 7919 + y * 104729 + c * 1299709 + x * y * 31) % 256);
+        };
         return Rgba{mixed(1), mixed(2), mixed(3), 255};
     };
     struct Case {
         std::int64_t source_width, source_height, width, height;
     };
-    for (const Case& one : {Case{150, 40, 37, 21}, Case{33, 61, 16, 16}, Case{7, 5, 40, 33}, Case{270, 33, 129, 17}, Case{90, 90, 3, 1},
-                            Case{1, 1, 17, 18}, Case{130, 3, 5, 3}}) {
+    for (const Case& one : {Case{150, 40, 37, 21}, Case{33, 61, 16, 16}, Case{7, 5, 40, 33}, Case{270, 33, 129, 17},
+                            Case{90, 90, 3, 1}, Case{1, 1, 17, 18}, Case{130, 3, 5, 3}}) {
         const Picture picture = picture_of(one.source_width, one.source_height, noise);
         const std::vector<double> expected = by_definition(picture, one.width, one.height);
         const PlanarImage image = cover_and_crop(picture, one.width, one.height);
         ASSERT_EQ(image.values.size(), expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i)
-            ASSERT_NEAR(image.values[i], expected[i], 1e-5) << one.source_width << " to " << one.width << ", value " << i;
+            ASSERT_NEAR(image.values[i], expected[i], 1e-5)
+                << one.source_width << " to " << one.width << ", value " << i;
     }
 }
 
 TEST(Resample, EveryInstructionSetGivesTheSameBits) {
     const Picture picture = picture_of(331, 207, [](auto x, auto y) {
-        return Rgba{static_cast<int>(x * 5 % 256), static_cast<int>(y * 3 % 256), static_cast<int>(x * y % 256), static_cast<int>(x % 256)};
+        return Rgba{static_cast<int>(x * 5 % 256), static_cast<int>(y * 3 % 256), static_cast<int>(x * y % 256),
+                    static_cast<int>(x % 256)};
     });
     using strata::core::SimdLevel;
     for (const auto& [width, height] : {std::pair{64, 48}, std::pair{129, 33}, std::pair{400, 300}}) {
@@ -196,7 +208,8 @@ TEST(Resample, MemoryThatDoesNotFitIsRefused) {
     EXPECT_EQ(strata_test::thrown_by([&] { (void)cover_and_crop(picture, 8, 8); }).code, strata::Errc::bad_picture);
     picture.pixels.resize(48);
     std::vector<float> values(191);
-    EXPECT_EQ(strata_test::thrown_by([&] { cover_and_crop_into(picture, 8, 8, values); }).code, strata::Errc::bad_picture);
+    EXPECT_EQ(strata_test::thrown_by([&] { cover_and_crop_into(picture, 8, 8, values); }).code,
+              strata::Errc::bad_picture);
 }
 
 TEST(Resample, AnEmptyPictureIsRefused) {

@@ -72,7 +72,8 @@ TEST(SampleIndex, GivesBackWhatWasWritten) {
         third.sample.version = "";
         third.sample.caption = "";
         third.size_fault = std::make_unique<PictureFault>(PictureFault{SkipReason::unreadable, "empty", true});
-        third.pixel_fault = std::make_unique<PictureFault>(PictureFault{SkipReason::unsupported_format, "a GIF", false});
+        third.pixel_fault =
+            std::make_unique<PictureFault>(PictureFault{SkipReason::unsupported_format, "a GIF", false});
         std::vector<IndexedPicture> pictures;
         pictures.push_back(std::move(third));
         pictures.push_back(picture("a"));
@@ -149,9 +150,11 @@ TEST(SampleIndex, ADamagedFileIsSetAsideAndBegunAnew) {
     const std::vector<Damage> damages{
         {"cut in half", [](const fs::path& file) { fs::resize_file(file, fs::file_size(file) / 2); }},
         {"cut within its header", [](const fs::path& file) { fs::resize_file(file, 60); }},
-        {"text", [](const fs::path& file) { std::ofstream{file} << "this is no database at all, whatever its name is"; }},
+        {"text",
+         [](const fs::path& file) { std::ofstream{file} << "this is no database at all, whatever its name is"; }},
         {"a page of zeros", [&](const fs::path& file) { overwrite(file, 3 * 4096, std::string(4096, '\0')); }},
-        {"a changed width", [&](const fs::path& file) { in_shell(file, "UPDATE pictures SET width = 7 WHERE width = 100"); }},
+        {"a changed width",
+         [&](const fs::path& file) { in_shell(file, "UPDATE pictures SET width = 7 WHERE width = 100"); }},
         {"a changed caption",
          [&](const fs::path& file) { in_shell(file, "UPDATE pictures SET caption = 'x' WHERE width = 5"); }},
         {"another database", [&](const fs::path& file) { in_shell(file, "PRAGMA application_id = 5"); }},
@@ -184,8 +187,8 @@ void change_and_die(const fs::path& file) {
     if (child == 0) {
         ::sqlite3* database = nullptr;
         ::sqlite3_open(file.c_str(), &database);
-        ::sqlite3_exec(database, "PRAGMA cache_size = 1; BEGIN; UPDATE pictures SET width = 1, caption = 'half';", nullptr,
-                       nullptr, nullptr);
+        ::sqlite3_exec(database, "PRAGMA cache_size = 1; BEGIN; UPDATE pictures SET width = 1, caption = 'half';",
+                       nullptr, nullptr, nullptr);
         ::kill(::getpid(), SIGKILL);
     }
     int status = 0;

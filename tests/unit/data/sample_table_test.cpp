@@ -63,7 +63,8 @@ std::string json_lines(const std::vector<Row>& rows) {
     std::string lines = "\xEF\xBB\xBF";
     const auto text = [](const char* value) { return value == nullptr ? "null" : '"' + std::string{value} + '"'; };
     for (const Row& row : rows) {
-        lines += "{\"file\": " + text(row.file) + ", \"w\": " + std::to_string(row.width) + ".0, \"text\": " + text(row.caption);
+        lines += "{\"file\": " + text(row.file) + ", \"w\": " + std::to_string(row.width) +
+                 ".0, \"text\": " + text(row.caption);
         if (row.height != 0) lines += ", \"h\": " + std::to_string(row.height);
         lines += ", \"text2\": " + text(row.other) + ", \"title\": " + text(row.fallback) + "}\r\n\n";
     }
@@ -89,7 +90,8 @@ const std::vector<Row> some_rows{{"a.png", 64, 48, " first ", "second", "unused"
                                  {nullptr, 1, 1, "nameless", nullptr, nullptr},
                                  {"d.png", 32, 32, nullptr, nullptr, nullptr}};
 
-std::vector<TableRow> rows_in(const strata::Local& store, const std::string& key, const strata::config::ParquetColumns& columns) {
+std::vector<TableRow> rows_in(const strata::Local& store, const std::string& key,
+                              const strata::config::ParquetColumns& columns) {
     std::vector<TableRow> rows;
     read_table(table_file(store, key), columns, true, true, [&](TableRow&& row) { rows.push_back(std::move(row)); });
     return rows;
@@ -215,7 +217,9 @@ struct TableSet {
     void picture(const std::string& name, int width, int height) const {
         write_file(store.root() / name, plain_png(width, height, 1, 2, 3));
     }
-    void table(const std::vector<Row>& rows) const { write_file(store.root() / "tables" / "t.parquet", parquet_file(rows)); }
+    void table(const std::vector<Row>& rows) const {
+        write_file(store.root() / "tables" / "t.parquet", parquet_file(rows));
+    }
     [[nodiscard]] Discovered discover() const {
         strata::comm::SelfComm comm;
         store.forget();
@@ -249,9 +253,10 @@ TEST(SampleTable, SizesAndCaptionsComeWithoutAPictureBeingTouched) {
                                       {"c.png", "not in the table: no width and height in '" + place + "'"},
                                       {"d.png", "no caption: no text in '" + place + "'"},
                                       {"e.png", "not in the table: no row in '" + place + "'"}}));
-        EXPECT_EQ(found.notes, (std::vector<std::string>{
-                                   "table '" + place + "': 6 rows, 1 pictures have no row, 1 rows name a picture a second "
-                                   "time and are left out, 1 rows name no picture of data set 'set': x.png"}));
+        EXPECT_EQ(found.notes,
+                  (std::vector<std::string>{"table '" + place +
+                                            "': 6 rows, 1 pictures have no row, 1 rows name a picture a second "
+                                            "time and are left out, 1 rows name no picture of data set 'set': x.png"}));
     }
 }
 
@@ -298,7 +303,8 @@ TEST(SampleTable, OfALocalDataSetItIsAFileOfItsOwn) {
     TableSet set;
     set.dataset.type = strata::config::StoreType::local;
     set.dataset.parquet->path = (set.folder.path() / "elsewhere.jsonl").string();
-    write_file(set.folder.path() / "elsewhere.jsonl", json_lines({{"b.png", 64, 48, "from outside", nullptr, nullptr}}));
+    write_file(set.folder.path() / "elsewhere.jsonl",
+               json_lines({{"b.png", 64, 48, "from outside", nullptr, nullptr}}));
     const Discovered found = set.discover();
     ASSERT_EQ(found.samples.size(), 1U);
     EXPECT_EQ(found.samples[0].caption, "from outside");

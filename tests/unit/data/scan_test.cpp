@@ -36,7 +36,9 @@ struct Folder {
         dataset.scan_for_errors = true;
         options.index_folder = folder.path() / "index";
     }
-    void add(const std::string& name, const Bytes& bytes) const { strata::storage::write_file(store.root() / name, bytes); }
+    void add(const std::string& name, const Bytes& bytes) const {
+        strata::storage::write_file(store.root() / name, bytes);
+    }
     [[nodiscard]] Discovered discover() const {
         strata::comm::SelfComm comm;
         store.forget();
@@ -86,7 +88,8 @@ TEST(Scan, DeletesDamagedFilesAndNothingElse) {
     folder.add("bad/cut.jpg", half(jpeg()));
     folder.add("bad/empty.jpg", {});
     folder.add("bad/cut.webp", half(strata_test::make_webp(strata_test::soft_picture(64, 64), true)));
-    const std::set<std::string> stays{"good.png", "small.png", "gif.png", "huge.webp", "unread.png", "notes.txt", "twelve.jpg"};
+    const std::set<std::string> stays{"good.png",   "small.png", "gif.png",   "huge.webp",
+                                      "unread.png", "notes.txt", "twelve.jpg"};
     folder.add("good.png", plain_png(48, 48, 1, 2, 3));
     folder.add("small.png", plain_png(8, 8, 1, 2, 3));
     folder.add("gif.png", strata_test::bytes_of("GIF89a, whatever its name says"));
@@ -95,7 +98,8 @@ TEST(Scan, DeletesDamagedFilesAndNothingElse) {
     folder.add("notes.txt", strata_test::bytes_of("no picture"));
     Bytes twelve = jpeg();
     for (std::size_t i = 0; i + 4 < twelve.size(); ++i)
-        if (twelve[i] == std::byte{0xFF} && twelve[i + 1] == std::byte{0xC0}) twelve[i + 4] = std::byte{12};  // bits a sample
+        if (twelve[i] == std::byte{0xFF} && twelve[i + 1] == std::byte{0xC0})
+            twelve[i + 4] = std::byte{12};  // bits a sample
     folder.add("twelve.jpg", twelve);
     folder.dataset.minimum_image_size = 16;
     folder.store.calls().on_read = [](std::string_view key, int) {
@@ -110,7 +114,8 @@ TEST(Scan, DeletesDamagedFilesAndNothingElse) {
     std::string notes;
     for (const std::string& note : found.notes) notes += note + "\n";
     for (const char* name : {"wrong_sum.png", "cut.png", "cut.jpg", "empty.jpg", "cut.webp"})
-        EXPECT_NE(notes.find("deleted '" + (folder.store.root() / "bad" / name).string() + "' ("), std::string::npos) << notes;
+        EXPECT_NE(notes.find("deleted '" + (folder.store.root() / "bad" / name).string() + "' ("), std::string::npos)
+            << notes;
     EXPECT_EQ(folder.discover().found, 6);
 }
 

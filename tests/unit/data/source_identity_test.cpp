@@ -37,7 +37,8 @@ struct Pictures {
     Pictures() {
         for (int i = 0; i < 6; ++i) {
             const std::string stem = "p" + std::to_string(i);
-            strata::storage::write_file(data / (stem + ".png"), strata_test::plain_png(64, 64, static_cast<std::uint8_t>(i * 40), 0, 0));
+            strata::storage::write_file(data / (stem + ".png"),
+                                        strata_test::plain_png(64, 64, static_cast<std::uint8_t>(i * 40), 0, 0));
             strata::storage::write_file(data / (stem + ".txt"), std::string_view{"a caption"});
         }
         options.train_batch_size = 2;

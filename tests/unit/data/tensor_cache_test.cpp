@@ -192,7 +192,8 @@ TEST(TensorCache, UnpackRefusesEveryTruncationByName) {
     for (const bool compress : {false, true}) {
         const auto bytes = pack_entry(some(), "x", compress);
         for (std::size_t size = 0; size < bytes.size(); ++size) {
-            const auto error = thrown_by([&] { (void)unpack_entry(std::span{bytes}.first(size), "x", compress, "c/d"); });
+            const auto error =
+                thrown_by([&] { (void)unpack_entry(std::span{bytes}.first(size), "x", compress, "c/d"); });
             EXPECT_EQ(error.code, Errc::bad_cache_entry);
             EXPECT_TRUE(error.says("c/d"));
         }
@@ -203,7 +204,9 @@ TEST(TensorCache, UnpackRefusesEveryTruncationByName) {
 std::vector<std::byte> old_entry(const NamedTensors& tensors, const std::string& identity, bool compress = false) {
     std::vector<strata::storage::TensorBytes> list;
     for (const auto& [name, tensor] : tensors)
-        list.push_back({name, strata::storage::Dtype::f32, tensor.sizes().vec(),
+        list.push_back({name,
+                        strata::storage::Dtype::f32,
+                        tensor.sizes().vec(),
                         {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()}});
     const auto file = strata::storage::encode_safetensors(list, {{"identity", identity}});
     return compress ? strata::storage::gzip_compress(file) : file;

@@ -38,8 +38,8 @@ TEST(FlowSampler, EndsInThePictureThatTheModelKnows) {
 
 TEST(FlowSampler, GuidanceExtrapolatesFromTheEmptyCaption) {
     OnePicture model;
-    const at::Tensor drawn = models::sample_euler(model, {caption(1.0f)}, caption(0.5f), 3, 2, 2,
-                                                  {.steps = 4, .guidance = 3.0, .seed = 5});
+    const at::Tensor drawn =
+        models::sample_euler(model, {caption(1.0f)}, caption(0.5f), 3, 2, 2, {.steps = 4, .guidance = 3.0, .seed = 5});
     // Linear in the picture: 0.5 + 3 * (1 - 0.5).
     EXPECT_LT((drawn - 2.0).abs().max().item<double>(), 1e-5);
     EXPECT_EQ(model.largest_batch, 2);
@@ -55,7 +55,8 @@ TEST(FlowSampler, APictureDoesNotDependOnItsCompany) {
     const std::vector<TextEmbedding> prompts(5, caption(1.0f));
     const models::SamplerOptions options{.steps = 1, .guidance = 2.0, .seed = 11};
     const at::Tensor all = models::sample_euler(model, prompts, caption(0.0f), 2, 4, 4, options);
-    const at::Tensor share = models::sample_euler(model, {caption(1.0f), caption(1.0f)}, caption(0.0f), 2, 4, 4, options, 3);
+    const at::Tensor share =
+        models::sample_euler(model, {caption(1.0f), caption(1.0f)}, caption(0.0f), 2, 4, 4, options, 3);
     EXPECT_TRUE(at::equal(all.narrow(0, 3, 2), share));
     EXPECT_FALSE(at::equal(all[0], all[1]));
 }

@@ -51,9 +51,7 @@ void expect_same(const std::function<at::Tensor(const Tensors&)>& operation, Ten
     }
 }
 
-at::Tensor random(at::IntArrayRef shape) {
-    return at::randn(shape, at::kDouble);
-}
+at::Tensor random(at::IntArrayRef shape) { return at::randn(shape, at::kDouble); }
 
 TEST(FusedOps, ModulatedNormMatchesItsDefinition) {
     torch::manual_seed(1);

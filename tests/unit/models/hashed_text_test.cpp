@@ -14,9 +14,7 @@ namespace {
 using strata::models::HashedText;
 static_assert(strata::data::TextEncoder<HashedText>);
 
-double cosine(const at::Tensor& a, const at::Tensor& b) {
-    return (a.dot(b) / (a.norm() * b.norm())).item<double>();
-}
+double cosine(const at::Tensor& a, const at::Tensor& b) { return (a.dot(b) / (a.norm() * b.norm())).item<double>(); }
 
 TEST(HashedText, NumbersAreTheSameOnEveryMachine) {
     const auto embedding = HashedText{}.encode("A red apple.");
@@ -42,8 +40,7 @@ TEST(HashedText, ShapesAreFixedAndTheEmptyCaptionIsZero) {
 
 TEST(HashedText, EveryWordHasItsTokenAndAUnitSize) {
     const auto embedding = HashedText{}.encode("a red apple");
-    for (std::int64_t i = 0; i < 3; ++i)
-        EXPECT_NEAR(embedding.tokens[i].square().mean().item<double>(), 1.0, 1e-5);
+    for (std::int64_t i = 0; i < 3; ++i) EXPECT_NEAR(embedding.tokens[i].square().mean().item<double>(), 1.0, 1e-5);
     EXPECT_EQ(embedding.tokens[3].abs().max().item<float>(), 0.0f);
     EXPECT_NEAR(embedding.pooled.square().mean().item<double>(), 1.0, 1e-5);
 }

@@ -100,9 +100,9 @@ TEST(SmallFlux, ComputesWhatFluxComputes) {
         at::linear(hidden, golden(guide + "linear_2.weight"), golden(guide + "linear_2.bias"))[0]);
 
     const at::Tensor latents = models::unpack_2x2(golden("in.c0.hidden_states"), 6, 10);
-    const at::Tensor v = model.forward(latents, golden("in.c0.encoder_hidden_states"),
-                                       at::constant_pad_nd(golden("in.c0.pooled_projections"), {0, 8}),
-                                       golden("in.c0.timestep"));
+    const at::Tensor v =
+        model.forward(latents, golden("in.c0.encoder_hidden_states"),
+                      at::constant_pad_nd(golden("in.c0.pooled_projections"), {0, 8}), golden("in.c0.timestep"));
     const double difference = (models::pack_2x2(v) - golden("out.c0.sample")).abs().max().item<double>();
     EXPECT_LT(difference, 2e-5);
 }
@@ -124,8 +124,10 @@ TEST(SmallFlux, EveryParameterGetsAGradient) {
         std::set<std::string> without;
         for (const auto& entry : model.named_parameters()) {
             const at::Tensor& gradient = entry.value().grad();
-            if (!gradient.defined() || gradient.abs().max().item<float>() == 0.0f) without.insert(entry.key());
-            else EXPECT_TRUE(gradient.isfinite().all().item<bool>()) << entry.key();
+            if (!gradient.defined() || gradient.abs().max().item<float>() == 0.0f)
+                without.insert(entry.key());
+            else
+                EXPECT_TRUE(gradient.isfinite().all().item<bool>()) << entry.key();
         }
         EXPECT_TRUE(without.empty()) << *without.begin() << " and " << without.size() - 1 << " more, bf16 " << bf16;
     }
@@ -232,11 +234,12 @@ TEST(SmallFlux, NamesAreThoseOfFlux) {
     SmallFlux model{tiny_options()};
     std::set<std::string> names;
     for (const auto& entry : model.named_parameters()) names.insert(entry.key());
-    for (const char* name : {"x_embedder.weight", "context_embedder.bias", "proj_out.weight", "norm_out.linear.weight",
-                             "time_text_embed.text_embedder.linear_2.bias", "transformer_blocks.1.norm1_context.linear.weight",
-                             "transformer_blocks.0.attn.to_out.0.weight", "transformer_blocks.0.attn.norm_added_k.weight",
-                             "transformer_blocks.1.ff_context.net.0.proj.weight", "transformer_blocks.1.ff.net.2.bias",
-                             "single_transformer_blocks.1.proj_mlp.weight", "single_transformer_blocks.0.attn.norm_q.weight"})
+    for (const char* name :
+         {"x_embedder.weight", "context_embedder.bias", "proj_out.weight", "norm_out.linear.weight",
+          "time_text_embed.text_embedder.linear_2.bias", "transformer_blocks.1.norm1_context.linear.weight",
+          "transformer_blocks.0.attn.to_out.0.weight", "transformer_blocks.0.attn.norm_added_k.weight",
+          "transformer_blocks.1.ff_context.net.0.proj.weight", "transformer_blocks.1.ff.net.2.bias",
+          "single_transformer_blocks.1.proj_mlp.weight", "single_transformer_blocks.0.attn.norm_q.weight"})
         EXPECT_TRUE(names.contains(name)) << name;
 }
 

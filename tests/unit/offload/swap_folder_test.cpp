@@ -78,7 +78,8 @@ TEST(SwapFolder, ALockThatIsNotGivenBackEndsTheWaitAndNamesItsHolder) {
     const auto error = thrown_by([&] { const SwapFolder mine{disk.path(), "mine", 0, 20ms}; });
     EXPECT_EQ(error.code, Errc::swap_lock_timeout);
     EXPECT_FALSE(strata::is_bad_input(error.code)) << "no other input mends it";
-    for (const std::string& word : {(disk.path() / ".strata-swap.lock").string(), "was not free for 0.02 s, held by " + other.name()})
+    for (const std::string& word :
+         {(disk.path() / ".strata-swap.lock").string(), "was not free for 0.02 s, held by " + other.name()})
         EXPECT_TRUE(error.says(word)) << word << " in " << error.message;
     EXPECT_FALSE(fs::exists(disk.path() / "strata-swap-mine"));
 }

@@ -17,14 +17,14 @@
 namespace {
 
 using strata::bf16;
+using strata::fp16;
+using strata::to_fp16;
 using strata::core::simd_level;
 using strata::core::SimdLevel;
-using strata::fp16;
 using strata::optim::clip_by_value;
 using strata::optim::clip_coefficient;
 using strata::optim::overflowed;
 using strata::optim::sum_of_squares;
-using strata::to_fp16;
 
 std::vector<float> normal_values(std::size_t n) {
     std::mt19937 random{static_cast<unsigned>(n)};

@@ -45,10 +45,11 @@ using strata::Adagrad;
 using strata::Adam;
 using strata::AdamW;
 using strata::bf16;
-using strata::core::SimdLevel;
 using strata::fp16;
 using strata::Lamb;
 using strata::Lion;
+using strata::Sgd;
+using strata::core::SimdLevel;
 using strata::optim::GradientTransform;
 using strata::optim::NormSquares;
 using strata::optim::Segment;
@@ -56,7 +57,6 @@ using strata::optim::state_count_v;
 using strata::optim::StochasticRounding;
 using strata::optim::testing::Descent;
 using strata::optim::testing::normal_values;
-using strata::Sgd;
 
 namespace detail = strata::optim::detail;
 
@@ -104,7 +104,8 @@ struct HostLaunch {
                 }
             }
         } else {
-            strata::core::run_at(SimdLevel::baseline, GridLoop<Body>{body, shuffled<std::int64_t>(blocks * Body::threads)});
+            strata::core::run_at(SimdLevel::baseline,
+                                 GridLoop<Body>{body, shuffled<std::int64_t>(blocks * Body::threads)});
         }
     }
 
@@ -419,12 +420,15 @@ TEST(DeviceKernels, MoreSegmentsThanATableHoldsAreTakenInTheirOrder) {
 
 TEST(DeviceKernels, ALaunchThatIsRefusedIsSaidInTheWordsOfTheRuntime) {
     try {
-        detail::throw_launch_failed("cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device");
+        detail::throw_launch_failed("cudaErrorNoKernelImageForDevice",
+                                    "no kernel image is available for execution on the device");
         FAIL();
     } catch (const strata::Error& error) {
         EXPECT_EQ(error.code(), strata::Errc::device_failed);
-        EXPECT_EQ(error.problem(), "an update could not be launched on the GPU: no kernel image is available for execution on the device "
-                                   "(cudaErrorNoKernelImageForDevice)");
+        EXPECT_EQ(
+            error.problem(),
+            "an update could not be launched on the GPU: no kernel image is available for execution on the device "
+            "(cudaErrorNoKernelImageForDevice)");
         EXPECT_NE(error.fix().find("CMAKE_CUDA_ARCHITECTURES"), std::string::npos);
     }
 }

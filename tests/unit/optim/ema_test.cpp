@@ -21,9 +21,9 @@ using strata::bf16;
 using strata::core::simd_level;
 using strata::core::SimdLevel;
 using strata::optim::EmaOptions;
+using strata::optim::update_average;
 using strata::optim::testing::normal_values;
 using strata::optim::testing::rounded;
-using strata::optim::update_average;
 
 TEST(Ema, DecayGrowsFromZeroToItsLimits) {
     const EmaOptions plain{.decay = 0.5};

@@ -22,21 +22,21 @@
 namespace {
 
 using strata::bf16;
+using strata::Lamb;
+using strata::to_bf16;
 using strata::core::simd_level;
 using strata::core::SimdLevel;
-using strata::Lamb;
 using strata::optim::advance;
 using strata::optim::apply_direction;
 using strata::optim::NormSquares;
 using strata::optim::Segment;
 using strata::optim::StochasticRounding;
+using strata::optim::trust_ratios;
 using strata::optim::testing::expect_near;
 using strata::optim::testing::Golden;
 using strata::optim::testing::narrow;
 using strata::optim::testing::normal_values;
 using strata::optim::testing::rounded;
-using strata::optim::trust_ratios;
-using strata::to_bf16;
 
 /// Two parameters with padding behind them: elements 0 .. a - 1 and a .. a + b - 1 of a + b + 3.
 struct Model {

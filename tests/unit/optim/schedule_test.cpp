@@ -59,8 +59,12 @@ TEST(Schedule, IsFiniteWhenEverythingIsWarmup) {
 }
 
 TEST(Schedule, PolynomialFallsByItsPower) {
-    const Schedule schedule{.shape = ScheduleShape::polynomial, .lr = 1e-4, .end_lr = 1e-7, .warmup_steps = 100,
-                            .total_steps = 1000, .power = 0.8};
+    const Schedule schedule{.shape = ScheduleShape::polynomial,
+                            .lr = 1e-4,
+                            .end_lr = 1e-7,
+                            .warmup_steps = 100,
+                            .total_steps = 1000,
+                            .power = 0.8};
     EXPECT_EQ(schedule.at(0), 0.0);
     EXPECT_EQ(schedule.at(50), 5e-5);
     EXPECT_EQ(schedule.at(100), 1e-4);

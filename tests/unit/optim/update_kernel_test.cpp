@@ -30,10 +30,14 @@ using strata::Adagrad;
 using strata::Adam;
 using strata::AdamW;
 using strata::bf16;
-using strata::core::simd_level;
-using strata::core::SimdLevel;
 using strata::fp16;
 using strata::Lion;
+using strata::Sgd;
+using strata::to_bf16;
+using strata::to_float;
+using strata::to_fp16;
+using strata::core::simd_level;
+using strata::core::SimdLevel;
 using strata::optim::GradientTransform;
 using strata::optim::initial_state;
 using strata::optim::state_count_v;
@@ -44,10 +48,6 @@ using strata::optim::testing::Golden;
 using strata::optim::testing::narrow;
 using strata::optim::testing::normal_values;
 using strata::optim::testing::rounded;
-using strata::Sgd;
-using strata::to_bf16;
-using strata::to_float;
-using strata::to_fp16;
 
 /// The rules once more, in double and in the words of the papers.
 void reference(const AdamW::Options& o, double lr, int t, double& w, double g, std::array<double, 2>& s) {

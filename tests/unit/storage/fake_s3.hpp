@@ -20,7 +20,9 @@ namespace strata_test::fake_s3 {
 namespace storage = strata::storage;
 using namespace std::chrono_literals;
 
-inline std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span{text.data(), text.size()}); }
+inline std::span<const std::byte> bytes(std::string_view text) {
+    return std::as_bytes(std::span{text.data(), text.size()});
+}
 inline std::string text(const std::vector<std::byte>& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
 inline std::string md5_of(std::string_view of) { return storage::to_hex(storage::md5(bytes(of))); }
 
@@ -41,7 +43,7 @@ inline storage::S3Options options_for(const std::string& url) {
 
 /// An object, or the range of it that is asked for, as S3 answers.
 inline FakeReply object_for(const FakeRequest& request, const std::string& object, std::string etag = {},
-                     const std::string& more = {}) {
+                            const std::string& more = {}) {
     if (etag.empty()) etag = md5_of(object);
     const std::string headers = "ETag: \"" + etag + "\"\r\n" + more;
     const std::string range = request.header("range");

@@ -61,7 +61,8 @@ TEST(ReservedRoom, AFullDiskIsAnErrorWithNumbers) {
             FAIL() << "nothing was thrown";
         } catch (const strata::Error& thrown) {
             EXPECT_EQ(thrown.code(), Errc::no_space);
-            EXPECT_NE(thrown.problem().find("lacks room for one checkpoint, which takes 5.0 GB; "), std::string::npos) << thrown.what();
+            EXPECT_NE(thrown.problem().find("lacks room for one checkpoint, which takes 5.0 GB; "), std::string::npos)
+                << thrown.what();
             EXPECT_NE(thrown.problem().find(" are free"), std::string::npos) << thrown.what();
         }
         EXPECT_FALSE(std::filesystem::exists(folder.path() / ".reserve"));

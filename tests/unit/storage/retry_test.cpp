@@ -35,7 +35,8 @@ TEST(Retry, ReadsRetryAfterAsSecondsAndAsADate) {
 TEST(Retry, DatesThatTheClockCannotHoldAreItsLastMoment) {
     using Clock = std::chrono::system_clock;
     EXPECT_EQ(storage::http_date("Fri, 11 Apr 2262 00:00:00 GMT"), Clock::from_time_t(9223286400));
-    for (const char* far : {"Sat, 12 Apr 2262 00:00:00 GMT", "Fri, 01 Jan 2500 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"}) {
+    for (const char* far :
+         {"Sat, 12 Apr 2262 00:00:00 GMT", "Fri, 01 Jan 2500 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"}) {
         EXPECT_EQ(storage::http_date(far), Clock::time_point::max()) << far;
         EXPECT_GT(storage::retry_after(far, Clock::from_time_t(1763683200)), 24h) << far;
     }

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <strata/policy/setup.hpp>
-#include <strata/storage/gzip.hpp>
 #include <strata/storage/folder_or_bucket.hpp>
+#include <strata/storage/gzip.hpp>
 #include <strata/storage/s3.hpp>
 #include <strata/testing/object_store_conformance.hpp>
 

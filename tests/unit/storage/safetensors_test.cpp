@@ -38,7 +38,8 @@ bool accepts(const Bytes& file) {
         (void)parse_safetensors(file);
         return true;
     } catch (const strata::Error& error) {
-        EXPECT_TRUE(error.code() == Errc::corrupt_safetensors || error.code() == Errc::unsupported_dtype) << error.what();
+        EXPECT_TRUE(error.code() == Errc::corrupt_safetensors || error.code() == Errc::unsupported_dtype)
+            << error.what();
         return false;
     }
 }
@@ -153,7 +154,14 @@ TEST(Safetensors, RefusesEveryViolationOfTheGrammar) {
     ASSERT_TRUE(accepts(file_of(good, 4)));
     ASSERT_TRUE(accepts(file_of("{}")));
     for (const char* header : {
-             R"([])", R"("a")", R"(1)", R"(null)", R"({"a":1})", R"({"a":"x"})", R"({"a":[1]})", R"({"a":null})",
+             R"([])",
+             R"("a")",
+             R"(1)",
+             R"(null)",
+             R"({"a":1})",
+             R"({"a":"x"})",
+             R"({"a":[1]})",
+             R"({"a":null})",
              R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})",
              R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
              R"({"a":{"dtype":["F32"],"shape":[1],"data_offsets":[0,4]}})",
@@ -164,7 +172,8 @@ TEST(Safetensors, RefusesEveryViolationOfTheGrammar) {
              R"({"a":{"dtype":"F32","shape":[true],"data_offsets":[0,4]}})",
              R"({"a":{"dtype":"F32","shape":["1"],"data_offsets":[0,4]}})",
              R"({"a":{"dtype":"F32","shape":[1],"data_offsets":{"0":4}}})",
-             R"({"a":{"shape":[1],"data_offsets":[0,4]}})", R"({"a":{"dtype":"F32","data_offsets":[0,4]}})",
+             R"({"a":{"shape":[1],"data_offsets":[0,4]}})",
+             R"({"a":{"dtype":"F32","data_offsets":[0,4]}})",
              R"({"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,4]}})",
              R"({"__metadata__":{"a":"1","a":"2"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
              R"({"__metadata__":{},"__metadata__":{},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
@@ -179,14 +188,16 @@ TEST(Safetensors, RefusesEveryViolationOfTheGrammar) {
 
 TEST(Safetensors, EveryTypeOfTheFormatIsReadAndRefusedOnlyWhereItIsNeeded) {
     const std::map<std::string, std::size_t> bits{
-        {"BOOL", 8},     {"F4", 4},       {"F6_E2M3", 6}, {"F6_E3M2", 6},      {"U8", 8},           {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
-        {"F8_E8M0", 8},  {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16},  {"F16", 16}, {"BF16", 16},   {"I32", 32},
-        {"U32", 32},     {"F32", 32},     {"C64", 64},    {"F64", 64},         {"I64", 64},         {"U64", 64}};
+        {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+        {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+        {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+        {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}};
     EXPECT_EQ(bits.size(), static_cast<std::size_t>(dtypes));
     constexpr std::array taken{Dtype::f32, Dtype::bf16};
     for (const auto& [name, size] : bits) {
         const std::string end = std::to_string(8 * size / 8);
-        const auto file = file_of("{\"w.1\":{\"dtype\":\"" + name + "\",\"shape\":[2,4],\"data_offsets\":[0," + end + "]}}", size);
+        const auto file =
+            file_of("{\"w.1\":{\"dtype\":\"" + name + "\",\"shape\":[2,4],\"data_offsets\":[0," + end + "]}}", size);
         const SafetensorsHeader header = parse_safetensors(file);
         EXPECT_EQ(name_of(header.at("w.1").dtype), name);
         EXPECT_EQ(tensor_bytes(file, header, "w.1").size(), size);
@@ -196,16 +207,21 @@ TEST(Safetensors, EveryTypeOfTheFormatIsReadAndRefusedOnlyWhereItIsNeeded) {
         }
         const auto error = thrown_by([&] { (void)header.at("w.1", taken, "'m.safetensors'"); });
         EXPECT_EQ(error.code, Errc::unsupported_dtype);
-        EXPECT_TRUE(error.says("'m.safetensors': tensor 'w.1' is of type " + name + ", and F32 and BF16 are taken here. Fix: "))
+        EXPECT_TRUE(
+            error.says("'m.safetensors': tensor 'w.1' is of type " + name + ", and F32 and BF16 are taken here. Fix: "))
             << error.message;
     }
     EXPECT_FALSE(accepts(file_of(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2))) << "12 bits";
     for (const char* unknown : {"f32", "FLOAT", "F8", ""}) {
         const auto error = thrown_by([&] {
-            (void)parse_safetensors(file_of("{\"w.1\":{\"dtype\":\"" + std::string{unknown} + "\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4), "'m'");
+            (void)parse_safetensors(
+                file_of("{\"w.1\":{\"dtype\":\"" + std::string{unknown} + "\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                        4),
+                "'m'");
         });
         EXPECT_EQ(error.code, Errc::unsupported_dtype);
-        EXPECT_TRUE(error.says("'m': tensor 'w.1' has the element type '" + std::string{unknown} + "', which safetensors files do not have"))
+        EXPECT_TRUE(error.says("'m': tensor 'w.1' has the element type '" + std::string{unknown} +
+                               "', which safetensors files do not have"))
             << error.message;
     }
 }
@@ -213,8 +229,9 @@ TEST(Safetensors, EveryTypeOfTheFormatIsReadAndRefusedOnlyWhereItIsNeeded) {
 TEST(Safetensors, ANulByteInTheHeaderIsRefused) {
     const std::string good = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
     for (const std::string& after : {std::string(1, '\0'), std::string(8, '\0'), std::string{"\0 more", 6}})
-        EXPECT_TRUE(thrown_by([&] { (void)parse_safetensors(file_of(good + after, 4), "'m'"); })
-                        .says("'m' is no intact safetensors file: its header holds a NUL byte"));
+        EXPECT_TRUE(thrown_by([&] {
+                        (void)parse_safetensors(file_of(good + after, 4), "'m'");
+                    }).says("'m' is no intact safetensors file: its header holds a NUL byte"));
     EXPECT_FALSE(accepts(file_of(std::string{"{\0}", 3})));
     EXPECT_TRUE(accepts(file_of(good + " \n\t\r ", 4)));
 }
@@ -222,8 +239,16 @@ TEST(Safetensors, ANulByteInTheHeaderIsRefused) {
 TEST(Safetensors, NoChangeOfARealFileEndsInAnotherLibrarysWords) {
     const Sample sample;
     const Bytes whole = encode_safetensors(sample.tensors(), {{"format", "pt"}, {"quote", "\"é\n"}});
-    const std::vector<std::string> pieces{"{", "}", "[", "]", ",", ":", "\"", "\\", "null", "-1", "1e999", "{}", "[[[[",
-                                          std::string(1, '\0'), "\xFF", "99999999999999999999", "\\u0000", "F8_E4M3", "\xEF\xBB\xBF"};
+    const std::vector<std::string> pieces{"{",           "}",
+                                          "[",           "]",
+                                          ",",           ":",
+                                          "\"",          "\\",
+                                          "null",        "-1",
+                                          "1e999",       "{}",
+                                          "[[[[",        std::string(1, '\0'),
+                                          "\xFF",        "99999999999999999999",
+                                          "\\u0000",     "F8_E4M3",
+                                          "\xEF\xBB\xBF"};
     std::mt19937 random{1};
     int refusals = 0;
     constexpr int tries = 20'000;
@@ -232,20 +257,29 @@ TEST(Safetensors, NoChangeOfARealFileEndsInAnotherLibrarysWords) {
         for (auto changes = 1 + random() % 3; changes > 0; --changes) {
             const std::size_t at = random() % text.size();
             switch (random() % 4) {
-                case 0: text[at] = static_cast<char>(text[at] ^ (1 << random() % 8)); break;
-                case 1: text.erase(at, 1 + random() % 8); break;
-                case 2: text.insert(at, pieces[random() % pieces.size()]); break;
-                default: text.replace(at, 1, pieces[random() % pieces.size()]);
+                case 0:
+                    text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+                    break;
+                case 1:
+                    text.erase(at, 1 + random() % 8);
+                    break;
+                case 2:
+                    text.insert(at, pieces[random() % pieces.size()]);
+                    break;
+                default:
+                    text.replace(at, 1, pieces[random() % pieces.size()]);
             }
             if (text.empty()) text = "x";
         }
-        if (i % 2 == 0 && text.size() > 8 && whole.size() + 400 > text.size()) {  // half of them with a length that fits again
+        if (i % 2 == 0 && text.size() > 8 &&
+            whole.size() + 400 > text.size()) {  // half of them with a length that fits again
             const std::uint64_t length = std::min<std::uint64_t>(text.size() - 8, text.find("}}") + 2 - 8);
             std::memcpy(text.data(), &length, sizeof length);
         }
         try {
             const auto header = parse_safetensors(std::as_bytes(std::span{text}), "'m'");
-            for (const SafetensorsEntry& entry : header.tensors) (void)tensor_bytes(std::as_bytes(std::span{text}), header, entry.name);
+            for (const SafetensorsEntry& entry : header.tensors)
+                (void)tensor_bytes(std::as_bytes(std::span{text}), header, entry.name);
         } catch (const strata::Error& error) {
             ++refusals;
             const std::string message = error.what();

@@ -72,7 +72,8 @@ TEST(Sigv4, SignsEveryExampleOfTheReference) {
     int count = 0;
     for (const auto& example : file["examples"]) {
         const std::string to_sign = text_in(example, "string_to_sign");
-        EXPECT_EQ(storage::string_to_sign(their_scope, text_in(example, "canonical_request")), to_sign) << example["name"];
+        EXPECT_EQ(storage::string_to_sign(their_scope, text_in(example, "canonical_request")), to_sign)
+            << example["name"];
         EXPECT_EQ(storage::signature(key, to_sign), text_in(example, "signature")) << example["name"];
         ++count;
     }
@@ -161,8 +162,8 @@ TEST(Sigv4, SignsWhatARealServerAccepted) {
         for (std::string key; std::getline(names, key, ';');) parts.headers.push_back({key, text_in(headers, key)});
         const storage::SigningScope their_scope{text_in(headers, "x-amz-date"), text_in(file, "region")};
         EXPECT_EQ(storage::canonical_request(parts), text_in(one, "canonical_request")) << name;
-        EXPECT_EQ(storage::authorization(text_in(file, "access_key"),
-                                         storage::signing_key(their_secret, their_scope), their_scope, parts),
+        EXPECT_EQ(storage::authorization(text_in(file, "access_key"), storage::signing_key(their_secret, their_scope),
+                                         their_scope, parts),
                   given)
             << name;
         ++count;

@@ -192,7 +192,8 @@ TEST(ObjectStoreConformance, EveryFlawIsFoundAndNamed) {
         const Memory store{flaw};
         const Failures failures = strata::testing::object_store_failures(store, small);
         const std::string start = law + ": ";
-        const bool found = std::ranges::any_of(failures, [&](const std::string& text) { return text.starts_with(start); });
+        const bool found =
+            std::ranges::any_of(failures, [&](const std::string& text) { return text.starts_with(start); });
         EXPECT_TRUE(found) << "flaw " << static_cast<int>(flaw) << " should break '" << law
                            << "'; broken: " << failures.size() << (failures.empty() ? "" : ", " + failures[0]);
     }

@@ -38,7 +38,9 @@ CommandLine parse(std::vector<const char*> words, const std::vector<SettingsKeys
     words.insert(words.begin(), "some/where/prog");
     return CommandLine::parse(static_cast<int>(words.size()), words.data(), keys);
 }
-CommandLine of_trainer(const std::vector<const char*>& words) { return parse(words, {SettingsKeys::of<TrainerConfig>()}); }
+CommandLine of_trainer(const std::vector<const char*>& words) {
+    return parse(words, {SettingsKeys::of<TrainerConfig>()});
+}
 
 std::string refusal(const std::vector<const char*>& words, const std::vector<SettingsKeys>& keys) {
     try {
@@ -51,8 +53,9 @@ std::string refusal(const std::vector<const char*>& words, const std::vector<Set
 }
 
 TEST(CommandLine, TakesValuesInTheNextWordAndBehindAnEqualsSign) {
-    const CommandLine line = of_trainer({"--learning_rate", "1e-4", "--output=a b", "--fresh", "--prefetch_bucket_bytes", "-1",
-                                         "--config", "c.json", "--output_dir=--odd", "--adam_beta1=0.5"});
+    const CommandLine line =
+        of_trainer({"--learning_rate", "1e-4", "--output=a b", "--fresh", "--prefetch_bucket_bytes", "-1", "--config",
+                    "c.json", "--output_dir=--odd", "--adam_beta1=0.5"});
     EXPECT_EQ(line.output, "a b");
     EXPECT_EQ(line.config, "c.json");
     EXPECT_TRUE(line.fresh);
@@ -66,7 +69,9 @@ TEST(CommandLine, TakesValuesInTheNextWordAndBehindAnEqualsSign) {
 }
 
 TEST(CommandLine, TrueAndFalseOnesMayStandAlone) {
-    const auto value = [](const std::vector<const char*>& words) { return of_trainer(words).overrides.at(0).values.at(0); };
+    const auto value = [](const std::vector<const char*>& words) {
+        return of_trainer(words).overrides.at(0).values.at(0);
+    };
     EXPECT_EQ(value({"--use_ema"}), "true");
     EXPECT_EQ(value({"--use_ema", "--fresh"}), "true");
     EXPECT_EQ(value({"--use_ema=false"}), "false");
@@ -81,7 +86,8 @@ TEST(CommandLine, AListTakesItsKeyForEachElement) {
 }
 
 TEST(CommandLine, SeveralSettingsShareIt) {
-    const CommandLine line = parse({"--loud", "--seed", "3", "--quick", "x"}, {SettingsKeys::of<TrainerConfig>(), SettingsKeys::of<Own>()});
+    const CommandLine line =
+        parse({"--loud", "--seed", "3", "--quick", "x"}, {SettingsKeys::of<TrainerConfig>(), SettingsKeys::of<Own>()});
     ASSERT_EQ(line.overrides.size(), 2U) << "an idle key changes nothing";
     EXPECT_TRUE(Own::schema().read(line.overrides).loud);
     EXPECT_EQ(TrainerConfig::schema().read(line.overrides).options.seed, 3U);
@@ -95,10 +101,12 @@ TEST(CommandLine, KeysOfAFamilyAreTakenAsTheyAre) {
     ASSERT_NE(config.optimizer.find("optimizer_rho"), nullptr);
     EXPECT_EQ(config.optimizer.find("optimizer_rho")->key, "--optimizer_rho");
     EXPECT_EQ(config.optimizer.find("optimizer_rho")->json, "\"0.9\"");
-    EXPECT_EQ(refusal({"--optimizer_rho"}, {SettingsKeys::of<TrainerConfig>()}), "[ST2601] --optimizer_rho needs a value. Fix: type --optimizer_rho VALUE.");
+    EXPECT_EQ(refusal({"--optimizer_rho"}, {SettingsKeys::of<TrainerConfig>()}),
+              "[ST2601] --optimizer_rho needs a value. Fix: type --optimizer_rho VALUE.");
     EXPECT_EQ(refusal({"--optimizer_rho", "1", "--optimizer_rho=2"}, {SettingsKeys::of<TrainerConfig>()}),
               "[ST2601] --optimizer_rho is given twice. Fix: keep one of them.");
-    EXPECT_NE(train::help_text("prog", std::vector{SettingsKeys::of<TrainerConfig>()}).find("\n  --optimizer_...\n"), std::string::npos);
+    EXPECT_NE(train::help_text("prog", std::vector{SettingsKeys::of<TrainerConfig>()}).find("\n  --optimizer_...\n"),
+              std::string::npos);
 }
 
 TEST(CommandLine, WordsThatAreNotUnderstoodAreRefusedWithWhatToTypeInstead) {
@@ -111,13 +119,18 @@ TEST(CommandLine, WordsThatAreNotUnderstoodAreRefusedWithWhatToTypeInstead) {
     const std::string help = "'prog --help' lists what there is.";
     const std::vector<Case> cases{
         {{"--fersh"}, trainer, "[ST2601] the argument --fersh is unknown. Fix: did you mean --fresh? " + help},
-        {{"--learning-rate", "1"}, trainer, "[ST2601] the argument --learning-rate is unknown. Fix: did you mean --learning_rate? " + help},
+        {{"--learning-rate", "1"},
+         trainer,
+         "[ST2601] the argument --learning-rate is unknown. Fix: did you mean --learning_rate? " + help},
         {{"--ouptut=x"}, none, "[ST2601] the argument --ouptut is unknown. Fix: did you mean --output? " + help},
         {{"config.json"}, trainer, "[ST2601] the argument config.json is unknown. Fix: " + help},
         {{"-h"}, none, "[ST2601] the argument -h is unknown. Fix: " + help},
-        {{"--learning_rate", "1"}, none,
-         "[ST2601] --learning_rate is a key of a trainer's configuration, and this program reads no configuration. Fix: leave it away; " + help},
-        {{"--config", "c.json"}, none,
+        {{"--learning_rate", "1"},
+         none,
+         "[ST2601] --learning_rate is a key of a trainer's configuration, and this program reads no configuration. Fix: leave it away; " +
+             help},
+        {{"--config", "c.json"},
+         none,
          "[ST2601] this program reads no configuration file, and --config c.json was given. Fix: leave --config away."},
         {{"--seed"}, trainer, "[ST2601] --seed needs a value. Fix: type --seed VALUE."},
         {{"--seed", "--fresh"}, trainer, "[ST2601] --seed needs a value. Fix: type --seed VALUE."},
@@ -126,7 +139,8 @@ TEST(CommandLine, WordsThatAreNotUnderstoodAreRefusedWithWhatToTypeInstead) {
         {{"--output", "a", "--output", "b"}, none, "[ST2601] --output is given twice. Fix: keep one of them."},
         {{"--seed", "1", "--seed=1"}, trainer, "[ST2601] --seed is given twice. Fix: keep one of them."},
         {{"--fresh=true"}, none, "[ST2601] --fresh takes no value. Fix: type --fresh alone."},
-        {{"--mixed_precision", "bf16"}, trainer,
+        {{"--mixed_precision", "bf16"},
+         trainer,
          "[ST2104] --mixed_precision is known from other trainers, and strata does not act on it. Fix: remove it: the program names "
          "the number formats: Precision<Bf16> or Precision<Fp32>."},
     };
@@ -134,13 +148,15 @@ TEST(CommandLine, WordsThatAreNotUnderstoodAreRefusedWithWhatToTypeInstead) {
 }
 
 TEST(CommandLine, AConfigurationThatNobodyNamedIsAskedFor) {
-    EXPECT_EQ(of_trainer({"--config", "nowhere.json"}).config_file("config.json"), "nowhere.json") << "who reads it, looks for it";
+    EXPECT_EQ(of_trainer({"--config", "nowhere.json"}).config_file("config.json"), "nowhere.json")
+        << "who reads it, looks for it";
     try {
         (void)of_trainer({}).config_file("nowhere/config.json");
         ADD_FAILURE() << "no file";
     } catch (const Error& error) {
-        EXPECT_STREQ(error.what(),
-                     "[ST2101] --config is not given, and there is no nowhere/config.json in this folder. Fix: name the configuration with --config FILE.");
+        EXPECT_STREQ(
+            error.what(),
+            "[ST2101] --config is not given, and there is no nowhere/config.json in this folder. Fix: name the configuration with --config FILE.");
     }
 }
 
@@ -170,7 +186,9 @@ TEST(CommandLine, HelpListsEveryKeyWithRangeDefaultAndMeaningIn80Columns) {
         }
         EXPECT_NE(words.find("default " + info.fallback + " "), std::string::npos) << info.fallback;
     }
-    EXPECT_NE(text.find("\n  --learning_rate  number 0 to 10; default 1e-04\n      Learning rate after the warm-up\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("\n  --learning_rate  number 0 to 10; default 1e-04\n      Learning rate after the warm-up\n"),
+              std::string::npos)
+        << text;
     EXPECT_NE(text.find("--config FILE"), std::string::npos);
     EXPECT_EQ(text.find('`'), std::string::npos);
     EXPECT_EQ(text.find("]("), std::string::npos) << "a link of the page";

@@ -24,7 +24,8 @@ using strata::train::StepMetrics;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<StepMetrics> losses(std::int64_t first, std::int64_t last, const std::function<double(std::int64_t)>& loss) {
+std::vector<StepMetrics> losses(std::int64_t first, std::int64_t last,
+                                const std::function<double(std::int64_t)>& loss) {
     std::vector<StepMetrics> history;
     for (std::int64_t step = first; step <= last; ++step) history.push_back({.step = step, .loss = loss(step)});
     return history;
@@ -40,7 +41,9 @@ std::vector<std::string> found(const std::string& text, const std::string& patte
 std::vector<std::string> ticks(const std::string& svg, const std::string& axis) {
     return found(svg, "<text class=\"" + axis + "\"[^>]*>([^<]*)<");
 }
-std::size_t count(const std::string& svg, const std::string& name) { return found(svg, "(class=\"" + name + "\")").size(); }
+std::size_t count(const std::string& svg, const std::string& name) {
+    return found(svg, "(class=\"" + name + "\")").size();
+}
 std::string said(const std::string& svg) { return found(svg, "<p class=\"under\">([^\n]*)</p>").at(0); }
 
 using Points = std::vector<std::pair<double, double>>;
@@ -93,9 +96,13 @@ TEST(LossCurve, AShortRunIsDrawnAsItIsAndNothingLagsBehindIt) {
 }
 
 TEST(LossCurve, TheRedLineIsTheMeanThatIsSaid) {
-    const auto history = losses(1, 600, [](std::int64_t step) { return 0.3 + 1.5 * std::exp(-static_cast<double>(step) / 60) + 0.2 * std::sin(1.7 * static_cast<double>(step)); });
+    const auto history = losses(1, 600, [](std::int64_t step) {
+        return 0.3 + 1.5 * std::exp(-static_cast<double>(step) / 60) + 0.2 * std::sin(1.7 * static_cast<double>(step));
+    });
     const std::string svg = loss_curve(history);
-    EXPECT_NE(said(svg).find("Red: its mean over about 16 steps (exponential, corrected for its start). At step 600: "), std::string::npos) << said(svg);
+    EXPECT_NE(said(svg).find("Red: its mean over about 16 steps (exponential, corrected for its start). At step 600: "),
+              std::string::npos)
+        << said(svg);
     const Points mean = line(svg, "mean");
     ASSERT_EQ(mean.size(), 600U);
     const double decay = std::exp(-1 / 15.0);
@@ -116,11 +123,17 @@ TEST(LossCurve, PointsBeyondTheScaleAreMarkedCountedAndNamed) {
     });
     const std::string svg = loss_curve(history);
     EXPECT_EQ(count(svg, "beyond"), 5U) << "steps 10,000 and 10,004 are one triangle";
-    EXPECT_NE(said(svg).find(" 5 points are above the scale (&#9650; at the edge); the farthest: 200 at step 10,004."), std::string::npos) << said(svg);
-    EXPECT_NE(said(svg).find(" 1 point is below the scale (&#9660; at the edge): -50 at step 12,345."), std::string::npos) << said(svg);
+    EXPECT_NE(said(svg).find(" 5 points are above the scale (&#9650; at the edge); the farthest: 200 at step 10,004."),
+              std::string::npos)
+        << said(svg);
+    EXPECT_NE(said(svg).find(" 1 point is below the scale (&#9660; at the edge): -50 at step 12,345."),
+              std::string::npos)
+        << said(svg);
     EXPECT_NE(said(svg).find("count as its edge"), std::string::npos) << said(svg);
-    EXPECT_EQ(ticks(svg, "loss"), (std::vector<std::string>{"0.35", "0.40", "0.45", "0.50", "0.55", "0.60", "0.65"})) << "as if the spikes were not there";
-    EXPECT_EQ(ticks(svg, "step"), (std::vector<std::string>{"2,000", "4,000", "6,000", "8,000", "10,000", "12,000", "14,000", "16,000", "18,000", "20,000"}));
+    EXPECT_EQ(ticks(svg, "loss"), (std::vector<std::string>{"0.35", "0.40", "0.45", "0.50", "0.55", "0.60", "0.65"}))
+        << "as if the spikes were not there";
+    EXPECT_EQ(ticks(svg, "step"), (std::vector<std::string>{"2,000", "4,000", "6,000", "8,000", "10,000", "12,000",
+                                                            "14,000", "16,000", "18,000", "20,000"}));
     const Points mean = line(svg, "mean");
     for (std::size_t i = 100; i < mean.size(); ++i) EXPECT_NEAR(mean[i].second, 0.5, 0.02) << "no spike lifts it";
     EXPECT_LT(svg.size(), 100'000U);
@@ -128,9 +141,12 @@ TEST(LossCurve, PointsBeyondTheScaleAreMarkedCountedAndNamed) {
 
 TEST(LossCurve, ASpikeOfALongRunIsSeenWhicheverStepItIs) {
     for (const std::int64_t at : {7001, 7002, 7003, 7004, 7011}) {
-        const auto history = losses(1, 20000, [at](std::int64_t step) { return step == at ? 0.69 : 0.5 + 0.1 * std::sin(static_cast<double>(step)); });
+        const auto history = losses(1, 20000, [at](std::int64_t step) {
+            return step == at ? 0.69 : 0.5 + 0.1 * std::sin(static_cast<double>(step));
+        });
         const Points drawn = line(loss_curve(history), "each");
-        const auto highest = std::max_element(drawn.begin(), drawn.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+        const auto highest = std::max_element(drawn.begin(), drawn.end(),
+                                              [](const auto& a, const auto& b) { return a.second < b.second; });
         EXPECT_NEAR(highest->second, 0.69, 0.002) << at;
     }
 }
@@ -142,13 +158,16 @@ TEST(LossCurve, NothingOfAShortRunIsBeyondTheScale) {
 }
 
 TEST(LossCurve, LossesThatAreNotFiniteBreakNothingAndAreCounted) {
-    const auto history = losses(1, 40, [](std::int64_t step) { return step == 10 ? nan : step == 20 ? HUGE_VAL : 1.0 / static_cast<double>(step); });
+    const auto history = losses(1, 40, [](std::int64_t step) {
+        return step == 10 ? nan : step == 20 ? HUGE_VAL : 1.0 / static_cast<double>(step);
+    });
     const std::string svg = loss_curve(history);
     EXPECT_EQ(svg.find("nan"), std::string::npos);
     EXPECT_EQ(svg.find("inf"), std::string::npos);
     EXPECT_NE(said(svg).find(" 2 steps have no finite loss."), std::string::npos) << said(svg);
     EXPECT_EQ(count(svg, "each"), 3U) << "the line is interrupted twice";
-    EXPECT_EQ(loss_curve(losses(1, 3, [](std::int64_t) { return nan; })), "<p class=\"under\">No curve: 3 steps have no finite loss.</p>\n");
+    EXPECT_EQ(loss_curve(losses(1, 3, [](std::int64_t) { return nan; })),
+              "<p class=\"under\">No curve: 3 steps have no finite loss.</p>\n");
 }
 
 TEST(LossCurve, MissingStepsInterruptTheLine) {
@@ -185,15 +204,18 @@ TEST(LossCurve, AConstantLossIsALevelLineWithAScaleAroundIt) {
 TEST(LossCurve, TicksAreRoundWhateverTheLossesAre) {
     for (const double scale : {1e-9, 3e-5, 0.07, 1.38, 42.0, 999.0, 7.3e6, 8e12})
         for (const double base : {0.0, 1.0, -3.0}) {
-            const std::string svg = loss_curve(losses(1, 50, [&](std::int64_t step) { return scale * (base + static_cast<double>(step) / 50); }));
+            const std::string svg = loss_curve(
+                losses(1, 50, [&](std::int64_t step) { return scale * (base + static_cast<double>(step) / 50); }));
             const auto labels = ticks(svg, "loss");
             ASSERT_GE(labels.size(), 3U);
             ASSERT_LE(labels.size(), 9U);
             const double every = std::stod(labels[1]) - std::stod(labels[0]);
             const double leading = every / std::pow(10, std::floor(std::log10(every) + 1e-6));
-            EXPECT_TRUE(std::abs(leading - 1) < 1e-3 || std::abs(leading - 2) < 1e-3 || std::abs(leading - 5) < 1e-3) << every;
+            EXPECT_TRUE(std::abs(leading - 1) < 1e-3 || std::abs(leading - 2) < 1e-3 || std::abs(leading - 5) < 1e-3)
+                << every;
             for (std::size_t i = 1; i < labels.size(); ++i) {
-                EXPECT_NEAR(std::stod(labels[i]) - std::stod(labels[i - 1]), every, 1e-6 * every) << "a label is rounded: " << labels[i];
+                EXPECT_NEAR(std::stod(labels[i]) - std::stod(labels[i - 1]), every, 1e-6 * every)
+                    << "a label is rounded: " << labels[i];
                 EXPECT_LE(labels[i].size(), 9U) << labels[i];
             }
             EXPECT_EQ(std::find(labels.begin(), labels.end(), "-0"), labels.end());
@@ -201,14 +223,16 @@ TEST(LossCurve, TicksAreRoundWhateverTheLossesAre) {
 }
 
 TEST(LossCurve, TicksOfStepsAreIntegersAlsoInTheMiddleOfALog) {
-    EXPECT_EQ(ticks(loss_curve(losses(5000, 5002, [](std::int64_t) { return 1.0; })), "step"), (std::vector<std::string>{"5,000", "5,001", "5,002"}));
+    EXPECT_EQ(ticks(loss_curve(losses(5000, 5002, [](std::int64_t) { return 1.0; })), "step"),
+              (std::vector<std::string>{"5,000", "5,001", "5,002"}));
     EXPECT_EQ(ticks(loss_curve(losses(501, 1100, [](std::int64_t) { return 1.0; })), "step"),
               (std::vector<std::string>{"600", "700", "800", "900", "1,000", "1,100"}));
 }
 
 TEST(LossCurve, TheLargestNumbersThereAreOverflowNothing) {
     const double most = std::numeric_limits<double>::max();
-    const std::string svg = loss_curve(losses(1, 200, [most](std::int64_t step) { return step % 2 == 0 ? most : -most; }));
+    const std::string svg =
+        loss_curve(losses(1, 200, [most](std::int64_t step) { return step % 2 == 0 ? most : -most; }));
     EXPECT_EQ(svg.find("inf"), std::string::npos);
     EXPECT_EQ(svg.find("nan"), std::string::npos);
 }

@@ -34,7 +34,9 @@ struct Metrics : testing::Test {
     void TearDown() override { std::filesystem::remove_all(folder); }
 
     void write(const std::string& text) const { std::ofstream{file, std::ios::binary | std::ios::trunc} << text; }
-    [[nodiscard]] std::filesystem::path aside(int number) const { return file.string() + ".kept-" + std::to_string(number); }
+    [[nodiscard]] std::filesystem::path aside(int number) const {
+        return file.string() + ".kept-" + std::to_string(number);
+    }
     [[nodiscard]] auto files() const {
         return std::distance(std::filesystem::directory_iterator{folder}, std::filesystem::directory_iterator{});
     }
@@ -53,7 +55,13 @@ std::string line(int step, const std::string& loss = "0.5") {
 }
 
 StepMetrics step(std::int64_t number, double loss) {
-    return {.step = number, .loss = loss, .learning_rate = 1e-3, .grad_norm = 0.5, .samples_per_second = 10, .seconds = 1, .epoch = 0.25};
+    return {.step = number,
+            .loss = loss,
+            .learning_rate = 1e-3,
+            .grad_norm = 0.5,
+            .samples_per_second = 10,
+            .seconds = 1,
+            .epoch = 0.25};
 }
 
 TEST_F(Metrics, ALossComesBackWithEveryBit) {
@@ -113,7 +121,9 @@ TEST_F(Metrics, AnUnfinishedLastLineIsLeftOutAndKeptWithAQuietWord) {
     const std::string cut_off = text_of(file).substr(text_of(file).find('\n') + 1);
     MetricsLog log{file, 1};
     ASSERT_EQ(log.history().size(), 1U);
-    EXPECT_EQ(log.notes(), Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: its last line, which was cut off as a kill does"});
+    EXPECT_EQ(
+        log.notes(),
+        Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: its last line, which was cut off as a kill does"});
     EXPECT_EQ(text_of(aside(1)), cut_off + "\n");
     log.append(step(2, 7));
     const auto steps = strata::train::read_metrics(file);
@@ -132,12 +142,15 @@ TEST_F(Metrics, ALogThatIsWellIsNotWrittenAnew) {
 }
 
 TEST_F(Metrics, WhatCannotBeReadIsKeptUnderAnotherNameAndSaid) {
-    const std::string strange = std::string{"nonsense\xff\n{\"step\":\"x\"}\n[]\n{\"step\":2.5}\n"} + std::string(5, '\0') + "\n{\"step\":3,\"loss\":\"?\"}\n";
+    const std::string strange = std::string{"nonsense\xff\n{\"step\":\"x\"}\n[]\n{\"step\":2.5}\n"} +
+                                std::string(5, '\0') + "\n{\"step\":3,\"loss\":\"?\"}\n";
     write(line(1) + strange + line(2));
     const MetricsLog log{file, 2};
     EXPECT_EQ(text_of(file), line(1) + line(2));
     EXPECT_EQ(text_of(aside(1)), strange);
-    EXPECT_EQ(log.notes(), Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 6 lines that cannot be read (the first is line 2)"});
+    EXPECT_EQ(
+        log.notes(),
+        Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 6 lines that cannot be read (the first is line 2)"});
     EXPECT_EQ(log.history().size(), 2U);
 }
 
@@ -150,7 +163,8 @@ TEST_F(Metrics, WhatWasSetAsideBeforeIsNeverOverwritten) {
     EXPECT_EQ(text_of(aside(1)), "one\n");
     EXPECT_EQ(text_of(aside(3)), "two\n");
     EXPECT_TRUE(std::filesystem::is_symlink(aside(2)));
-    EXPECT_EQ(log.notes(), Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-3: 1 line that cannot be read (line 2)"});
+    EXPECT_EQ(log.notes(),
+              Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-3: 1 line that cannot be read (line 2)"});
 }
 
 TEST_F(Metrics, StepsThatAreDoneAgainAreKeptAside) {
@@ -158,7 +172,8 @@ TEST_F(Metrics, StepsThatAreDoneAgainAreKeptAside) {
     const MetricsLog log{file, 2};
     EXPECT_EQ(text_of(file), line(1) + line(2));
     EXPECT_EQ(text_of(aside(1)), line(3) + line(4));
-    EXPECT_EQ(log.notes(), Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 2 lines of steps 3 to 4, to be done again"});
+    EXPECT_EQ(log.notes(),
+              Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 2 lines of steps 3 to 4, to be done again"});
 }
 
 TEST_F(Metrics, OfAStepThatComesTwiceTheLaterLineCounts) {
@@ -166,7 +181,9 @@ TEST_F(Metrics, OfAStepThatComesTwiceTheLaterLineCounts) {
     const MetricsLog log{file, 3};
     EXPECT_EQ(text_of(file), line(1) + line(2, "20") + line(3, "30"));
     EXPECT_EQ(text_of(aside(1)), line(2, "2") + line(3, "3"));
-    EXPECT_EQ(log.notes(), Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 2 lines of steps 2 to 3 that a later line replaces"});
+    EXPECT_EQ(
+        log.notes(),
+        Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 2 lines of steps 2 to 3 that a later line replaces"});
     ASSERT_EQ(log.history().size(), 3U);
     EXPECT_EQ(log.history()[1].loss, 20);
 }
@@ -175,12 +192,15 @@ TEST_F(Metrics, EverythingThatIsWrongIsOneSentence) {
     write(line(1, "inf") + "what\n" + line(2) + line(2) + line(4) + line(7) + line(9) + "{\"st");
     const MetricsLog log{file, 4};
     EXPECT_EQ(text_of(file), line(1, "null") + line(2) + line(4));
-    EXPECT_EQ(text_of(aside(1)), line(1, "inf") + "what\n" + line(2) + line(7) + line(9) + "{\"st\n") << "in their order";
-    EXPECT_EQ(log.notes(),
-              (Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 1 line that cannot be read (line 2), 1 line of step 2 that a "
-                     "later line replaces, 1 line as it was with inf or nan, which is no JSON (null now), 2 lines of steps 7 and 9, "
-                     "to be done again and its last line, which was cut off as a kill does",
-                     "metrics.jsonl lacks step 3: 1 of 4 steps so far"}));
+    EXPECT_EQ(text_of(aside(1)), line(1, "inf") + "what\n" + line(2) + line(7) + line(9) + "{\"st\n")
+        << "in their order";
+    EXPECT_EQ(
+        log.notes(),
+        (Lines{
+            "metrics.jsonl: set aside in metrics.jsonl.kept-1: 1 line that cannot be read (line 2), 1 line of step 2 that a "
+            "later line replaces, 1 line as it was with inf or nan, which is no JSON (null now), 2 lines of steps 7 and 9, "
+            "to be done again and its last line, which was cut off as a kill does",
+            "metrics.jsonl lacks step 3: 1 of 4 steps so far"}));
 }
 
 TEST_F(Metrics, LinesOutOfOrderArePutInOrder) {
@@ -192,16 +212,19 @@ TEST_F(Metrics, LinesOutOfOrderArePutInOrder) {
 
 TEST_F(Metrics, StepsThatNoLineTellsOfAreSaid) {
     write(line(4) + line(5) + line(8));
-    EXPECT_EQ((MetricsLog{file, 10}.notes()), Lines{"metrics.jsonl lacks steps 1 to 3, 6 to 7 and 9 to 10: 7 of 10 steps so far"});
+    EXPECT_EQ((MetricsLog{file, 10}.notes()),
+              Lines{"metrics.jsonl lacks steps 1 to 3, 6 to 7 and 9 to 10: 7 of 10 steps so far"});
     std::filesystem::remove(file);
     EXPECT_EQ((MetricsLog{file, 100}.notes()), Lines{"metrics.jsonl lacks steps 1 to 100: 100 of 100 steps so far"});
     write(line(2) + line(4) + line(6) + line(8));
-    EXPECT_EQ((MetricsLog{file, 9}.notes()), Lines{"metrics.jsonl lacks steps 1, 3, 5 and others: 5 of 9 steps so far"});
+    EXPECT_EQ((MetricsLog{file, 9}.notes()),
+              Lines{"metrics.jsonl lacks steps 1, 3, 5 and others: 5 of 9 steps so far"});
     EXPECT_EQ(files(), 1) << "nothing was set aside";
 }
 
 TEST_F(Metrics, KeysOfOthersStayInTheirLinesByteForByte) {
-    const std::string others = "{ \"step\" : 1, \"loss\":0.10, \"note\":\"inf \\\"nan\\\"\", \"gpu\":{\"w\":[300]} }\r\n";
+    const std::string others =
+        "{ \"step\" : 1, \"loss\":0.10, \"note\":\"inf \\\"nan\\\"\", \"gpu\":{\"w\":[300]} }\r\n";
     write(others + "broken\n" + line(2));
     const MetricsLog log{file, 2};
     EXPECT_EQ(text_of(file), others + line(2));
@@ -212,7 +235,8 @@ TEST_F(Metrics, KeysOfOthersStayInTheirLinesByteForByte) {
 
 TEST_F(Metrics, NumbersThatAreNotFiniteAreWrittenAsNull) {
     const double infinite = std::numeric_limits<double>::infinity();
-    MetricsLog{file, 0}.append({.step = 1, .loss = -infinite, .learning_rate = 1, .grad_norm = std::nan(""), .seconds = 3, .epoch = infinite});
+    MetricsLog{file, 0}.append(
+        {.step = 1, .loss = -infinite, .learning_rate = 1, .grad_norm = std::nan(""), .seconds = 3, .epoch = infinite});
     const auto json = nlohmann::json::parse(text_of(file));
     for (const char* key : {"loss", "grad_norm", "epoch"}) EXPECT_TRUE(json.at(key).is_null()) << key;
     const MetricsLog log{file, 1};
@@ -223,13 +247,19 @@ TEST_F(Metrics, NumbersThatAreNotFiniteAreWrittenAsNull) {
 }
 
 TEST_F(Metrics, ALogWhoseEpochsAreInfIsReadAndMended) {
-    const std::string of_old = "{\"step\":1,\"loss\":2,\"seconds\":5,\"epoch\":inf}\n{\"step\":2,\"loss\":-nan,\"seconds\":NaN,\"note\":\"inf\",\"epoch\":-inf}\n";
+    const std::string of_old =
+        "{\"step\":1,\"loss\":2,\"seconds\":5,\"epoch\":inf}\n{\"step\":2,\"loss\":-nan,\"seconds\":NaN,\"note\":\"inf\",\"epoch\":-inf}\n";
     write(of_old);
     EXPECT_EQ(strata::train::read_metrics(file).size(), 2U);
     const MetricsLog log{file, 2};
-    EXPECT_EQ(text_of(file), "{\"step\":1,\"loss\":2,\"seconds\":5,\"epoch\":null}\n{\"step\":2,\"loss\":null,\"seconds\":null,\"note\":\"inf\",\"epoch\":null}\n");
+    EXPECT_EQ(
+        text_of(file),
+        "{\"step\":1,\"loss\":2,\"seconds\":5,\"epoch\":null}\n{\"step\":2,\"loss\":null,\"seconds\":null,\"note\":\"inf\",\"epoch\":null}\n");
     EXPECT_EQ(text_of(aside(1)), of_old);
-    EXPECT_EQ(log.notes(), Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 2 lines as they were with inf or nan, which is no JSON (null now)"});
+    EXPECT_EQ(
+        log.notes(),
+        Lines{
+            "metrics.jsonl: set aside in metrics.jsonl.kept-1: 2 lines as they were with inf or nan, which is no JSON (null now)"});
     EXPECT_EQ(log.history().back().seconds, 5) << "the clock of a resumed run goes on";
 }
 
@@ -249,7 +279,7 @@ TEST_F(Metrics, WhereNothingCanBeWrittenTheLogStaysAsItWas) {
     struct ::rlimit usual {};
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
     const auto handler = ::signal(SIGXFSZ, SIG_IGN);
-    const struct ::rlimit none {0, usual.rlim_max};
+    const struct ::rlimit none { 0, usual.rlim_max };
     ::setrlimit(RLIMIT_FSIZE, &none);
     std::string message;
     try {

@@ -128,7 +128,9 @@ struct PlainDescent {
     };
     static constexpr std::array<std::string_view, 0> state_names{};
     static Scalars scalars(const Options&, double lr, std::int64_t) noexcept { return {static_cast<float>(lr)}; }
-    static void apply(float& weight, float gradient, float*, const Scalars& s) noexcept { weight = weight - s.lr * gradient; }
+    static void apply(float& weight, float gradient, float*, const Scalars& s) noexcept {
+        weight = weight - s.lr * gradient;
+    }
 };
 struct OneNumber {
     double momentum = 0.25;
@@ -165,7 +167,8 @@ TEST(OptionsFromConfig, ARuleMayHaveOnlySomeNumbersOrNone) {
 }
 
 TEST(OptionsFromConfig, ARuleOfOnesOwnHasItsOwnKeysInAFileAndOnTheCommandLine) {
-    const TemporaryJson file{R"({"max_train_steps": 1, "optimizer_sharpness": "0.25", "optimizer_signs": true, "optimizer_every": 7})"};
+    const TemporaryJson file{
+        R"({"max_train_steps": 1, "optimizer_sharpness": "0.25", "optimizer_signs": true, "optimizer_every": 7})"};
     const config::Overrides flags{{"optimizer_every", {"9"}}};
     const auto expect_arrived = [](const config::TrainerConfig& config) {
         const Numbers update = options_from<WithOwnNumbers>(config, 5).engine.update;
@@ -191,8 +194,9 @@ TEST(OptionsFromConfig, ATypingErrorInAKeyOfTheRuleIsFoundWhenTheRuleIsKnown) {
     const config::TrainerConfig later = config::load_trainer_config(file.path());
     says([&] { (void)options_from<WithOwnNumbers>(later, 5); },
          file.path().string() + ": key 'optimizer_sharpnes' is unknown. Fix: did you mean 'optimizer_sharpness'.");
-    says([&] { (void)options_from<Plain>(later, 5); }, "key 'optimizer_sharpnes' is unknown. Fix: remove it: the program's update rule has "
-                                                       "optimizer_beta1, optimizer_beta2, optimizer_epsilon, optimizer_weight_decay.");
+    says([&] { (void)options_from<Plain>(later, 5); },
+         "key 'optimizer_sharpnes' is unknown. Fix: remove it: the program's update rule has "
+         "optimizer_beta1, optimizer_beta2, optimizer_epsilon, optimizer_weight_decay.");
     says([&] { (void)options_from<WithNoNumbers>(later, 5); }, "the program's update rule has no options");
     says([&] { (void)ConfigFor<WithOwnNumbers>::load(file.path(), {}); }, "did you mean 'optimizer_sharpness'");
 
@@ -204,8 +208,11 @@ TEST(OptionsFromConfig, ATypingErrorInAKeyOfTheRuleIsFoundWhenTheRuleIsKnown) {
          "[ST2102] --optimizer_evry is unknown. Fix: did you mean '--optimizer_every'.");
     says([&] { (void)options_from<WithOwnNumbers>(with("optimizer_every", "0"), 5); },
          "[ST2103] --optimizer_every is '0', out of its range. Fix: use a number from 1 to 100.", Errc::bad_value);
-    says([&] { (void)ConfigFor<WithOwnNumbers>::load(empty.path(), {{"optimizer_every", {"often"}}}); },
-         "[ST2103] --optimizer_every is 'often', not a whole number.", Errc::bad_value);
+    says(
+        [&] {
+            (void)ConfigFor<WithOwnNumbers>::load(empty.path(), {{"optimizer_every", {"often"}}});
+        },
+        "[ST2103] --optimizer_every is 'often', not a whole number.", Errc::bad_value);
 }
 
 TEST(OptionsFromConfig, AProgramsHelpHasTheKeysOfItsRuleAndNoOthers) {
@@ -215,20 +222,25 @@ TEST(OptionsFromConfig, AProgramsHelpHasTheKeysOfItsRuleAndNoOthers) {
             if (info.key.starts_with("optimizer_")) all += info.key + " " + info.type + " " + info.fallback + "; ";
         return all;
     };
-    EXPECT_EQ(keys(ConfigFor<WithOwnNumbers>::schema()),
-              "optimizer_sharpness number 0 to 2 0.5; optimizer_every integer 1 to 100 3; optimizer_signs true or false false; ");
-    EXPECT_EQ(keys(ConfigFor<SomeTrainer>::schema()),
-              "optimizer_momentum number 0 to 0.999999 0.9; optimizer_dampening number 0 to 1 0; optimizer_weight_decay number 0 to 100 0; "
-              "optimizer_nesterov true or false false; ");
+    EXPECT_EQ(
+        keys(ConfigFor<WithOwnNumbers>::schema()),
+        "optimizer_sharpness number 0 to 2 0.5; optimizer_every integer 1 to 100 3; optimizer_signs true or false false; ");
+    EXPECT_EQ(
+        keys(ConfigFor<SomeTrainer>::schema()),
+        "optimizer_momentum number 0 to 0.999999 0.9; optimizer_dampening number 0 to 1 0; optimizer_weight_decay number 0 to 100 0; "
+        "optimizer_nesterov true or false false; ");
     EXPECT_EQ(ConfigFor<WithOwnNumbers>::schema().keys().size() + 2, config::trainer_schema().keys().size());
     // A file that serves programs with other rules.
-    const TemporaryJson file{R"({"max_train_steps": 1, "adam_beta1": 0.5, "adam_beta2": 0.5, "optimizer_weight_decay": 0.1})"};
+    const TemporaryJson file{
+        R"({"max_train_steps": 1, "adam_beta1": 0.5, "adam_beta2": 0.5, "optimizer_weight_decay": 0.1})"};
     EXPECT_EQ(options_from<WithOwnNumbers>(ConfigFor<WithOwnNumbers>::load(file.path(), {}), 5).max_steps, 1);
-    EXPECT_EQ(options_from<Plain>(ConfigFor<Plain>::load(file.path(), {}), 5).engine.update.beta1, 0.5) << "by its other name";
+    EXPECT_EQ(options_from<Plain>(ConfigFor<Plain>::load(file.path(), {}), 5).engine.update.beta1, 0.5)
+        << "by its other name";
 }
 
 TEST(OptionsFromConfig, WhatTheEngineAndItsTiersAreToldCanBeInAFile) {
-    const TemporaryJson file{R"({"max_train_steps": 30, "lr_scheduler": "linear", "lr_total_steps": 40, "reduce_bucket_size": 4096,
+    const TemporaryJson file{
+        R"({"max_train_steps": 30, "lr_scheduler": "linear", "lr_total_steps": 40, "reduce_bucket_size": 4096,
         "overlap_comm": false, "buckets_in_flight": 2, "ema_use_warmup": true, "ema_inv_gamma": 2, "ema_power": 0.75,
         "loss_scale_initial": 1024, "loss_scale_window": 50, "hysteresis": 3, "consecutive_hysteresis": true, "min_loss_scale": 2,
         "loss_scale_dynamic": false, "nvme_path": "/somewhere", "nvme_lock_timeout": 5, "offload_state_budget_bytes": 1e9,
@@ -270,7 +282,8 @@ TEST(OptionsFromConfig, ThePageHasTheKeysOfEveryRule) {
     std::ifstream stream{std::string{STRATA_SOURCE_DIR} + "/docs/configuration.md"};
     const std::string page{std::istreambuf_iterator<char>{stream}, {}};
     const auto expect = [&]<class Rule>(std::type_identity<Rule>, const std::string& name) {
-        const std::string table = "`Optimizer<" + name + ">`:\n\n" + config::markdown(train::detail::rule_keys<Rule>().keys());
+        const std::string table =
+            "`Optimizer<" + name + ">`:\n\n" + config::markdown(train::detail::rule_keys<Rule>().keys());
         EXPECT_NE(page.find(table), std::string::npos) << "docs/configuration.md needs exactly this:\n" << table;
     };
     expect(std::type_identity<AdamW>{}, "AdamW");
@@ -299,9 +312,10 @@ TEST(OptionsFromConfig, NumbersOutOfTheirRangeAreCalledByTheirKeys) {
     config.max_train_steps = 10;
     config.options.schedule.lr = -1;
     config.options.checkpoints_kept = 0;
-    EXPECT_EQ(thrown_by([&] { (void)options_from<Plain>(config, 5); }).message,
-              "[ST2103] 'learning_rate' is -1; 'checkpoints_total_limit' is 0. Fix: use 'learning_rate' from 0 to 10; use "
-              "'checkpoints_total_limit' from 1 to 1e+12.");
+    EXPECT_EQ(
+        thrown_by([&] { (void)options_from<Plain>(config, 5); }).message,
+        "[ST2103] 'learning_rate' is -1; 'checkpoints_total_limit' is 0. Fix: use 'learning_rate' from 0 to 10; use "
+        "'checkpoints_total_limit' from 1 to 1e+12.");
 
     const auto refused = [](auto spoil) {
         config::TrainerConfig bad;
@@ -316,16 +330,20 @@ TEST(OptionsFromConfig, NumbersOutOfTheirRangeAreCalledByTheirKeys) {
     expect("'max_train_steps' is -1", [](auto& c) { c.max_train_steps = -1; });
     expect("'max_train_steps' is 0", [](auto& c) { c.max_train_steps = 0; });
     expect("'lr_end' is 1, above 'learning_rate' = 1e-04", [](auto& c) { c.options.schedule.end_lr = 1; });
-    expect("'lr_warmup_steps' is 11, above 'max_train_steps' = 10", [](auto& c) { c.options.schedule.warmup_steps = 11; });
+    expect("'lr_warmup_steps' is 11, above 'max_train_steps' = 10",
+           [](auto& c) { c.options.schedule.warmup_steps = 11; });
     expect("'lr_num_cycles' is 0", [](auto& c) { c.options.schedule.cycles = 0; });
     expect("'lr_power' is 0", [](auto& c) { c.options.schedule.power = 0; });
     expect("'optimizer_momentum' is 1, out of its range. Fix: use a number from 0 to 0.999999.",
            [](auto& c) { c.optimizer.set("optimizer_momentum", "1"); });
-    expect("'offload_state_io_block_bytes' is 5000, no multiple", [](auto& c) { c.options.engine.tiers.state.io.block_bytes = 5000; });
-    expect("'loss_scale_initial' is 0.5, below 'loss_scale_minimum' = 1", [](auto& c) { c.options.engine.loss_scale.initial = 0.5; });
+    expect("'offload_state_io_block_bytes' is 5000, no multiple",
+           [](auto& c) { c.options.engine.tiers.state.io.block_bytes = 5000; });
+    expect("'loss_scale_initial' is 0.5, below 'loss_scale_minimum' = 1",
+           [](auto& c) { c.options.engine.loss_scale.initial = 0.5; });
     expect("'gradient_accumulation_steps' is 0", [](auto& c) { c.options.engine.gradient_accumulation_steps = 0; });
     expect("'max_grad_norm' is -1", [](auto& c) { c.options.engine.max_grad_norm = -1; });
-    expect("'max_grad_norm' is -1", [](auto& c) { c.options.engine.max_grad_norm = -1, c.grad_clip_method = config::GradClipMethod::value; });
+    expect("'max_grad_norm' is -1",
+           [](auto& c) { c.options.engine.max_grad_norm = -1, c.grad_clip_method = config::GradClipMethod::value; });
     expect("'ema_decay' is 1", [](auto& c) { c.options.engine.ema.decay = 1; });
     expect("'ema_update_interval' is 0", [](auto& c) { c.options.engine.ema.interval = 0; });
     expect("'prefetch_bucket_bytes' is -2", [](auto& c) { c.options.engine.prefetch_bucket_bytes = -2; });

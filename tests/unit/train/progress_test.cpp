@@ -25,7 +25,8 @@ std::string shown(bool live, std::int64_t last_step) {
 }
 
 TEST(Progress, ALineNamesStepLossRateSpeedAndTimeLeft) {
-    EXPECT_EQ(shown(false, 10), "step 1/10  loss 0.5000  lr 1.00e-03  8.0 samples/s  ETA --\nsaved\n") << "nobody knows after one step";
+    EXPECT_EQ(shown(false, 10), "step 1/10  loss 0.5000  lr 1.00e-03  8.0 samples/s  ETA --\nsaved\n")
+        << "nobody knows after one step";
 }
 
 TEST(Progress, TrainersOfOneSessionHaveTheirNamesAndPaces) {
@@ -38,7 +39,8 @@ TEST(Progress, TrainersOfOneSessionHaveTheirNamesAndPaces) {
         std::this_thread::sleep_for(std::chrono::milliseconds{120});  // lines come ten times a second at most
     }
     const std::string text = testing::internal::GetCapturedStdout();
-    EXPECT_NE(text.find("critic: step 2/13  loss 1.0000  lr 0.00e+00  0.0 samples/s  ETA 0:11"), std::string::npos) << text;
+    EXPECT_NE(text.find("critic: step 2/13  loss 1.0000  lr 0.00e+00  0.0 samples/s  ETA 0:11"), std::string::npos)
+        << text;
     EXPECT_NE(text.find("Kstep 2/13  loss 2.0000  lr 0.00e+00  0.0 samples/s  ETA 1:50"), std::string::npos) << text;
 }
 
@@ -55,7 +57,8 @@ TEST(Progress, OnlyRankZeroShowsAnything) {
 }
 
 /// The last line that is shown when the steps are so many seconds apart; the first line is that of the first step.
-std::string last_line(std::int64_t first_step, double began, const std::vector<double>& seconds_apart, std::int64_t last_step, double speed = 8) {
+std::string last_line(std::int64_t first_step, double began, const std::vector<double>& seconds_apart,
+                      std::int64_t last_step, double speed = 8) {
     testing::internal::CaptureStdout();
     strata::train::Progress progress{true, true};
     StepMetrics m{.step = first_step, .samples_per_second = speed, .seconds = began};
@@ -72,12 +75,14 @@ std::string last_line(std::int64_t first_step, double began, const std::vector<d
 
 TEST(Progress, TheTimeLeftIsKnownFromTheSecondStepOn) {
     EXPECT_NE(last_line(1, 60, {}, 101).find("ETA --"), std::string::npos);
-    EXPECT_NE(last_line(1, 60, {2}, 102).find("ETA 3:20"), std::string::npos) << last_line(1, 60, {2}, 102) << "what came before the first step does not count";
+    EXPECT_NE(last_line(1, 60, {2}, 102).find("ETA 3:20"), std::string::npos)
+        << last_line(1, 60, {2}, 102) << "what came before the first step does not count";
     EXPECT_NE(last_line(1, 1, {}, 1).find("ETA 0:00"), std::string::npos) << "the last step is known to be the last";
 }
 
 TEST(Progress, TheTimeLeftOfAResumedRunIsThatOfItsOwnSteps) {
-    EXPECT_NE(last_line(501, 90000, {}, 1000).find("ETA --"), std::string::npos) << "not from 90,000 seconds of earlier runs";
+    EXPECT_NE(last_line(501, 90000, {}, 1000).find("ETA --"), std::string::npos)
+        << "not from 90,000 seconds of earlier runs";
     EXPECT_NE(last_line(501, 90000, {3}, 602).find("ETA 5:00"), std::string::npos);
 }
 
@@ -87,7 +92,8 @@ TEST(Progress, TheTimeLeftFollowsTheMeanOfTheSteps) {
 }
 
 TEST(Progress, ASpeedThatIsNotKnownIsNotInvented) {
-    EXPECT_NE(last_line(1, 0, {}, 10, std::numeric_limits<double>::infinity()).find("  -- samples/s"), std::string::npos);
+    EXPECT_NE(last_line(1, 0, {}, 10, std::numeric_limits<double>::infinity()).find("  -- samples/s"),
+              std::string::npos);
     EXPECT_NE(last_line(1, 0, {}, 10, std::nan("")).find("  -- samples/s"), std::string::npos);
 }
 

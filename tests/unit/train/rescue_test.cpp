@@ -56,11 +56,13 @@ TEST(Rescue, ASaveThatFailedIsNotTriedAgain) {
 TEST(Rescue, RanksThatArePartedSaveNothing) {
     for (const Errc code : {Errc::step_failed, Errc::rank_failed}) {
         FailedRun run;
-        EXPECT_EQ(train::rescued(run, code, code == Errc::rank_failed),
-                  "step 4 could not be saved (the ranks are not at the same place any more), and there is no checkpoint");
+        EXPECT_EQ(
+            train::rescued(run, code, code == Errc::rank_failed),
+            "step 4 could not be saved (the ranks are not at the same place any more), and there is no checkpoint");
         EXPECT_EQ(run.undone + run.written, 0);
         run.ranks = 1;
-        EXPECT_EQ(train::rescued(run, code, false), "step 4 is saved in out/step_00000004") << "alone there is nobody to lose";
+        EXPECT_EQ(train::rescued(run, code, false), "step 4 is saved in out/step_00000004")
+            << "alone there is nobody to lose";
     }
 }
 
@@ -83,12 +85,15 @@ TEST(Rescue, BeforeTheFirstStepThereIsNothingToLose) {
 TEST(Rescue, WhySavingFailedIsSaid) {
     FailedRun run;
     run.has_room = false;
-    EXPECT_EQ(train::rescued(run, Errc::non_finite, true), "step 4 could not be saved (the disk is full), and there is no checkpoint");
+    EXPECT_EQ(train::rescued(run, Errc::non_finite, true),
+              "step 4 could not be saved (the disk is full), and there is no checkpoint");
 }
 
 TEST(Rescue, AnErrorGoesOnWithWhatBecameOfTheRun) {
     try {
-        train::throw_rescued(std::make_exception_ptr(Error{Errc::store_unreachable, "the bucket went away", "look for it"}), "step 5", "all is well");
+        train::throw_rescued(
+            std::make_exception_ptr(Error{Errc::store_unreachable, "the bucket went away", "look for it"}), "step 5",
+            "all is well");
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Errc::store_unreachable);
@@ -99,7 +104,8 @@ TEST(Rescue, AnErrorGoesOnWithWhatBecameOfTheRun) {
 
 TEST(Rescue, AnExceptionOfTheProgramsOwnIsNested) {
     try {
-        train::throw_rescued(std::make_exception_ptr(std::runtime_error{"no answer\nand a trace"}), "step 5", "all is well");
+        train::throw_rescued(std::make_exception_ptr(std::runtime_error{"no answer\nand a trace"}), "step 5",
+                             "all is well");
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Errc::step_failed);

@@ -60,8 +60,13 @@ struct StepPass : testing::Test {
 
     train::StepSums run(std::vector<Batch> batches, int micro_batches, std::string* samples = nullptr) {
         Source source{std::move(batches)};
-        train::StepPass pass{comm, model, engine, together, {.seed = 1, .micro_batches = micro_batches, .device = at::kCPU, .who = "step 5"}};
-        const auto sums = pass.run(source, [] { return true; }, [] { return 2.5; });
+        train::StepPass pass{comm,
+                             model,
+                             engine,
+                             together,
+                             {.seed = 1, .micro_batches = micro_batches, .device = at::kCPU, .who = "step 5"}};
+        const auto sums = pass.run(
+            source, [] { return true; }, [] { return 2.5; });
         if (samples != nullptr) *samples = pass.samples().text(std::isfinite(sums.loss));
         return sums;
     }

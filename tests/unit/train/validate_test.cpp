@@ -79,7 +79,8 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
              o.engine.groups.resize(2, {.takes = [](std::string_view) { return true; }});
              o.engine.groups[1].lr_factor = -2;
          }},
-        {"engine.groups[0].update.beta1 is 1", [](auto& o) {
+        {"engine.groups[0].update.beta1 is 1",
+         [](auto& o) {
              o.engine.groups.resize(1, {.takes = [](std::string_view) { return true; }});
              o.engine.groups[0].update.beta1 = 1;
          }},
@@ -87,9 +88,11 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
         {"engine.max_grad_norm is -1", [](auto& o) { o.engine.max_grad_norm = -1; }},
         {"engine.max_grad_norm is nan", [](auto& o) { o.engine.max_grad_norm = nan; }},
         {"engine.max_grad_value is -1", [](auto& o) { o.engine.max_grad_value = -1; }},
-        {"engine.max_grad_norm is 1 and engine.max_grad_value is 0.5", [](auto& o) { o.engine.max_grad_norm = 1, o.engine.max_grad_value = 0.5; }},
+        {"engine.max_grad_norm is 1 and engine.max_grad_value is 0.5",
+         [](auto& o) { o.engine.max_grad_norm = 1, o.engine.max_grad_value = 0.5; }},
         {"engine.loss_scale.initial is 0", [](auto& o) { o.engine.loss_scale.initial = 0; }},
-        {"engine.loss_scale.initial is 0.5, below engine.loss_scale.minimum = 1", [](auto& o) { o.engine.loss_scale.initial = 0.5; }},
+        {"engine.loss_scale.initial is 0.5, below engine.loss_scale.minimum = 1",
+         [](auto& o) { o.engine.loss_scale.initial = 0.5; }},
         {"engine.loss_scale.window is 0", [](auto& o) { o.engine.loss_scale.window = 0; }},
         {"engine.loss_scale.hysteresis is 0", [](auto& o) { o.engine.loss_scale.hysteresis = 0; }},
         {"engine.loss_scale.minimum is nan", [](auto& o) { o.engine.loss_scale.minimum = nan; }},
@@ -99,15 +102,18 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
         {"engine.ema.inv_gamma is 0", [](auto& o) { o.engine.ema.inv_gamma = 0; }},
         {"engine.ema.power is 0", [](auto& o) { o.engine.ema.power = 0; }},
         {"engine.ema.interval is 0", [](auto& o) { o.engine.ema.interval = 0; }},
-        {"engine.tiers.state.budget_bytes is 18446744073709551615", [](auto& o) { o.engine.tiers.state.budget_bytes = static_cast<std::size_t>(-1); }},
+        {"engine.tiers.state.budget_bytes is 18446744073709551615",
+         [](auto& o) { o.engine.tiers.state.budget_bytes = static_cast<std::size_t>(-1); }},
         {"engine.bucket_numel is -1", [](auto& o) { o.engine.bucket_numel = -1; }},
         {"engine.prefetch_bucket_bytes is -2", [](auto& o) { o.engine.prefetch_bucket_bytes = -2; }},
         {"engine.max_live_parameters is -1", [](auto& o) { o.engine.max_live_parameters = -1; }},
-        {"engine.tiers.nvme_lock_timeout is -1", [](auto& o) { o.engine.tiers.nvme_lock_timeout = std::chrono::seconds{-1}; }},
+        {"engine.tiers.nvme_lock_timeout is -1",
+         [](auto& o) { o.engine.tiers.nvme_lock_timeout = std::chrono::seconds{-1}; }},
         {"engine.buckets_in_flight is 0", [](auto& o) { o.engine.buckets_in_flight = 0; }},
         {"engine.tiers.units.io.queue_depth is 0", [](auto& o) { o.engine.tiers.units.io.queue_depth = 0; }},
         {"engine.tiers.state.io.threads is 0", [](auto& o) { o.engine.tiers.state.io.threads = 0; }},
-        {"engine.tiers.state.io.block_bytes is 5000, no multiple of 4096", [](auto& o) { o.engine.tiers.state.io.block_bytes = 5000; }},
+        {"engine.tiers.state.io.block_bytes is 5000, no multiple of 4096",
+         [](auto& o) { o.engine.tiers.state.io.block_bytes = 5000; }},
         {"collective_timeout is 0", [](auto& o) { o.collective_timeout = std::chrono::seconds{0}; }},
         {"checkpoint_every is -1", [](auto& o) { o.checkpoint_every = -1; }},
         {"checkpoints_kept is 0", [](auto& o) { o.checkpoints_kept = 0; }},
@@ -125,10 +131,12 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
 }
 
 TEST(Validate, SaysEverythingThatIsWrongAtOnce) {
-    TrainOptions<AdamW> options{.max_steps = 10, .schedule = {.lr = -1}, .engine = {.update = {.beta1 = 1.5}}, .checkpoints_kept = 0};
-    EXPECT_EQ(refusal(options),
-              "[ST2103] schedule.lr is -1; engine.update.beta1 is 1.5; checkpoints_kept is 0. Fix: use schedule.lr from 0 to 10; "
-              "use engine.update.beta1 from 0 to 0.999999; use checkpoints_kept from 1 to 1e+12.");
+    TrainOptions<AdamW> options{
+        .max_steps = 10, .schedule = {.lr = -1}, .engine = {.update = {.beta1 = 1.5}}, .checkpoints_kept = 0};
+    EXPECT_EQ(
+        refusal(options),
+        "[ST2103] schedule.lr is -1; engine.update.beta1 is 1.5; checkpoints_kept is 0. Fix: use schedule.lr from 0 to 10; "
+        "use engine.update.beta1 from 0 to 0.999999; use checkpoints_kept from 1 to 1e+12.");
 }
 
 TEST(Validate, OtherRulesNumbersAreRefusedToo) {
@@ -139,10 +147,13 @@ TEST(Validate, OtherRulesNumbersAreRefusedToo) {
     says(refusal(TrainOptions<Adam>{.engine = {.update = {.epsilon = -1}}}), "engine.update.epsilon is -1");
     says(refusal(TrainOptions<Sgd>{.engine = {.update = {.momentum = 1}}}), "engine.update.momentum is 1");
     says(refusal(TrainOptions<Sgd>{.engine = {.update = {.dampening = 2}}}), "engine.update.dampening is 2");
-    says(refusal(TrainOptions<Sgd>{.engine = {.update = {.momentum = 0, .nesterov = true}}}), "engine.update.nesterov is true with engine.update.momentum 0");
+    says(refusal(TrainOptions<Sgd>{.engine = {.update = {.momentum = 0, .nesterov = true}}}),
+         "engine.update.nesterov is true with engine.update.momentum 0");
     says(refusal(TrainOptions<Adagrad>{.engine = {.update = {.lr_decay = -1}}}), "engine.update.lr_decay is -1");
-    says(refusal(TrainOptions<Adagrad>{.engine = {.update = {.initial_accumulator_value = nan}}}), "engine.update.initial_accumulator_value is nan");
-    says(refusal(TrainOptions<Lamb>{.engine = {.update = {.min_weight_norm = 3, .max_weight_norm = 2}}}), "use engine.update.max_weight_norm >= 3");
+    says(refusal(TrainOptions<Adagrad>{.engine = {.update = {.initial_accumulator_value = nan}}}),
+         "engine.update.initial_accumulator_value is nan");
+    says(refusal(TrainOptions<Lamb>{.engine = {.update = {.min_weight_norm = 3, .max_weight_norm = 2}}}),
+         "use engine.update.max_weight_norm >= 3");
 }
 
 /// A rule of a user's own, with a check of its own; and one that says nothing.
@@ -175,19 +186,22 @@ struct Described {
         static void describe(auto& option) {
             option("least", &Options::least, {0, 1}, "The least");
             option("most", &Options::most, {0, 10}, "The most");
-            option("every", &Options::every, {1, 100}, {.help = "How often", .unit = "steps", .special = "1 is always"});
+            option("every", &Options::every, {1, 100},
+                   {.help = "How often", .unit = "steps", .special = "1 is always"});
         }
         void check(OptionCheck& check) const {
-            if (check.described(*this) && least > most) check.refuse(check.name("least") + " is above " + check.name("most"), "swap them");
+            if (check.described(*this) && least > most)
+                check.refuse(check.name("least") + " is above " + check.name("most"), "swap them");
         }
     };
 };
 
 TEST(Validate, ADescriptionIsACheckOfEachNumberAndTheRulesOwnComesAfterIt) {
     EXPECT_NO_THROW((void)validate(TrainOptions<Described>{}));
-    EXPECT_EQ(refusal(TrainOptions<Described>{.engine = {.update = {.least = 2, .most = 1, .every = 0}}}),
-              "[ST2103] engine.update.least is 2; engine.update.every is 0. Fix: use engine.update.least from 0 to 1; use "
-              "engine.update.every from 1 to 100 (steps, 1 is always).");
+    EXPECT_EQ(
+        refusal(TrainOptions<Described>{.engine = {.update = {.least = 2, .most = 1, .every = 0}}}),
+        "[ST2103] engine.update.least is 2; engine.update.every is 0. Fix: use engine.update.least from 0 to 1; use "
+        "engine.update.every from 1 to 100 (steps, 1 is always).");
     EXPECT_EQ(refusal(TrainOptions<Described>{.engine = {.update = {.least = 1, .most = 0.75}}}),
               "[ST2103] engine.update.least is above engine.update.most. Fix: swap them.");
 }
@@ -196,7 +210,9 @@ TEST(Validate, ADescriptionIsACheckOfEachNumberAndTheRulesOwnComesAfterIt) {
 struct OwnAverage {
     struct Options {
         std::int64_t start = 10;
-        static void describe(auto& option) { option("start", &Options::start, ranges::count, "Steps before the first weights count"); }
+        static void describe(auto& option) {
+            option("start", &Options::start, ranges::count, "Steps before the first weights count");
+        }
     };
 };
 struct SilentAverage {};
@@ -219,7 +235,9 @@ TEST(Validate, AWarmUpLongerThanTheRunIsRefused) {
     TrainOptions<AdamW> options{.max_steps = 10, .schedule = {.shape = ScheduleShape::linear, .warmup_steps = 10}};
     EXPECT_NO_THROW((void)validate(options));
     options.schedule.warmup_steps = 11;
-    EXPECT_EQ(refusal(options), "[ST2103] schedule.warmup_steps is 11, above max_steps = 10. Fix: use a shorter warm-up, or train longer.");
+    EXPECT_EQ(
+        refusal(options),
+        "[ST2103] schedule.warmup_steps is 11, above max_steps = 10. Fix: use a shorter warm-up, or train longer.");
 }
 
 TEST(Validate, AScheduleWithoutATotalHasTheRuns) {
@@ -231,16 +249,19 @@ TEST(Validate, AScheduleWithoutATotalHasTheRuns) {
         EXPECT_EQ(completed.schedule.total_steps, 40);
         for (std::int64_t step = 0; step < 40; ++step) EXPECT_EQ(completed.schedule.at(step), meant.at(step)) << name;
     }
-    EXPECT_EQ(validate(TrainOptions<AdamW>{.max_steps = 40, .schedule = {.total_steps = 100}}).schedule.total_steps, 100);
+    EXPECT_EQ(validate(TrainOptions<AdamW>{.max_steps = 40, .schedule = {.total_steps = 100}}).schedule.total_steps,
+              100);
 }
 
 TEST(Validate, AScheduleThatEndsBeforeTheRunIsRefusedWhereThatHarms) {
     const auto ending = [](ScheduleShape shape, double end_lr) {
-        return TrainOptions<AdamW>{.max_steps = 40, .schedule = {.shape = shape, .lr = 1e-2, .end_lr = end_lr, .total_steps = 30}};
+        return TrainOptions<AdamW>{.max_steps = 40,
+                                   .schedule = {.shape = shape, .lr = 1e-2, .end_lr = end_lr, .total_steps = 30}};
     };
-    EXPECT_EQ(refusal(ending(ScheduleShape::cosine, 1e-3)),
-              "[ST2103] schedule.total_steps is 30, below max_steps = 40: from step 30 on the rate would rise and fall anew. Fix: "
-              "leave schedule.total_steps out, then it is the run's, or give at least 40.");
+    EXPECT_EQ(
+        refusal(ending(ScheduleShape::cosine, 1e-3)),
+        "[ST2103] schedule.total_steps is 30, below max_steps = 40: from step 30 on the rate would rise and fall anew. Fix: "
+        "leave schedule.total_steps out, then it is the run's, or give at least 40.");
     EXPECT_NE(refusal(ending(ScheduleShape::sine, 1e-3)).find("rise and fall anew"), std::string::npos);
     EXPECT_NE(refusal(ending(ScheduleShape::linear, 0)).find("stay at 0"), std::string::npos);
     for (const auto shape : {ScheduleShape::linear, ScheduleShape::polynomial, ScheduleShape::cosine_with_restarts})
@@ -253,15 +274,19 @@ TEST(Validate, DeepSpeedsSchedulesAreLookedAtAsWell) {
     using namespace optim;
     for (const std::int64_t warmup : {0, -1}) {
         const std::string says = "schedule.warmup_steps is " + std::to_string(warmup);
-        for (const std::string& message : {refusal(with(WarmupLr{.warmup_steps = warmup})),
-                                           refusal(with(WarmupDecayLr{.warmup_steps = warmup})),
-                                           refusal(with(WarmupCosineLr{.warmup_steps = warmup}))})
+        for (const std::string& message :
+             {refusal(with(WarmupLr{.warmup_steps = warmup})), refusal(with(WarmupDecayLr{.warmup_steps = warmup})),
+              refusal(with(WarmupCosineLr{.warmup_steps = warmup}))})
             EXPECT_EQ(message, "[ST2103] " + says + ". Fix: use schedule.warmup_steps from 1 to 1e+12.");
     }
     EXPECT_NE(refusal(with(WarmupLr{})).find("schedule.warmup_steps is 1000, above max_steps = 50"), std::string::npos);
-    EXPECT_NE(refusal(with(WarmupLr{.max_lr = nan, .warmup_steps = 5})).find("schedule.max_lr is nan"), std::string::npos);
-    EXPECT_NE(refusal(with(WarmupDecayLr{.warmup_steps = 5, .total_steps = 20})).find("schedule.total_steps is 20, below max_steps"), std::string::npos);
-    EXPECT_NE(refusal(with(WarmupCosineLr{.cos_min_ratio = 2, .warmup_steps = 5})).find("schedule.cos_min_ratio is 2"), std::string::npos);
+    EXPECT_NE(refusal(with(WarmupLr{.max_lr = nan, .warmup_steps = 5})).find("schedule.max_lr is nan"),
+              std::string::npos);
+    EXPECT_NE(refusal(with(WarmupDecayLr{.warmup_steps = 5, .total_steps = 20}))
+                  .find("schedule.total_steps is 20, below max_steps"),
+              std::string::npos);
+    EXPECT_NE(refusal(with(WarmupCosineLr{.cos_min_ratio = 2, .warmup_steps = 5})).find("schedule.cos_min_ratio is 2"),
+              std::string::npos);
     EXPECT_NE(refusal(with(OneCycle{.first_steps = 0})).find("schedule.first_steps is 0"), std::string::npos);
     EXPECT_NE(refusal(with(LrRangeTest{.step_size = 0})).find("schedule.step_size is 0"), std::string::npos);
     EXPECT_NO_THROW((void)validate(with(OneCycle{})));
@@ -281,9 +306,14 @@ TEST(Validate, WhatASourceSaysOfItselfIsLookedAt) {
         auto made = source(per_epoch, samples);
         return thrown_by([&] { train::check_source(made); }).message;
     };
-    EXPECT_EQ(message(10, 0), "[ST2103] the source's samples_per_micro_batch is 0. Fix: use a source whose samples_per_micro_batch is from 1 to 1e+09.");
-    EXPECT_EQ(message(0, 8), "[ST2103] the source's micro_batches_per_epoch is 0. Fix: use a source whose micro_batches_per_epoch is from 1 to 1e+12.");
-    EXPECT_NE(message(-1, -8).find("samples_per_micro_batch is -8; the source's micro_batches_per_epoch is -1"), std::string::npos);
+    EXPECT_EQ(
+        message(10, 0),
+        "[ST2103] the source's samples_per_micro_batch is 0. Fix: use a source whose samples_per_micro_batch is from 1 to 1e+09.");
+    EXPECT_EQ(
+        message(0, 8),
+        "[ST2103] the source's micro_batches_per_epoch is 0. Fix: use a source whose micro_batches_per_epoch is from 1 to 1e+12.");
+    EXPECT_NE(message(-1, -8).find("samples_per_micro_batch is -8; the source's micro_batches_per_epoch is -1"),
+              std::string::npos);
     auto good = source(1, 1);
     EXPECT_NO_THROW(train::check_source(good));
 }

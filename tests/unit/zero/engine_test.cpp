@@ -361,10 +361,12 @@ TYPED_TEST(Engine, WhatWasFrozenOrUnfrozenBehindItsBackIsNamed) {
     engine.backward(model->loss(batch(0)));
     engine.step(1e-3);
     model->gain.requires_grad_(true);
-    EXPECT_NE(error_of([&] { engine.backward(model->loss(batch(0))); }).problem().find("gain was frozen when"), std::string::npos);
+    EXPECT_NE(error_of([&] { engine.backward(model->loss(batch(0))); }).problem().find("gain was frozen when"),
+              std::string::npos);
     model->gain.requires_grad_(false);
     model->in->bias.requires_grad_(false);
-    EXPECT_NE(error_of([&] { engine.backward(model->loss(batch(0))); }).problem().find("in.bias was frozen after"), std::string::npos);
+    EXPECT_NE(error_of([&] { engine.backward(model->loss(batch(0))); }).problem().find("in.bias was frozen after"),
+              std::string::npos);
     model->in->bias.requires_grad_(true);
     EXPECT_NO_THROW(engine.backward(model->loss(batch(0))));
 }
@@ -506,7 +508,8 @@ TYPED_TEST(Engine, ALossWithoutAGradientIsOneSentenceAndChangesNothing) {
     const auto loss = [&] { return model->loss(batch(0)); };
     const std::vector<std::pair<torch::Tensor, const char*>> wrong{
         {torch::Tensor{}, "returned a tensor that was never assigned"},
-        {model->in(batch(0)).square().mean(1), "returned 8 numbers (shape [8], Float) instead of one. Fix: return their mean"},
+        {model->in(batch(0)).square().mean(1),
+         "returned 8 numbers (shape [8], Float) instead of one. Fix: return their mean"},
         {torch::zeros({2, 0}), "returned 0 numbers (shape [2, 0], Float)"},
         {(loss() > 0).sum(), "returned a tensor whose type has no gradient (shape [], Long)"},
         {loss() > 0, "(shape [], Bool)"},
@@ -525,7 +528,8 @@ TYPED_TEST(Engine, ARateThatWouldDestroyTheWeightsIsRefusedBeforeTheyChange) {
     const auto model = make_model();
     typename TestFixture::AdamWEngine engine{this->comm, parameters_of(*model)};
     engine.backward(model->loss(batch(0)));
-    for (const double rate : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (const double rate :
+         {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         const auto error = error_of([&] { engine.step(rate); });
         EXPECT_EQ(error.code(), Errc::bad_learning_rate);
         EXPECT_NE(std::string{error.what()}.find("the learning rate of step 1 is "), std::string::npos) << error.what();
@@ -537,7 +541,9 @@ TYPED_TEST(Engine, ARateThatWouldDestroyTheWeightsIsRefusedBeforeTheyChange) {
 TYPED_TEST(Engine, OptionsOutOfTheirRangeAreRefusedByName) {
     const auto says = [&](typename TestFixture::AdamWEngine::Options options, const char* words) {
         const auto model = make_model();
-        const auto error = error_of([&] { typename TestFixture::AdamWEngine{this->comm, parameters_of(*model), options}; });
+        const auto error = error_of([&] {
+            typename TestFixture::AdamWEngine{this->comm, parameters_of(*model), options};
+        });
         EXPECT_EQ(error.code(), Errc::bad_value);
         EXPECT_NE(std::string{error.what()}.find(words), std::string::npos) << error.what();
     };

@@ -9,9 +9,9 @@
 namespace {
 
 using strata::zero::Bucket;
+using strata::zero::ElementRun;
 using strata::zero::make_buckets;
 using strata::zero::ParameterExtent;
-using strata::zero::ElementRun;
 using strata::zero::share_numel;
 
 TEST(Layout, SharesOfAllRanksCoverABucketWithoutOverlap) {

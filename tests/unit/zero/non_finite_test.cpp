@@ -32,7 +32,8 @@ TEST(NonFinite, SkipsSoManyInARow) {
     NonFiniteSteps steps{OnNonFinite::skip, 2};
     EXPECT_EQ(problem_of(steps, 7, "loss"), "skipped");
     EXPECT_EQ(problem_of(steps, 7, "gradient norm"), "skipped");
-    EXPECT_EQ(problem_of(steps, 7, "loss"), "the loss of step 7 is not finite, after 2 tries that were skipped for the same reason");
+    EXPECT_EQ(problem_of(steps, 7, "loss"),
+              "the loss of step 7 is not finite, after 2 tries that were skipped for the same reason");
     EXPECT_EQ(problem_of(steps, 7, "loss"), "skipped") << "whoever goes on after that begins anew";
 }
 

@@ -123,8 +123,8 @@ TEST(Parameters, ATensorOfTwoUnitsBelongsToNoneAndHasItsFirstName) {
     };
     Sharing model;
     const auto parameters = strata::zero::parameters_of(model);
-    EXPECT_EQ(names(parameters), (std::vector<std::string>{"first.linear.weight", "first.linear.bias", "second.linear.weight",
-                                                           "second.linear.bias"}));
+    EXPECT_EQ(names(parameters), (std::vector<std::string>{"first.linear.weight", "first.linear.bias",
+                                                           "second.linear.weight", "second.linear.bias"}));
     EXPECT_EQ(parameters[0].unit, -1);
     EXPECT_EQ(parameters[0].link, nullptr);
     EXPECT_EQ(parameters[1].unit, 0);

@@ -58,9 +58,12 @@ public:
         if (own.data_ptr() != mine.data_ptr()) at::Tensor{mine}.copy_(own);
     }
     void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override {
-        for (int r = 0; r < world(); ++r) std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * r);
+        for (int r = 0; r < world(); ++r)
+            std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * r);
     }
-    [[nodiscard]] std::vector<std::string> all_gather_texts(std::string_view mine) override { return {std::string{mine}}; }
+    [[nodiscard]] std::vector<std::string> all_gather_texts(std::string_view mine) override {
+        return {std::string{mine}};
+    }
     comm::Ticket post(std::string_view name, std::function<void()> work) override {
         said.push_back("post " + std::string{name});
         work();
@@ -82,12 +85,14 @@ std::vector<Parameter> parameters() {
     std::vector<Parameter> made;
     const std::int64_t sizes[] = {6, 5, 7};
     for (int i = 0; i < 3; ++i)
-        made.push_back({"p" + std::to_string(i), torch::arange(sizes[i], torch::kFloat).add(10 * i).requires_grad_(), i == 2 ? 0 : -1});
+        made.push_back({"p" + std::to_string(i), torch::arange(sizes[i], torch::kFloat).add(10 * i).requires_grad_(),
+                        i == 2 ? 0 : -1});
     return made;
 }
 
 struct Model {
-    explicit Model(Buckets::Options options, std::vector<std::size_t> groups = {0, 0, 0}) : buckets{trained, groups, options} {}
+    explicit Model(Buckets::Options options, std::vector<std::size_t> groups = {0, 0, 0})
+        : buckets{trained, groups, options} {}
     std::vector<Parameter> trained = parameters();
     std::vector<Parameter> frozen;
     std::shared_ptr<strata::zero::detail::BufferPool> pool = std::make_shared<strata::zero::detail::BufferPool>();
@@ -145,9 +150,12 @@ TEST(Buckets, AParameterThatWasFrozenOrMovedIsNamed) {
     for (std::size_t i = 0; i < model.buckets.size(); ++i) (void)take_over.take_bucket(i);
     EXPECT_NO_THROW(model.buckets.check_parameters_stayed());
     model.trained[1].tensor.requires_grad_(false);
-    EXPECT_NE(strata_test::error_of([&] { model.buckets.check_parameters_stayed(); }).problem().find("p1 was frozen"), std::string::npos);
+    EXPECT_NE(strata_test::error_of([&] { model.buckets.check_parameters_stayed(); }).problem().find("p1 was frozen"),
+              std::string::npos);
     model.trained[1].tensor.requires_grad_(true).set_data(torch::zeros({5}));
-    EXPECT_NE(strata_test::error_of([&] { model.buckets.check_parameters_stayed(); }).problem().find("p1 was converted or moved"),
+    EXPECT_NE(strata_test::error_of([&] { model.buckets.check_parameters_stayed(); })
+                  .problem()
+                  .find("p1 was converted or moved"),
               std::string::npos);
 }
 
@@ -171,7 +179,9 @@ std::vector<float> sum_of(const GradientReduction& gradients, std::size_t bucket
 
 struct Reduced {
     explicit Reduced(GradientReduction::Options options, int world = 1)
-        : model{{.bucket_numel = 100, .rank = 0, .world = world}}, exchange{world}, gradients{exchange, *model.pool, model.buckets, options} {
+        : model{{.bucket_numel = 100, .rank = 0, .world = world}},
+          exchange{world},
+          gradients{exchange, *model.pool, model.buckets, options} {
         for (std::size_t i = 0; i < model.buckets.size(); ++i) {
             model.buckets[i].weight_B = torch::zeros({model.buckets.padded_of(i)});
             gradients.take(i);
@@ -185,7 +195,8 @@ struct Reduced {
 TEST(GradientReduction, BucketsAreReducedTheLastOneFirstAndMissingGradientsAreZero) {
     Reduced r{{.sharded = true}, 2};
     backward(r.gradients, r.model, 2.0F, 1);
-    EXPECT_EQ(r.exchange.said, (std::vector<std::string>{"post gradients", "reduce_scatter 8", "post gradients", "reduce_scatter 12"}));
+    EXPECT_EQ(r.exchange.said,
+              (std::vector<std::string>{"post gradients", "reduce_scatter 8", "post gradients", "reduce_scatter 12"}));
     EXPECT_EQ(sum_of(r.gradients, 0), (std::vector<float>{2, 2, 2, 2, 2, 2})) << "p0, whole in this rank's share";
     EXPECT_EQ(sum_of(r.gradients, 1), (std::vector<float>{2, 2, 2, 2}));
     EXPECT_EQ(r.model.pool->meter().of(Held::gradients, Place::device).now, 10 * 4) << "whole gradients are gone";
@@ -202,7 +213,8 @@ TEST(GradientReduction, MicroBatchesAddUpInFp32) {
 TEST(GradientReduction, OnceAStepExchangesOnceAndAddsUpTheSame) {
     const auto sums = [](bool once, std::size_t* exchanges) {
         Reduced r{{.once_a_step = once, .micro_batches = 4}, 2};
-        for (int pass = 0; pass < 4; ++pass) backward(r.gradients, r.model, static_cast<float>(pass + 1), pass == 2 ? 1 : 99);
+        for (int pass = 0; pass < 4; ++pass)
+            backward(r.gradients, r.model, static_cast<float>(pass + 1), pass == 2 ? 1 : 99);
         *exchanges = r.exchange.count("reduce_scatter");
         return sum_of(r.gradients, 0);
     };
@@ -244,12 +256,14 @@ TEST(GradientReduction, WhoIsToldDecidesWhenABucketIsReduced) {
 }
 
 TEST(GradientView, GivesPiecesOfParametersAndTheirNorms) {
-    Reduced r{{.sharded = true}, 2};  // this rank's share of bucket 0 is p0, that of bucket 1 the first 4 elements of p2
+    Reduced r{{.sharded = true},
+              2};  // this rank's share of bucket 0 is p0, that of bucket 1 the first 4 elements of p2
     backward(r.gradients, r.model, 3.0F);
     GradientView view{r.model.buckets, r.gradients, r.exchange, 0.5};
     std::vector<std::string> seen;
     view.for_each([&](const GradientPiece& piece) {
-        seen.push_back(piece.parameter.name + " " + std::to_string(piece.begin) + " " + std::to_string(piece.sum.numel()));
+        seen.push_back(piece.parameter.name + " " + std::to_string(piece.begin) + " " +
+                       std::to_string(piece.sum.numel()));
         if (piece.index == 0) at::Tensor{piece.sum}.zero_();
     });
     EXPECT_EQ(seen, (std::vector<std::string>{"p0 0 6", "p2 0 4"}));
@@ -281,11 +295,13 @@ using Pass = StatePass<Numerics, 1, State, CpuDevice>;
 struct Kept {
     Kept() {
         TierContext context{*model.pool, nullptr, "optimizer", {}};
-        TakeOver take_over{exchange, *model.pool, model.buckets, shards, model.trained, model.frozen, {.dtype = at::kBFloat16}};
+        TakeOver take_over{exchange,      *model.pool,  model.buckets,           shards,
+                           model.trained, model.frozen, {.dtype = at::kBFloat16}};
         state.make(context, model.buckets.part_numels());
         average.make(context, model.buckets.part_numels());
         state.fill({2.0F}, [&](std::size_t bucket) { return take_over.start_of_state(take_over.take_bucket(bucket)); });
-        for (std::size_t i = 0; i < model.buckets.size(); ++i) std::fill(average.values(i).begin(), average.values(i).end(), 0.25F);
+        for (std::size_t i = 0; i < model.buckets.size(); ++i)
+            std::fill(average.values(i).begin(), average.values(i).end(), 0.25F);
     }
     Model model{{.bucket_numel = 100}};
     Lonely exchange;
@@ -321,7 +337,8 @@ TEST(StatePass, WhatFailsOnThisRankIsKeptUntilAllAreTold) {
 
 TEST(StateTransfer, WhatIsReadAndWrittenBackIsTheSame) {
     Kept kept;
-    StateTransfer<Pass> transfer{kept.pass, {"weight", "speed"}, &kept.average, kept.model.buckets, kept.exchange, *kept.model.pool, kept.failure};
+    StateTransfer<Pass> transfer{kept.pass,     {"weight", "speed"}, &kept.average, kept.model.buckets,
+                                 kept.exchange, *kept.model.pool,    kept.failure};
     EXPECT_EQ(transfer.outline().size(), 6U) << "3 kinds of 2 buckets";
     std::map<std::string, std::vector<float>> state;
     transfer.read([&](std::string_view kind, std::int64_t begin, std::span<const float> values) {
@@ -332,10 +349,14 @@ TEST(StateTransfer, WhatIsReadAndWrittenBackIsTheSame) {
     EXPECT_EQ(state["weight"][7], 11.0F) << "p1[1]";
     EXPECT_EQ(state["speed"], std::vector<float>(18, 2.0F));
     EXPECT_EQ(state["average"], std::vector<float>(18, 0.25F));
-    transfer.write([](std::string_view kind, std::int64_t begin, std::span<float> values) {
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = kind == "weight" ? static_cast<float>(begin) + static_cast<float>(i) : 7.0F;
-    }, false);
-    EXPECT_EQ(kept.model.trained[1].tensor.to(torch::kFloat).sum().item<float>(), 6 + 7 + 8 + 9 + 10) << "parameters follow their masters";
+    transfer.write(
+        [](std::string_view kind, std::int64_t begin, std::span<float> values) {
+            for (std::size_t i = 0; i < values.size(); ++i)
+                values[i] = kind == "weight" ? static_cast<float>(begin) + static_cast<float>(i) : 7.0F;
+        },
+        false);
+    EXPECT_EQ(kept.model.trained[1].tensor.to(torch::kFloat).sum().item<float>(), 6 + 7 + 8 + 9 + 10)
+        << "parameters follow their masters";
     EXPECT_EQ(kept.average.values(0).front(), 0.25F) << "it was not asked for";
 }
 
@@ -371,7 +392,8 @@ TEST(MemoryPlan, CountsWhatIsKeptAndWhatTheModelGivesBack) {
     const MemoryPlan whole{.gradients = {.sharded = false}, .state = PlaceBytes::at(Place::host, 80)};
     // parameters and gradients of 20, the largest bucket once in fp32 while it is taken over, less the model's own 18
     EXPECT_EQ(whole.need(model.buckets, {}).host, 20 * 4 + 20 * 4 + 80 + 12 * 4 - 18 * 4);
-    const MemoryPlan sharded{.gradients = {.sharded = true, .buckets_in_flight = 1}, .state = PlaceBytes::at(Place::disk, 80)};
+    const MemoryPlan sharded{.gradients = {.sharded = true, .buckets_in_flight = 1},
+                             .state = PlaceBytes::at(Place::disk, 80)};
     // of gradients a share of 10, and two buckets that wait
     EXPECT_EQ(sharded.need(model.buckets, {}).host, 20 * 4 + 10 * 4 + 12 * 2 * 4 - 18 * 4);
     EXPECT_NE(sharded.fix({true, true, false}).find("more ranks"), std::string::npos) << "it is on disk already";
@@ -379,7 +401,8 @@ TEST(MemoryPlan, CountsWhatIsKeptAndWhatTheModelGivesBack) {
 
 TEST(MemoryPlan, TellsTheDeviceFromItsHost) {
     const Model model{{.bucket_numel = 100}};
-    const MemoryPlan plan{.device_is_host = false, .gradients = {.sharded = false}, .state = PlaceBytes::at(Place::host, 1000)};
+    const MemoryPlan plan{
+        .device_is_host = false, .gradients = {.sharded = false}, .state = PlaceBytes::at(Place::host, 1000)};
     const MemoryPlan::Need need = plan.need(model.buckets, {});
     EXPECT_EQ(need.host, 1000 - 18 * 4) << "the model is on the host, and leaves it";
     EXPECT_EQ(need.device, 18 * 4 * 2 + 11 * 4);

@@ -30,7 +30,8 @@ inline Error corrupt(const std::filesystem::path& file, const std::string& what)
                  "put back a copy of it, or start over with --fresh"};
 }
 
-STRATA_INLINE std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(const std::filesystem::path& folder) {
+STRATA_INLINE std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(
+    const std::filesystem::path& folder) {
     std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator{folder, none})
@@ -58,18 +59,29 @@ STRATA_INLINE FileRecord record_of(const std::filesystem::path& file) {
 
 inline storage::Dtype dtype_of(const NamedTensor& named) {
     switch (named.tensor.scalar_type()) {
-        case at::kFloat: return storage::Dtype::f32;
-        case at::kBFloat16: return storage::Dtype::bf16;
-        case at::kHalf: return storage::Dtype::f16;
-        case at::kDouble: return storage::Dtype::f64;
-        case at::kLong: return storage::Dtype::i64;
-        case at::kInt: return storage::Dtype::i32;
-        case at::kShort: return storage::Dtype::i16;
-        case at::kChar: return storage::Dtype::i8;
-        case at::kByte: return storage::Dtype::u8;
-        case at::kBool: return storage::Dtype::boolean;
+        case at::kFloat:
+            return storage::Dtype::f32;
+        case at::kBFloat16:
+            return storage::Dtype::bf16;
+        case at::kHalf:
+            return storage::Dtype::f16;
+        case at::kDouble:
+            return storage::Dtype::f64;
+        case at::kLong:
+            return storage::Dtype::i64;
+        case at::kInt:
+            return storage::Dtype::i32;
+        case at::kShort:
+            return storage::Dtype::i16;
+        case at::kChar:
+            return storage::Dtype::i8;
+        case at::kByte:
+            return storage::Dtype::u8;
+        case at::kBool:
+            return storage::Dtype::boolean;
         default:
-            throw Error{Errc::bad_parameter, "the tensor " + named.name + " has an element type that safetensors cannot hold",
+            throw Error{Errc::bad_parameter,
+                        "the tensor " + named.name + " has an element type that safetensors cannot hold",
                         "convert it to a real floating point or integer type"};
     }
 }
@@ -98,7 +110,8 @@ inline std::vector<PieceRecord> records_of(std::span<const zero::StateOutline> o
     std::vector<PieceRecord> records;
     for (const zero::StateOutline& run : outline) {
         if (run.numel == 0) continue;
-        records.push_back({std::string{run.kind} + "." + std::to_string(run.begin), std::string{run.kind}, run.begin, run.numel});
+        records.push_back(
+            {std::string{run.kind} + "." + std::to_string(run.begin), std::string{run.kind}, run.begin, run.numel});
     }
     return records;
 }
@@ -110,7 +123,8 @@ inline std::vector<storage::TensorOutline> outlines_of(std::span<const PieceReco
 }
 
 STRATA_INLINE StateWriter::StateWriter(const std::filesystem::path& folder, int rank, int world,
-                                       std::span<const zero::StateOutline> outline, std::span<const zero::ParameterInfo> parameters)
+                                       std::span<const zero::StateOutline> outline,
+                                       std::span<const zero::ParameterInfo> parameters)
     : path_{folder / state_file_name(rank, world)},
       pieces_{records_of(outline)},
       parameters_{parameters},
@@ -132,15 +146,19 @@ inline bool all_finite(std::span<const float> values) {
 
 /// The parameter that has an element of the virtual array; its name.
 inline std::string parameter_of(std::span<const zero::ParameterInfo> parameters, std::int64_t element) {
-    const auto after = std::upper_bound(parameters.begin(), parameters.end(), element,
-                                        [](std::int64_t at, const zero::ParameterInfo& parameter) { return at < parameter.begin; });
+    const auto after =
+        std::upper_bound(parameters.begin(), parameters.end(), element,
+                         [](std::int64_t at, const zero::ParameterInfo& parameter) { return at < parameter.begin; });
     return after == parameters.begin() ? "element " + std::to_string(element) : std::prev(after)->name;
 }
 
 STRATA_INLINE void StateWriter::write(std::string_view kind, std::int64_t begin, std::span<const float> values) {
     if ((kind == zero::weight_kind || kind == zero::average_kind) && !all_finite(values)) {
-        const auto first = std::find_if(values.begin(), values.end(), [](float value) { return !all_finite({&value, 1}); });
-        refuse_non_finite((kind == zero::average_kind ? "the average of " : "") + parameter_of(parameters_, begin + (first - values.begin())));
+        const auto first = std::find_if(values.begin(), values.end(), [](float value) {
+            return !all_finite({&value, 1});
+        });
+        refuse_non_finite((kind == zero::average_kind ? "the average of " : "") +
+                          parameter_of(parameters_, begin + (first - values.begin())));
     }
     const auto after = index_.upper_bound({kind, begin});
     assert(after != index_.begin());
@@ -158,7 +176,8 @@ STRATA_INLINE FileRecord StateWriter::finish() {
 
 inline std::vector<storage::TensorOutline> outlines_of(std::span<const NamedTensor> tensors) {
     std::vector<storage::TensorOutline> outlines;
-    for (const NamedTensor& named : tensors) outlines.push_back({named.name, dtype_of(named), named.tensor.sizes().vec()});
+    for (const NamedTensor& named : tensors)
+        outlines.push_back({named.name, dtype_of(named), named.tensor.sizes().vec()});
     return outlines;
 }
 
@@ -168,7 +187,8 @@ STRATA_INLINE ModelWriter::ModelWriter(std::filesystem::path file, std::span<con
 STRATA_INLINE void ModelWriter::write(std::size_t index, const NamedTensor& named) {
     const at::Tensor host = named.tensor.detach().cpu().contiguous();
     if (named.must_be_finite && !at::isfinite(host).all().item<bool>())
-        refuse_non_finite(named.name + " does not fit into the " + std::string{at::toString(host.scalar_type())} + " of " + path_.filename().string());
+        refuse_non_finite(named.name + " does not fit into the " + std::string{at::toString(host.scalar_type())} +
+                          " of " + path_.filename().string());
     file_.write(index, {static_cast<const std::byte*>(host.data_ptr()), host.nbytes()});
 }
 
@@ -191,17 +211,21 @@ STRATA_INLINE void publish(const std::filesystem::path& partial, const std::file
 
 STRATA_INLINE void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest) {
     if (core::step_of(checkpoint.filename().string()) != manifest.step)
-        throw corrupt(checkpoint / "manifest.json", "is of step " + std::to_string(manifest.step) + ", which its folder's name denies");
+        throw corrupt(checkpoint / "manifest.json",
+                      "is of step " + std::to_string(manifest.step) + ", which its folder's name denies");
 }
 
-STRATA_INLINE void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world) {
-    for (std::size_t i = static_cast<std::size_t>(rank); i < manifest.files.size(); i += static_cast<std::size_t>(world)) {
+STRATA_INLINE void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank,
+                                int world) {
+    for (std::size_t i = static_cast<std::size_t>(rank); i < manifest.files.size();
+         i += static_cast<std::size_t>(world)) {
         const FileRecord& expected = manifest.files[i];
         const auto file = checkpoint / expected.name;
         if (!std::filesystem::exists(file)) throw corrupt(file, "is missing");
         const FileRecord found = record_of(file);
         if (found.bytes != expected.bytes)
-            throw corrupt(file, "has " + std::to_string(found.bytes) + " bytes instead of " + std::to_string(expected.bytes));
+            throw corrupt(file,
+                          "has " + std::to_string(found.bytes) + " bytes instead of " + std::to_string(expected.bytes));
         if (found.crc32 != expected.crc32) throw corrupt(file, "is damaged: its check sum does not match the manifest");
     }
 }
@@ -215,8 +239,10 @@ STRATA_INLINE void check_complete(const std::filesystem::path& checkpoint, const
     }
     std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> runs;  // begin and end, by kind
     for (const FileRecord& file : manifest.files)
-        for (const PieceRecord& piece : file.pieces) runs[piece.kind].emplace_back(piece.begin, piece.begin + piece.numel);
-    std::string kinds = std::string{zero::weight_kind} + (manifest.update_rule.empty() ? "" : "," + manifest.update_rule);
+        for (const PieceRecord& piece : file.pieces)
+            runs[piece.kind].emplace_back(piece.begin, piece.begin + piece.numel);
+    std::string kinds =
+        std::string{zero::weight_kind} + (manifest.update_rule.empty() ? "" : "," + manifest.update_rule);
     for (std::size_t begin = 0; begin <= kinds.size();) {
         const std::size_t end = std::min(kinds.find(',', begin), kinds.size());
         const std::string kind = kinds.substr(begin, end - begin);
@@ -224,12 +250,14 @@ STRATA_INLINE void check_complete(const std::filesystem::path& checkpoint, const
         std::int64_t at = 0;
         for (const auto& [first, last] : runs[kind])
             if (first <= at) at = std::max(at, last);
-        if (at < numel) throw corrupt(checkpoint / "manifest.json", "has no " + kind + " for element " + std::to_string(at));
+        if (at < numel)
+            throw corrupt(checkpoint / "manifest.json", "has no " + kind + " for element " + std::to_string(at));
         begin = end + 1;
     }
 }
 
-STRATA_INLINE Manifest verified(const std::filesystem::path& checkpoint, const Manifest& expected, int rank, int world) {
+STRATA_INLINE Manifest verified(const std::filesystem::path& checkpoint, const Manifest& expected, int rank,
+                                int world) {
     Manifest manifest = read_manifest(checkpoint / "manifest.json");
     check_place(checkpoint, manifest);
     check_matches(checkpoint, manifest, expected);
@@ -246,8 +274,10 @@ STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span
         at::Tensor host = named.tensor.detach().cpu().contiguous().clone();
         const auto count = static_cast<std::uint64_t>(host.numel() * host.element_size());
         if (entry == nullptr || entry->end - entry->begin != count || entry->dtype != dtype_of(named))
-            throw Error{Errc::checkpoint_mismatch, "the checkpoint " + checkpoint.string() + " has no buffer " + named.name + " of this shape and type",
-                        "train with the model that wrote it, or start over with --fresh"};
+            throw Error{
+                Errc::checkpoint_mismatch,
+                "the checkpoint " + checkpoint.string() + " has no buffer " + named.name + " of this shape and type",
+                "train with the model that wrote it, or start over with --fresh"};
         file.read(*entry, {static_cast<std::byte*>(host.data_ptr()), count});
         at::Tensor target = named.tensor.detach();
         target.copy_(host);
@@ -260,11 +290,13 @@ STRATA_INLINE std::filesystem::path set_aside(const std::filesystem::path& check
     const auto plain = checkpoint.parent_path() / (std::string{prefix} + checkpoint.filename().string());
     auto place = plain;
     std::error_code unknown;
-    for (int number = 2; std::filesystem::exists(place, unknown); ++number) place = plain.string() + "_" + std::to_string(number);
+    for (int number = 2; std::filesystem::exists(place, unknown); ++number)
+        place = plain.string() + "_" + std::to_string(number);
     std::error_code failed;
     std::filesystem::rename(checkpoint, place, failed);
     if (failed)
-        throw Error{Errc::io_failed, "the checkpoint " + checkpoint.string() + " cannot be renamed: " + failed.message(),
+        throw Error{Errc::io_failed,
+                    "the checkpoint " + checkpoint.string() + " cannot be renamed: " + failed.message(),
                     "rename or delete it, or change the permissions of its folder"};
     return place;
 }
@@ -295,7 +327,8 @@ STRATA_INLINE void StateReader::read(std::string_view kind, std::int64_t begin, 
         at += count;
     }
     if (at < end)
-        throw detail::corrupt(checkpoint_ / "manifest.json", "has no " + std::string{kind} + " for element " + std::to_string(at));
+        throw detail::corrupt(checkpoint_ / "manifest.json",
+                              "has no " + std::string{kind} + " for element " + std::to_string(at));
 }
 
 STRATA_INLINE void remove_unfinished(const std::filesystem::path& folder) {
@@ -318,18 +351,22 @@ STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t
     }
 }
 
-STRATA_INLINE void check_matches(const std::filesystem::path& checkpoint, const Manifest& found, const Manifest& expected) {
+STRATA_INLINE void check_matches(const std::filesystem::path& checkpoint, const Manifest& found,
+                                 const Manifest& expected) {
     const auto mismatch = [&](const std::string& what, const std::string& fix) {
-        return Error{Errc::checkpoint_mismatch, "the checkpoint " + checkpoint.string() + " " + what, fix + ", or start over with --fresh"};
+        return Error{Errc::checkpoint_mismatch, "the checkpoint " + checkpoint.string() + " " + what,
+                     fix + ", or start over with --fresh"};
     };
     if (found.update_rule != expected.update_rule)
-        throw mismatch("holds the optimizer state \"" + found.update_rule + "\", this trainer keeps \"" + expected.update_rule + "\"",
+        throw mismatch("holds the optimizer state \"" + found.update_rule + "\", this trainer keeps \"" +
+                           expected.update_rule + "\"",
                        "use the Optimizer<...> that wrote it");
     for (std::size_t i = 0; i < std::max(found.parameters.size(), expected.parameters.size()); ++i) {
         if (i >= found.parameters.size())
             throw mismatch("lacks the parameter " + expected.parameters[i].name, "train with the model that wrote it");
         if (i >= expected.parameters.size())
-            throw mismatch("has the parameter " + found.parameters[i].name + ", which this model lacks", "train with the model that wrote it");
+            throw mismatch("has the parameter " + found.parameters[i].name + ", which this model lacks",
+                           "train with the model that wrote it");
         const zero::ParameterInfo &theirs = found.parameters[i], &ours = expected.parameters[i];
         if (theirs.name != ours.name || theirs.shape != ours.shape)
             throw mismatch("has the parameter " + theirs.name + " where this model has " + ours.name +

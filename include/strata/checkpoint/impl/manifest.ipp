@@ -51,7 +51,8 @@ inline Facts facts_from(const nlohmann::ordered_json& json) {
 inline nlohmann::ordered_json to_json(const FileRecord& record) {
     auto pieces = nlohmann::ordered_json::array();
     for (const PieceRecord& piece : record.pieces)
-        pieces.push_back(nlohmann::ordered_json{{"tensor", piece.tensor}, {"kind", piece.kind}, {"begin", piece.begin}, {"numel", piece.numel}});
+        pieces.push_back(nlohmann::ordered_json{
+            {"tensor", piece.tensor}, {"kind", piece.kind}, {"begin", piece.begin}, {"numel", piece.numel}});
     return {{"name", record.name}, {"bytes", record.bytes}, {"crc32", record.crc32}, {"pieces", std::move(pieces)}};
 }
 
@@ -73,11 +74,13 @@ inline void check_numbers(const Manifest& manifest) {
         if (!holds) throw std::runtime_error{what};
     };
     constexpr std::int64_t most = std::int64_t{1} << 60;
-    require(manifest.step >= 0 && manifest.samples >= 0 && manifest.world >= 1, "step, samples or world is out of range");
+    require(manifest.step >= 0 && manifest.samples >= 0 && manifest.world >= 1,
+            "step, samples or world is out of range");
     for (const FileRecord& file : manifest.files) {
         require(!file.name.empty() && file.name.find('/') == std::string::npos, "a file name leaves the folder");
         for (const PieceRecord& piece : file.pieces)
-            require(piece.begin >= 0 && piece.begin < most && piece.numel > 0 && piece.numel < most, "a piece is out of range");
+            require(piece.begin >= 0 && piece.begin < most && piece.numel > 0 && piece.numel < most,
+                    "a piece is out of range");
     }
 }
 
@@ -90,8 +93,12 @@ STRATA_INLINE FileRecord file_record_from(const std::string& text) {
 }
 
 STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manifest& manifest) {
-    nlohmann::ordered_json json{{"format", detail::format_name},   {"step", manifest.step},   {"samples", manifest.samples},
-                                {"seed", manifest.seed},           {"world", manifest.world}, {"update_rule", manifest.update_rule},
+    nlohmann::ordered_json json{{"format", detail::format_name},
+                                {"step", manifest.step},
+                                {"samples", manifest.samples},
+                                {"seed", manifest.seed},
+                                {"world", manifest.world},
+                                {"update_rule", manifest.update_rule},
                                 {"parameters", nlohmann::ordered_json::array()},
                                 {"files", nlohmann::ordered_json::array()}};
     for (const zero::ParameterInfo& p : manifest.parameters)

@@ -5,7 +5,8 @@
 
 namespace strata::checkpoint::detail {
 
-STRATA_INLINE std::vector<std::string> pass_over(const std::vector<std::pair<std::filesystem::path, std::string>>& damaged) {
+STRATA_INLINE std::vector<std::string> pass_over(
+    const std::vector<std::pair<std::filesystem::path, std::string>>& damaged) {
     std::vector<std::string> notes;
     for (const auto& [folder, why] : damaged) {
         std::string note = "passed over " + folder.string() + ": " + why;
@@ -24,9 +25,11 @@ STRATA_INLINE Error none_is_whole(const std::filesystem::path& folder,
     if (damaged.size() == 1)
         return Error{Errc::corrupt_checkpoint, "the only checkpoint cannot be resumed from: " + damaged.front().second,
                      "put back a copy of it, or start over with --fresh, which deletes it"};
-    std::string what = "none of the " + std::to_string(damaged.size()) + " checkpoints in " + folder.string() + " is whole";
+    std::string what =
+        "none of the " + std::to_string(damaged.size()) + " checkpoints in " + folder.string() + " is whole";
     for (const auto& [path, why] : damaged) what += (path == damaged.front().first ? ": " : "; ") + why;
-    return Error{Errc::corrupt_checkpoint, what, "put back a copy of one, or start over with --fresh, which deletes them"};
+    return Error{Errc::corrupt_checkpoint, what,
+                 "put back a copy of one, or start over with --fresh, which deletes them"};
 }
 
 }  // namespace strata::checkpoint::detail

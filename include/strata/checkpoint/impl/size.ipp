@@ -5,8 +5,8 @@
 
 namespace strata::checkpoint {
 
-STRATA_INLINE std::uint64_t bytes_on_disk(std::span<const zero::StateOutline> outline, std::span<const NamedTensor> model,
-                                          int copies) {
+STRATA_INLINE std::uint64_t bytes_on_disk(std::span<const zero::StateOutline> outline,
+                                          std::span<const NamedTensor> model, int copies) {
     // A header's entry is about 110 bytes and a name, a run's record in the manifest about 120: twice that.
     constexpr std::uint64_t entry = 256, record = 256;
     constexpr std::uint64_t file = 16 << 10;  // its last block, its inode, and its share of the folder's
@@ -15,7 +15,8 @@ STRATA_INLINE std::uint64_t bytes_on_disk(std::span<const zero::StateOutline> ou
         bytes += static_cast<std::uint64_t>(run.numel) * sizeof(float) + entry + record + 2 * run.kind.size();
     std::uint64_t of_model = model.empty() ? 0 : file;
     for (const NamedTensor& named : model)
-        of_model += static_cast<std::uint64_t>(named.tensor.numel() * named.tensor.element_size()) + entry + record + 2 * named.name.size();
+        of_model += static_cast<std::uint64_t>(named.tensor.numel() * named.tensor.element_size()) + entry + record +
+                    2 * named.name.size();
     bytes += of_model * static_cast<std::uint64_t>(copies);
     return bytes + bytes / 500;  // maps of extents, and on older file systems of blocks
 }

@@ -250,9 +250,10 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
         s.flag("prepend_instance_prompt", &D::prepend_instance_prompt,
                "Put `instance_prompt` in front of each caption");
         s.flag("only_instance_prompt", &D::only_instance_prompt, "Use `instance_prompt` instead of each caption");
-        s.flag("disable_multiline_split", &D::disable_multiline_split,
-               "Of `textfile`: all lines of a caption file are one caption; without it each is one, and one is drawn for "
-               "each visit");
+        s.flag(
+            "disable_multiline_split", &D::disable_multiline_split,
+            "Of `textfile`: all lines of a caption file are one caption; without it each is one, and one is drawn for "
+            "each visit");
         s.object("caption_shuffle", &D::caption_shuffle, caption_shuffle_schema(),
                  "Captions with their tags in other orders; see below");
         s.choice<MetadataBackend>("metadata_backend", &D::metadata_backend,
@@ -300,7 +301,8 @@ STRATA_INLINE const Schema<TextEmbeds>& text_embeds_schema() {
         s.flag("default", &T::is_default, "Used by entries without `text_embeds`; needed when there are several");
         s.text("cache_dir", &T::cache_dir,
                "Folder of the embedded captions; required with `local`, with `aws` below `aws_data_prefix`");
-        s.flag("compress_disk_cache", &T::compress_disk_cache, "Keep entries inside gzip; without it as `config.json` says");
+        s.flag("compress_disk_cache", &T::compress_disk_cache,
+               "Keep entries inside gzip; without it as `config.json` says");
         s.beside(&T::s3, s3_schema());
         s.idle(detail::cache_idle_keys());
         s.unsupported(detail::text_embeds_unsupported_keys());
@@ -321,7 +323,8 @@ STRATA_INLINE const Schema<ImageEmbeds>& image_embeds_schema() {
         s.text(
             "cache_dir", &I::cache_dir,
             "Folder of the latents, with `aws` below `aws_data_prefix`; without it `cache_dir_vae` of the data set names it");
-        s.flag("compress_disk_cache", &I::compress_disk_cache, "Keep entries inside gzip; without it as `config.json` says");
+        s.flag("compress_disk_cache", &I::compress_disk_cache,
+               "Keep entries inside gzip; without it as `config.json` says");
         s.beside(&I::s3, s3_schema());
         s.idle(detail::cache_idle_keys());
         s.unsupported(detail::image_embeds_unsupported_keys());

@@ -17,7 +17,8 @@ STRATA_INLINE std::vector<GivenOptions::Given> read_family(const nlohmann::json&
                                                            const Overrides& overrides) {
     std::vector<GivenOptions::Given> all;
     for (const auto& [key, value] : object.items())
-        if (key.starts_with(family.prefix) && !is_key(known, key) && !value.is_null()) all.push_back({key, file, value.dump()});
+        if (key.starts_with(family.prefix) && !is_key(known, key) && !value.is_null())
+            all.push_back({key, file, value.dump()});
     for (const Override& one : overrides)
         if (one.name.starts_with(family.prefix) && !is_key(known, one.name))
             all.push_back({"--" + one.name, "", json_of(one, KeyKind::word).dump()});
@@ -31,14 +32,16 @@ inline std::string_view name_of(const GivenOptions::Given& given) {
     return std::string_view{given.key}.substr(given.key.starts_with("--") ? 2 : 0);
 }
 
-STRATA_INLINE bool read_given(const GivenOptions& options, const KeyInfo& info, const std::function<void(const Value&)>& read) {
+STRATA_INLINE bool read_given(const GivenOptions& options, const KeyInfo& info,
+                              const std::function<void(const Value&)>& read) {
     const auto* const first = options.find(info.key);
     const auto* const second = info.alias.empty() ? nullptr : options.find(info.alias);
     const auto* const found = first != nullptr ? first : second;
     if (found == nullptr) return false;
     if (first != nullptr && second != nullptr)
         throw Error{Errc::bad_value,
-                    (first->file.empty() ? "" : first->file + ": ") + "'" + first->key + "' and '" + second->key + "' are the same key",
+                    (first->file.empty() ? "" : first->file + ": ") + "'" + first->key + "' and '" + second->key +
+                        "' are the same key",
                     "keep one of them"};
     const nlohmann::json json = nlohmann::json::parse(found->json);
     if (json.is_null()) return false;
@@ -51,7 +54,8 @@ STRATA_INLINE void check_given(const GivenOptions& options, const std::vector<Ke
                                const std::vector<std::string_view>& passed_over) {
     for (const GivenOptions::Given& one : options.all()) {
         const std::string_view name = name_of(one);
-        if (is_key(known, name) || std::find(passed_over.begin(), passed_over.end(), name) != passed_over.end()) continue;
+        if (is_key(known, name) || std::find(passed_over.begin(), passed_over.end(), name) != passed_over.end())
+            continue;
         std::vector<std::string_view> names;
         for (const KeyInfo& info : known) names.push_back(info.key);
         const std::string_view near = nearest_name(name, names);
@@ -59,7 +63,9 @@ STRATA_INLINE void check_given(const GivenOptions& options, const std::vector<Ke
         for (const std::string_view key : names) all += (all.empty() ? "" : ", ") + std::string{key};
         const bool is_flag = one.key.starts_with("--");
         const std::string dashes = is_flag ? "--" : "";
-        throw Error{Errc::unknown_key, (is_flag ? one.key : place_of(one.file.empty() ? "the configuration" : one.file, "", one.key)) + " is unknown",
+        throw Error{Errc::unknown_key,
+                    (is_flag ? one.key : place_of(one.file.empty() ? "the configuration" : one.file, "", one.key)) +
+                        " is unknown",
                     !near.empty() ? "did you mean '" + dashes + std::string{near} + "'"
                     : all.empty() ? "remove it: the program's update rule has no options"
                                   : "remove it: the program's update rule has " + all};
@@ -69,13 +75,17 @@ STRATA_INLINE void check_given(const GivenOptions& options, const std::vector<Ke
 }  // namespace detail
 
 STRATA_INLINE void GivenOptions::put(Given given) {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Given& one) { return detail::name_of(one) == detail::name_of(given); });
-    if (found == all_.end()) all_.push_back(std::move(given));
-    else *found = std::move(given);
+    const auto found = std::find_if(all_.begin(), all_.end(),
+                                    [&](const Given& one) { return detail::name_of(one) == detail::name_of(given); });
+    if (found == all_.end())
+        all_.push_back(std::move(given));
+    else
+        *found = std::move(given);
 }
 
 STRATA_INLINE const GivenOptions::Given* GivenOptions::find(std::string_view key) const noexcept {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Given& one) { return detail::name_of(one) == key; });
+    const auto found =
+        std::find_if(all_.begin(), all_.end(), [&](const Given& one) { return detail::name_of(one) == key; });
     return found == all_.end() ? nullptr : &*found;
 }
 

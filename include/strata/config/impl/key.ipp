@@ -73,7 +73,8 @@ STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& f
         const auto is_named = [&key = key](const auto& other) { return other.key == key; };
         if (std::find(names.begin(), names.end(), key) != names.end()) continue;
         if (std::any_of(idle.begin(), idle.end(), is_named)) continue;
-        if (std::any_of(families.begin(), families.end(), [&key = key](const KeyFamily& one) { return key.starts_with(one.prefix); }))
+        if (std::any_of(families.begin(), families.end(),
+                        [&key = key](const KeyFamily& one) { return key.starts_with(one.prefix); }))
             continue;
         const std::string what = place_of(file, path, key);
         const auto other = std::find_if(unsupported.begin(), unsupported.end(), is_named);
@@ -98,7 +99,8 @@ STRATA_INLINE const nlohmann::json* member(const nlohmann::json& object, const s
     const nlohmann::json* const first = given(info.key);
     const nlohmann::json* const second = given(info.alias);
     if (first != nullptr && second != nullptr)
-        throw Error{Errc::bad_value, file + ": '" + path + info.key + "' and '" + path + info.alias + "' are the same key",
+        throw Error{Errc::bad_value,
+                    file + ": '" + path + info.key + "' and '" + path + info.alias + "' are the same key",
                     "keep one of them"};
     if (first == nullptr && second == nullptr && info.fallback == "required")
         throw Error{Errc::bad_value, place_of(file, path, info.key) + " is missing", "add it: " + info.meaning};
@@ -122,7 +124,8 @@ STRATA_INLINE bool read_override(const Overrides& overrides, const KeyInfo& info
     for (const Override& given : overrides) {
         if (given.name != info.key && (info.alias.empty() || given.name != info.alias)) continue;
         if (found != nullptr)
-            throw Error{Errc::bad_value, "--" + found->name + " and --" + given.name + " are the same key", "keep one of them"};
+            throw Error{Errc::bad_value, "--" + found->name + " and --" + given.name + " are the same key",
+                        "keep one of them"};
         found = &given;
     }
     if (found == nullptr) return false;
@@ -132,7 +135,8 @@ STRATA_INLINE bool read_override(const Overrides& overrides, const KeyInfo& info
 }
 
 inline bool is_key(const std::vector<KeyInfo>& known, std::string_view name) {
-    return std::any_of(known.begin(), known.end(), [&](const KeyInfo& info) { return info.key == name || info.alias == name; });
+    return std::any_of(known.begin(), known.end(),
+                       [&](const KeyInfo& info) { return info.key == name || info.alias == name; });
 }
 
 STRATA_INLINE const nlohmann::json& no_keys() {
@@ -158,8 +162,9 @@ STRATA_INLINE std::string_view nearest_name(std::string_view name, const std::ve
 STRATA_INLINE std::string markdown(const std::vector<KeyInfo>& keys) {
     std::string table = "| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
     for (const KeyInfo& key : keys) {
-        table += "| `" + key.key + "`" + (key.alias.empty() ? "" : " or `" + key.alias + "`") + " | " + key.type + " | " +
-                 (key.fallback == "required" ? "required" : "`" + key.fallback + "`") + " | " + key.meaning + " |\n";
+        table += "| `" + key.key + "`" + (key.alias.empty() ? "" : " or `" + key.alias + "`") + " | " + key.type +
+                 " | " + (key.fallback == "required" ? "required" : "`" + key.fallback + "`") + " | " + key.meaning +
+                 " |\n";
     }
     return table;
 }

@@ -43,7 +43,8 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
     const auto add = [&keys](std::string_view why, std::initializer_list<std::string_view> names) {
         for (const std::string_view name : names) keys.push_back({name, why});
     };
-    add("this version has no low-rank adapters", {"lora_rank", "lora_alpha", "lora_dropout", "lora_type", "model_type"});
+    add("this version has no low-rank adapters",
+        {"lora_rank", "lora_alpha", "lora_dropout", "lora_type", "model_type"});
     add("the program names the model", {"model_family", "pretrained_model_name_or_path", "model_flavour"});
     add("the moving average is updated where it is kept, in one pass: Ema<Cpu> or Ema<Device>",
         {"ema_cpu_only", "ema_foreach_disable"});
@@ -55,10 +56,10 @@ inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
     add("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
     add("older checkpoints are removed by `checkpoints_total_limit`",
         {"checkpointing_rolling_steps", "checkpoints_rolling_total_limit", "delete_invalid_checkpoints"});
-    add("this version watches neither disk nor network",
-        {"disk_low_threshold", "disk_low_action", "webhook_config"});
+    add("this version watches neither disk nor network", {"disk_low_threshold", "disk_low_action", "webhook_config"});
     add("this version validates by pictures for `validation_prompts`",
-        {"evaluation_type", "num_eval_images", "validation_multigpu", "validation_negative_prompt", "eval_steps_interval"});
+        {"evaluation_type", "num_eval_images", "validation_multigpu", "validation_negative_prompt",
+         "eval_steps_interval"});
     add("checkpoints are written to output_dir", {"publishing_config"});
     add("set it for each data set in the dataset list",
         {"aws_max_pool_connections", "preserve_data_backend_cache", "skip_file_discovery", "vae_cache_ondemand",
@@ -84,39 +85,55 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         Schema<C> s;
         s.text("output_dir", &C::output_dir, "Folder of checkpoints, metrics, samples and the report");
         s.text("data_backend_config", &C::data_backend_config, "The dataset list");
-        s.integer("max_train_steps", &C::max_train_steps, ranges::count, "Optimizer steps of the run; 0 leaves it to `num_train_epochs`");
+        s.integer("max_train_steps", &C::max_train_steps, ranges::count,
+                  "Optimizer steps of the run; 0 leaves it to `num_train_epochs`");
         s.integer("num_train_epochs", &C::num_train_epochs, ranges::count,
                   "Epochs of the run; 0 leaves it to `max_train_steps`, and with both at 0 it is 1");
         s.integer("train_batch_size", &C::train_batch_size, {1, 65536}, "Samples of one rank in one micro-batch");
-        s.described(&C::options, {"max_steps", "engine.max_grad_value", "engine.ema.min_decay", "engine.ema.update_after_step"});
+        s.described(&C::options,
+                    {"max_steps", "engine.max_grad_value", "engine.ema.min_decay", "engine.ema.update_after_step"});
         const std::string otherwise = "; null leaves the rule's own default";
-        s.given("optimizer_beta1", &C::optimizer, ranges::beta1, "First decay of the update rule" + otherwise).alias("adam_beta1");
-        s.given("optimizer_beta2", &C::optimizer, ranges::beta2, "Second decay of the update rule" + otherwise).alias("adam_beta2");
-        s.given("optimizer_epsilon", &C::optimizer, ranges::epsilon, "Epsilon of the update rule" + otherwise).alias("adam_epsilon");
-        s.given("optimizer_weight_decay", &C::optimizer, ranges::weight_decay, "Weight decay" + otherwise).alias("adam_weight_decay");
+        s.given("optimizer_beta1", &C::optimizer, ranges::beta1, "First decay of the update rule" + otherwise)
+            .alias("adam_beta1");
+        s.given("optimizer_beta2", &C::optimizer, ranges::beta2, "Second decay of the update rule" + otherwise)
+            .alias("adam_beta2");
+        s.given("optimizer_epsilon", &C::optimizer, ranges::epsilon, "Epsilon of the update rule" + otherwise)
+            .alias("adam_epsilon");
+        s.given("optimizer_weight_decay", &C::optimizer, ranges::weight_decay, "Weight decay" + otherwise)
+            .alias("adam_weight_decay");
         s.given("optimizer_momentum", &C::optimizer, ranges::momentum, "Momentum of `Sgd`" + otherwise);
-        s.family({"optimizer_", "Whatever else the program's update rule can be told, by the names of its options"}, &C::optimizer);
-        s.choice<GradClipMethod>("grad_clip_method", &C::grad_clip_method,
-                                 {{"norm", GradClipMethod::norm}, {"value", GradClipMethod::value}},
-                                 "`norm`: the whole gradient is scaled down to the norm `max_grad_norm`; `value`: every element "
-                                 "is clamped to -`max_grad_norm` .. `max_grad_norm`");
-        s.flag("use_ema", &C::use_ema,
-               "Whether the program's trainer keeps a moving average of the weights (`Ema<>`): one that does otherwise is refused; "
-               "null leaves it to the program");
-        s.integer("ema_warmup_steps", &C::ema_warmup_steps, ranges::count,
-                  "The average is a copy of the weights before this step and has the whole decay from it on; with 0 the decay grows slowly");
-        s.choice<EmaDevice>("ema_device", &C::ema_device, {{"cpu", EmaDevice::cpu}, {"accelerator", EmaDevice::accelerator}},
-                            "Where the program's trainer keeps the average (`Ema<Cpu>`, `Ema<Device>`): one that does otherwise is "
-                            "refused; null leaves it to the program");
-        s.choice<EmaValidation>("ema_validation", &C::ema_validation,
-                                {{"none", EmaValidation::none},
-                                 {"ema_only", EmaValidation::ema_only},
-                                 {"comparison", EmaValidation::comparison}},
-                                "Sample grids of a trainer with an average: of the trained weights, of the average, or of both");
-        s.integer("validation_step_interval", &C::validation_step_interval, ranges::positive, "Optimizer steps between sample grids");
-        s.texts("validation_prompts", &C::validation_prompts, "Captions that sample grids are made for; none = no grids");
-        s.number("validation_guidance", &C::validation_guidance, {0, 100}, "Strength of classifier-free guidance; 1 = off");
-        s.integer("validation_num_inference_steps", &C::validation_num_inference_steps, {1, 10000}, "Steps of the sampler");
+        s.family({"optimizer_", "Whatever else the program's update rule can be told, by the names of its options"},
+                 &C::optimizer);
+        s.choice<GradClipMethod>(
+            "grad_clip_method", &C::grad_clip_method,
+            {{"norm", GradClipMethod::norm}, {"value", GradClipMethod::value}},
+            "`norm`: the whole gradient is scaled down to the norm `max_grad_norm`; `value`: every element "
+            "is clamped to -`max_grad_norm` .. `max_grad_norm`");
+        s.flag(
+            "use_ema", &C::use_ema,
+            "Whether the program's trainer keeps a moving average of the weights (`Ema<>`): one that does otherwise is refused; "
+            "null leaves it to the program");
+        s.integer(
+            "ema_warmup_steps", &C::ema_warmup_steps, ranges::count,
+            "The average is a copy of the weights before this step and has the whole decay from it on; with 0 the decay grows slowly");
+        s.choice<EmaDevice>(
+            "ema_device", &C::ema_device, {{"cpu", EmaDevice::cpu}, {"accelerator", EmaDevice::accelerator}},
+            "Where the program's trainer keeps the average (`Ema<Cpu>`, `Ema<Device>`): one that does otherwise is "
+            "refused; null leaves it to the program");
+        s.choice<EmaValidation>(
+            "ema_validation", &C::ema_validation,
+            {{"none", EmaValidation::none},
+             {"ema_only", EmaValidation::ema_only},
+             {"comparison", EmaValidation::comparison}},
+            "Sample grids of a trainer with an average: of the trained weights, of the average, or of both");
+        s.integer("validation_step_interval", &C::validation_step_interval, ranges::positive,
+                  "Optimizer steps between sample grids");
+        s.texts("validation_prompts", &C::validation_prompts,
+                "Captions that sample grids are made for; none = no grids");
+        s.number("validation_guidance", &C::validation_guidance, {0, 100},
+                 "Strength of classifier-free guidance; 1 = off");
+        s.integer("validation_num_inference_steps", &C::validation_num_inference_steps, {1, 10000},
+                  "Steps of the sampler");
         s.integer("validation_resolution", &C::validation_resolution, {8, 16384}, "Edge of a sample, in pixels");
         s.integer("validation_seed", &C::validation_seed, {0, 9e15}, "Start of the noise of the samples");
         s.number("caption_dropout_probability", &C::caption_dropout_probability, {0, 1},
@@ -130,13 +147,16 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                  "`caption_strategy` of data sets without their own");
         s.integer("aspect_bucket_alignment", &C::aspect_bucket_alignment, {8, 64},
                   "Both edges of a bucket are multiples of this: 8, 16, 24, 32 or 64 pixels");
-        s.choice<BucketMode>("bucket_mode", &C::bucket_mode,
-                             {{"default", BucketMode::nearest}, {"simpletuner", BucketMode::simpletuner}},
-                             "How training sizes are chosen: [strata's rule](data.md#the-bucket-rule), or the sizes that "
-                             "SimpleTuner gives the same pictures");
+        s.choice<BucketMode>(
+            "bucket_mode", &C::bucket_mode,
+            {{"default", BucketMode::nearest}, {"simpletuner", BucketMode::simpletuner}},
+            "How training sizes are chosen: [strata's rule](data.md#the-bucket-rule), or the sizes that "
+            "SimpleTuner gives the same pictures");
         s.integer("aspect_bucket_rounding", &C::aspect_bucket_rounding, {1, 9},
                   "Decimals of an aspect ratio in `bucket_mode` `simpletuner`; without effect otherwise");
-        s.flag("compress_disk_cache", &C::compress_disk_cache, "Keep cached latents and captions inside gzip; entries of the dataset list may say otherwise for theirs");
+        s.flag(
+            "compress_disk_cache", &C::compress_disk_cache,
+            "Keep cached latents and captions inside gzip; entries of the dataset list may say otherwise for theirs");
         s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
         s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");
@@ -183,7 +203,8 @@ STRATA_INLINE void read_trainer_config(
     for (const auto& [key, value] : json.items()) {
         const std::string name = key.starts_with("--") ? key.substr(2) : key;
         if (plain.contains(name))
-            throw Error{Errc::bad_value, file + ": '" + name + "' and '--" + name + "' are the same key", "keep one of them"};
+            throw Error{Errc::bad_value, file + ": '" + name + "' and '--" + name + "' are the same key",
+                        "keep one of them"};
         plain[name] = value;
     }
     TrainerConfig& config = read(plain, file);
@@ -201,26 +222,30 @@ STRATA_INLINE void read_trainer_config(
         return flag != nullptr ? "--" + flag->name : "'" + std::string{key} + "'";
     };
     /// Of keys that a sentence names: the file is named unless the command line has them all.
-    const auto refuse = [&](std::initializer_list<std::string_view> keys, const std::string& what, std::string_view fix) {
-        const bool all_flags = std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return flag_of(key) != nullptr; });
+    const auto refuse = [&](std::initializer_list<std::string_view> keys, const std::string& what,
+                            std::string_view fix) {
+        const bool all_flags =
+            std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return flag_of(key) != nullptr; });
         throw Error{Errc::bad_value, (all_flags ? "" : file + ": ") + what, fix};
     };
     if (config.max_train_steps > 0 && config.num_train_epochs > 0)
-        refuse({"max_train_steps", "num_train_epochs"}, name("max_train_steps") + " and " + name("num_train_epochs") + " are both given",
+        refuse({"max_train_steps", "num_train_epochs"},
+               name("max_train_steps") + " and " + name("num_train_epochs") + " are both given",
                "keep one of them, or set the other to 0");
     if (config.max_train_steps == 0 && config.num_train_epochs == 0) config.num_train_epochs = 1;
     const std::int64_t alignment = config.aspect_bucket_alignment;
     if (alignment != 8 && alignment != 16 && alignment != 24 && alignment != 32 && alignment != 64)
         refuse({"aspect_bucket_alignment"},
-               (flag_of("aspect_bucket_alignment") != nullptr ? "" : "key ") + name("aspect_bucket_alignment") + " is " +
-                   std::to_string(alignment),
+               (flag_of("aspect_bucket_alignment") != nullptr ? "" : "key ") + name("aspect_bucket_alignment") +
+                   " is " + std::to_string(alignment),
                "use 8, 16, 24, 32 or 64");
     const auto given = [&](const char* key, const char* alias) {
         return config.optimizer.find(key) != nullptr || config.optimizer.find(alias) != nullptr;
     };
     if (given("optimizer_beta1", "adam_beta1") != given("optimizer_beta2", "adam_beta2"))
         refuse({"optimizer_beta1", "optimizer_beta2"},
-               "only one of " + name("optimizer_beta1") + " and " + name("optimizer_beta2") + " is given", "give both or none");
+               "only one of " + name("optimizer_beta1") + " and " + name("optimizer_beta2") + " is given",
+               "give both or none");
     const optim::Schedule& schedule = config.options.schedule;
     if (schedule.end_lr > schedule.lr)
         refuse({"lr_end", "learning_rate"}, name("lr_end") + " is above " + name("learning_rate"),

@@ -36,7 +36,8 @@ STRATA_INLINE void Value::refuse(Errc code, std::string_view problem, std::strin
 STRATA_INLINE std::string Value::shown() const {
     if (hidden_) return std::string{"a value of type "} + json_->type_name();
     std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (file_.empty() && json_->is_string()) text.front() = text.back() = '\'';  // nobody types a number in double quotes
+    if (file_.empty() && json_->is_string())
+        text.front() = text.back() = '\'';  // nobody types a number in double quotes
     return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
@@ -80,8 +81,10 @@ STRATA_INLINE std::int64_t Value::integer() const {
 
 STRATA_INLINE double Value::number() const {
     std::optional<double> found;
-    if (json_->is_string()) found = detail::number_in<double>(text());
-    else if (json_->is_number()) found = json_->get<double>();
+    if (json_->is_string())
+        found = detail::number_in<double>(text());
+    else if (json_->is_number())
+        found = json_->get<double>();
     if (!found || !std::isfinite(*found)) refuse(Errc::bad_value, "is " + shown() + ", not a number", "write a number");
     return *found;
 }
@@ -89,7 +92,8 @@ STRATA_INLINE double Value::number() const {
 STRATA_INLINE bool Value::flag() const {
     if (json_->is_boolean()) return json_->get<bool>();
     const std::string word = json_->is_string() ? text() : std::string{};
-    if (word != "true" && word != "false") refuse(Errc::bad_value, "is " + shown() + ", not true or false", "write true or false");
+    if (word != "true" && word != "false")
+        refuse(Errc::bad_value, "is " + shown() + ", not true or false", "write true or false");
     return word == "true";
 }
 

@@ -62,7 +62,8 @@ inline long locking_process(const std::filesystem::path& file) {
         long process = 0;
         unsigned major = 0, minor = 0;
         unsigned long inode = 0;
-        if (std::sscanf(line.c_str(), "%*d: %*s %*s %*s %ld %x:%x:%lu", &process, &major, &minor, &inode) != 4) continue;
+        if (std::sscanf(line.c_str(), "%*d: %*s %*s %*s %ld %x:%x:%lu", &process, &major, &minor, &inode) != 4)
+            continue;
         if (inode != status.st_ino || process <= 0) continue;
         any_device = process;  // btrfs and overlays show a file under another device than stat() does
         if (major == gnu_dev_major(status.st_dev) && minor == gnu_dev_minor(status.st_dev)) same_device = process;
@@ -79,7 +80,8 @@ STRATA_INLINE std::string lock_note() {
     std::array<char, 32> since{};
     std::strftime(since.data(), since.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
     const long self = ::getpid();
-    return std::to_string(self) + " " + detail::host_name() + " " + since.data() + " " + detail::program_of(self) + "\n";
+    return std::to_string(self) + " " + detail::host_name() + " " + since.data() + " " + detail::program_of(self) +
+           "\n";
 }
 
 STRATA_INLINE std::string lock_holder(const std::filesystem::path& file, std::string_view note_text) {
@@ -89,7 +91,8 @@ STRATA_INLINE std::string lock_holder(const std::filesystem::path& file, std::st
     const auto told = [](const detail::LockNote& holder) {
         std::string more = holder.program.empty() ? "" : "'" + holder.program + "'";
         if (!holder.since.empty()) more += (more.empty() ? "since " : ", since ") + holder.since;
-        return "process " + std::to_string(holder.process) + " on host " + holder.host + (more.empty() ? "" : " (" + more + ")");
+        return "process " + std::to_string(holder.process) + " on host " + holder.host +
+               (more.empty() ? "" : " (" + more + ")");
     };
     if (process == 0) {
         const std::string unseen = "a process that cannot be seen from here";

@@ -40,7 +40,8 @@ std::string caption_text(const Store& store, const std::string& key, std::uint64
     try {
         const std::vector<std::byte> bytes = store.get_range(key, 0, most + 1);
         if (bytes.size() > most)
-            throw Error{Errc::io_failed, "'" + store.where(key) + "' is larger than " + std::to_string(most >> 10) + " KiB",
+            throw Error{Errc::io_failed,
+                        "'" + store.where(key) + "' is larger than " + std::to_string(most >> 10) + " KiB",
                         "shorten the caption, or keep it in a table"};
         return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     } catch (const Error& error) {
@@ -77,7 +78,8 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
         (void)try_to([&] {
             file = store.get(task.key);
             if (file.size() != task.bytes)
-                throw Error{Errc::io_failed, "'" + store.where(task.key) + "' was changed while it was read", "start again"};
+                throw Error{Errc::io_failed, "'" + store.where(task.key) + "' was changed while it was read",
+                            "start again"};
         });
         if (!answer.failure.empty()) return answer;
         if ((task.what & ReadTask::header) != 0)
@@ -91,7 +93,8 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
         answer.pixel_fault = decode_all(file, memory);
     } else if ((task.what & ReadTask::header) != 0) {
         answer.size_fault = try_to([&] {
-            read_header([&](std::uint64_t offset, std::size_t length) { return store.get_range(task.key, offset, length); });
+            read_header(
+                [&](std::uint64_t offset, std::size_t length) { return store.get_range(task.key, offset, length); });
         });
     }
     if ((task.what & ReadTask::caption) != 0 && answer.failure.empty())
@@ -182,7 +185,8 @@ void delete_damaged(Catalog& catalog, const Store& store, ByteBudget& memory) {
                 catalog.looked_again(sample.key, fault, {});
                 continue;
             }
-            if (const auto now = store.head(sample.key); !now || now->version != sample.version) {  // decoding took time
+            if (const auto now = store.head(sample.key);
+                !now || now->version != sample.version) {  // decoding took time
                 catalog.looked_again(sample.key, std::nullopt, place + " was changed while it was read");
                 continue;
             }
@@ -259,14 +263,14 @@ Discovered share(Comm& comm, Discovered mine, const std::string& dataset) {
 }  // namespace detail
 
 template <comm::Communicator Comm, storage::ObjectStore Store>
-Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& dataset, const DiscoverOptions& options) {
+Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& dataset,
+                    const DiscoverOptions& options) {
     const bool leads = comm.rank() == 0;
     std::optional<detail::Catalog> catalog;
     comm::agree(comm, [&] {
         if (!leads) return;
         std::string place = store.where("");
-        if (dataset.type == config::StoreType::local)
-            place = folder_place(place);
+        if (dataset.type == config::StoreType::local) place = folder_place(place);
         catalog.emplace(dataset, options, place);
         detail::fill_catalog(*catalog, store, dataset, options);
     });
@@ -300,7 +304,8 @@ Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& 
                 [&](std::int64_t i) {
                     if (stop) return;
                     const auto at = static_cast<std::size_t>(i);
-                    answers[at] = detail::examine(store, detail::caption_file(dataset), tasks[at * world + rank], memory);
+                    answers[at] =
+                        detail::examine(store, detail::caption_file(dataset), tasks[at * world + rank], memory);
                     is_done[at] = 1;
                 },
                 [&](std::int64_t) {
@@ -321,7 +326,8 @@ Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& 
                 FieldReader from{one};
                 stopped |= from.integer() != 0;
                 if (!leads) continue;
-                for (detail::ReadAnswer& answer : detail::unpack_answers(from.text())) catalog->apply(std::move(answer));
+                for (detail::ReadAnswer& answer : detail::unpack_answers(from.text()))
+                    catalog->apply(std::move(answer));
             }
             if (leads) catalog->keep();
             if (failure) std::rethrow_exception(failure);

@@ -26,11 +26,11 @@ namespace strata::data {
 namespace detail {
 
 [[nodiscard]] at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
-                                        ByteBudget& decoding);            // (3, H, W)
+                                        ByteBudget& decoding);             // (3, H, W)
 [[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
 /// All settings that decide what is trained on, as text. Folders may be others on another node, and are left out.
 [[nodiscard]] std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list);
-[[nodiscard]] std::string epoch_folder(std::string_view dataset);          // of entries kept for one epoch
+[[nodiscard]] std::string epoch_folder(std::string_view dataset);  // of entries kept for one epoch
 
 /// What a seeded number is for, beside those of the sample plan.
 enum SourcePurpose : std::uint64_t { crop = 101, caption_dropout = 102, caption = 103 };
@@ -78,14 +78,16 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
         throw Error{Errc::bad_value,
                     "aspect_bucket_alignment is " + std::to_string(options_.aspect_bucket_alignment) +
                         ", the autoencoder makes one latent of " + std::to_string(pixels) +
-                        " pixels and the model takes multiples of " + std::to_string(options_.latents_multiple) + " latents",
+                        " pixels and the model takes multiples of " + std::to_string(options_.latents_multiple) +
+                        " latents",
                     "use a multiple of " + std::to_string(multiple)};
     for (const config::ImageDataset& settings : list_.images)
         if (settings.is_regularisation_data && !options_.trains_adapter)
-            throw Error{Errc::bad_value,
-                        "is_regularisation_data of data set '" + settings.id +
-                            "' is true: its pictures teach what the model predicts without its adapter, and this one has none",
-                        "set it to false, or disable the data set, or train an adapter (ImageTextOptions::trains_adapter)"};
+            throw Error{
+                Errc::bad_value,
+                "is_regularisation_data of data set '" + settings.id +
+                    "' is true: its pictures teach what the model predicts without its adapter, and this one has none",
+                "set it to false, or disable the data set, or train an adapter (ImageTextOptions::trains_adapter)"};
     open_stores(comm);
     collection_ = discover_all(comm, list_, stores_, options_.buckets(), options_.discovery());
     arrange();  // first without the pixels: a bucket that is too small shows before hours of encoding
@@ -107,18 +109,20 @@ void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
         Store pictures = stores_.pictures(settings);
         const config::CachePlace cache = list_.latent_cache_of(settings);
         Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
-        places << (settings.type == config::StoreType::local ? folder_place(settings.instance_data_dir) : pictures.where(""));
+        places << (settings.type == config::StoreType::local ? folder_place(settings.instance_data_dir)
+                                                             : pictures.where(""));
         const LatentCaching caching = latent_caching(settings);
         const bool is_for_epochs = caching == LatentCaching::each_epoch;
         ends_epochs_ |= is_for_epochs;
-        sources_.push_back({std::move(pictures),
-                            TensorCache<Store>{std::move(latents),
-                                               cache.compress_disk_cache.value_or(options_.compress_disk_cache),
-                                               is_for_epochs ? no_memory : memory,
-                                               is_for_epochs ? detail::epoch_folder(settings.id) : ""},
-                            {},
-                            static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
-                            CaptionRule{settings, options_.seed}, caching});
+        sources_.push_back(
+            {std::move(pictures),
+             TensorCache<Store>{std::move(latents), cache.compress_disk_cache.value_or(options_.compress_disk_cache),
+                                is_for_epochs ? no_memory : memory,
+                                is_for_epochs ? detail::epoch_folder(settings.id) : ""},
+             {},
+             static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
+             CaptionRule{settings, options_.seed},
+             caching});
     };
     comm::agree(comm, [&] {  // credentials may be there on one host and not on another
         for (const config::TextEmbeds& embeds : list_.text_embeds) {
@@ -180,7 +184,8 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
                 [&](std::int64_t done) {
                     if (stop) return;
                     if (options_.progress)
-                        options_.progress(what, static_cast<std::int64_t>(begin) + done, static_cast<std::int64_t>(share));
+                        options_.progress(what, static_cast<std::int64_t>(begin) + done,
+                                          static_cast<std::int64_t>(share));
                     if (options_.stopped && options_.stopped()) stop = true;
                 });
         });
@@ -194,8 +199,10 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
         }
         begin = end;
         constexpr std::size_t least = 16;
-        if (slowest < 2) part *= 2;
-        else if (slowest > 20) part = std::max(least, part / 2);
+        if (slowest < 2)
+            part *= 2;
+        else if (slowest > 20)
+            part = std::max(least, part / 2);
     }
 }
 
@@ -278,10 +285,14 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
             const std::int64_t kind = fields.integer();
             const auto task = static_cast<std::size_t>(fields.integer());
             std::string text = fields.text();
-            if (kind == failed) failures.emplace_back(task, std::move(text));
-            else ++report.made;
-            if (kind == rebuilt) report.rebuilt.push_back(std::move(text));
-            else if (kind == replaced) report.replaced.push_back(std::move(text));
+            if (kind == failed)
+                failures.emplace_back(task, std::move(text));
+            else
+                ++report.made;
+            if (kind == rebuilt)
+                report.rebuilt.push_back(std::move(text));
+            else if (kind == replaced)
+                report.replaced.push_back(std::move(text));
         }
     }
     std::sort(report.rebuilt.begin(), report.rebuilt.end());
@@ -328,7 +339,8 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
         if (outcome == CacheOutcome::found) return;
         if (outcome == CacheOutcome::replaced) met_old = true;
         const std::lock_guard lock{mutex};
-        news << static_cast<int>(outcome) << (outcome == CacheOutcome::made ? std::string{} : texts_[texts].where(identity));
+        news << static_cast<int>(outcome)
+             << (outcome == CacheOutcome::made ? std::string{} : texts_[texts].where(identity));
     });
 
     texts_report_.entries = static_cast<std::int64_t>(tasks.size());
@@ -337,8 +349,10 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
             ++texts_report_.made;
             const auto outcome = static_cast<CacheOutcome>(fields.integer());
             std::string place = fields.text();
-            if (outcome == CacheOutcome::rebuilt) texts_report_.rebuilt.push_back(std::move(place));
-            else if (outcome == CacheOutcome::replaced) texts_report_.replaced.push_back(std::move(place));
+            if (outcome == CacheOutcome::rebuilt)
+                texts_report_.rebuilt.push_back(std::move(place));
+            else if (outcome == CacheOutcome::replaced)
+                texts_report_.replaced.push_back(std::move(place));
         }
     }
     std::sort(texts_report_.rebuilt.begin(), texts_report_.rebuilt.end());
@@ -349,7 +363,8 @@ template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
     FieldWriter settings;
-    settings << detail::settings_text(options_, list_) << std::string{autoencoder_->id()} << std::string{text_encoder_->id()};
+    settings << detail::settings_text(options_, list_) << std::string{autoencoder_->id()}
+             << std::string{text_encoder_->id()};
     const std::vector<std::string> all = comm.all_gather_varied(std::to_string(fingerprint({settings.bytes()})));
     for (std::size_t r = 1; r < all.size(); ++r)
         if (all[r] != all[0])
@@ -388,9 +403,9 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const 
         throw;
     } catch (const std::exception& failure) {
         const std::string text = failure.what();
-        throw detail::PictureFailure{
-            Error{Errc::bad_picture, "'" + place + "' cannot be encoded: " + text.substr(0, text.find('\n')),
-                  "mend or remove the file, or the autoencoder"}};
+        throw detail::PictureFailure{Error{Errc::bad_picture,
+                                           "'" + place + "' cannot be encoded: " + text.substr(0, text.find('\n')),
+                                           "mend or remove the file, or the autoencoder"}};
     }
 }
 
@@ -408,9 +423,9 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(c
             try {
                 return make_latents(view);
             } catch (const detail::PictureFailure& failure) {
-                throw detail::PictureFailure{
-                    Error{failure.code(), detail::cannot_remake(why, source.latents.where(identity)) + failure.problem(),
-                          failure.fix()}};
+                throw detail::PictureFailure{Error{
+                    failure.code(), detail::cannot_remake(why, source.latents.where(identity)) + failure.problem(),
+                    failure.fix()}};
             }
         },
         [&](const NamedTensors& tensors) {
@@ -447,8 +462,8 @@ template <Autoencoder A, TextEncoder T, FolderStore Store>
 Report ImageTextSource<A, T, Store>::report() const {
     Report report = collection_.report();
     if (leftovers_ > 0)
-        report.notes.push_back("removed " + std::to_string(leftovers_) + " temporary file" + (leftovers_ == 1 ? "" : "s") +
-                               " that killed runs left in the caches");
+        report.notes.push_back("removed " + std::to_string(leftovers_) + " temporary file" +
+                               (leftovers_ == 1 ? "" : "s") + " that killed runs left in the caches");
     const std::lock_guard lock{mutex_};
     report.latents = latents_report_;
     report.texts = texts_report_;
@@ -466,7 +481,8 @@ std::vector<std::string> ImageTextSource<A, T, Store>::closing_lines(Comm& comm)
         const std::lock_guard lock{mutex_};
         mine = detail::pack({remade_latents_, remade_texts_});
     }
-    for (std::string& line : detail::remade_while_training(comm.all_gather_varied(mine))) lines.push_back(std::move(line));
+    for (std::string& line : detail::remade_while_training(comm.all_gather_varied(mine)))
+        lines.push_back(std::move(line));
     return lines;
 }
 
@@ -511,17 +527,18 @@ template <Autoencoder A, TextEncoder T, FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::next() {
     if (!stream_)
         stream_ = std::make_unique<OrderedStream<ImageTextBatch>>(
-            [this](std::int64_t position, const std::atomic<bool>& stop) { return make_batch(position, stop); }, position_,
-            options_.prefetch_batches, threads_for(options_.threads));
-    if (ends_epochs_) end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps, 0, 0).epoch);
+            [this](std::int64_t position, const std::atomic<bool>& stop) { return make_batch(position, stop); },
+            position_, options_.prefetch_batches, threads_for(options_.threads));
+    if (ends_epochs_)
+        end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps, 0, 0).epoch);
     ++position_;
     return stream_->next();
 }
 
 template <Autoencoder A, TextEncoder T, FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
-    const std::int64_t first_visit = position % options_.gradient_accumulation_steps * shape_.micro() +
-                                     rank_ * options_.train_batch_size;
+    const std::int64_t first_visit =
+        position % options_.gradient_accumulation_steps * shape_.micro() + rank_ * options_.train_batch_size;
     const GlobalBatch global = collection_.plan().batch(position / options_.gradient_accumulation_steps, first_visit,
                                                         options_.train_batch_size);
     const auto dataset = static_cast<std::size_t>(global.dataset);
@@ -538,13 +555,13 @@ ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, c
     for (const Visit& visit : global.visits) {
         if (stop) return {};
         const Sample& sample = set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
-        const std::uint64_t crop = combine({options_.seed, detail::crop, number_of(set.settings.id), number_of(sample.key),
-                                            static_cast<std::uint64_t>(global.epoch)});
+        const std::uint64_t crop = combine({options_.seed, detail::crop, number_of(set.settings.id),
+                                            number_of(sample.key), static_cast<std::uint64_t>(global.epoch)});
         const View view{dataset, &sample, set.framer.frame(sample.size, size, crop), global.epoch};
         auto [picture, picture_outcome] = latents_of(view);
         note_latents(view, picture_outcome);
-        const bool dropped = unit_interval(combine({visit.random, detail::caption_dropout})) <
-                             options_.caption_dropout_probability;
+        const bool dropped =
+            unit_interval(combine({visit.random, detail::caption_dropout})) < options_.caption_dropout_probability;
         const std::string caption = dropped ? std::string{}
                                             : source.captions.caption(found_captions(sample, set.settings),
                                                                       combine({visit.random, detail::caption}));

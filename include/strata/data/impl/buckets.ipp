@@ -91,9 +91,12 @@ STRATA_INLINE bool is_large_enough(const PictureSize& picture, const config::Ima
     const double least = dataset.minimum_image_size;
     const double area = static_cast<double>(picture.width) * static_cast<double>(picture.height);
     switch (dataset.resolution_type) {
-        case config::ResolutionType::pixel: return static_cast<double>(std::min(picture.width, picture.height)) >= least;
-        case config::ResolutionType::area: return area >= least * 1e6;
-        case config::ResolutionType::pixel_area: return area >= least * least;
+        case config::ResolutionType::pixel:
+            return static_cast<double>(std::min(picture.width, picture.height)) >= least;
+        case config::ResolutionType::area:
+            return area >= least * 1e6;
+        case config::ResolutionType::pixel_area:
+            return area >= least * least;
     }
     return true;
 }

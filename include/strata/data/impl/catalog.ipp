@@ -76,7 +76,8 @@ STRATA_INLINE std::string pack(const std::vector<ReadAnswer>& answers) {
         if (value) fields << value->detail << (value->damaged ? 1 : 0);
     };
     for (const ReadAnswer& answer : answers) {
-        fields << answer.index << answer.what << answer.failure << answer.size.width << answer.size.height << answer.caption;
+        fields << answer.index << answer.what << answer.failure << answer.size.width << answer.size.height
+               << answer.caption;
         fault(answer.size_fault);
         fault(answer.pixel_fault);
     }
@@ -111,10 +112,19 @@ STRATA_INLINE std::vector<ReadAnswer> unpack_answers(std::string_view bytes) {
 /// not know; such a file must stay, and so must one whose complaint is not listed here.
 inline bool is_damage(const Error& error) {
     if (error.code() != Errc::bad_picture) return false;
-    constexpr std::array<std::string_view, 13> complaints{
-        "the file is empty", "ends too early", "ends within its header", "it is damaged",  "frames are damaged",
-        "orrupt",            "CRC error",      "nvalid",                 "Bogus",          "incorrect header check",
-        "Not enough image data", "Too much image data", "out of place"};
+    constexpr std::array<std::string_view, 13> complaints{"the file is empty",
+                                                          "ends too early",
+                                                          "ends within its header",
+                                                          "it is damaged",
+                                                          "frames are damaged",
+                                                          "orrupt",
+                                                          "CRC error",
+                                                          "nvalid",
+                                                          "Bogus",
+                                                          "incorrect header check",
+                                                          "Not enough image data",
+                                                          "Too much image data",
+                                                          "out of place"};
     return std::any_of(complaints.begin(), complaints.end(),
                        [&](std::string_view one) { return error.problem().find(one) != std::string::npos; });
 }
@@ -187,7 +197,8 @@ STRATA_INLINE void Catalog::add(storage::ObjectInfo&& info) {
         gone_.push_back(known_[next_known_].sample.key);
     const bool is_known = next_known_ < known_.size() && known_[next_known_].sample.key == info.key;
     is_changed_.push_back(0);
-    if (is_known && known_[next_known_].sample.version == info.version && known_[next_known_].sample.bytes == info.size) {
+    if (is_known && known_[next_known_].sample.version == info.version &&
+        known_[next_known_].sample.bytes == info.size) {
         pictures_.push_back(std::move(known_[next_known_++]));
         return;
     }
@@ -209,10 +220,11 @@ STRATA_INLINE void Catalog::end_listing() {
 }
 
 STRATA_INLINE std::size_t Catalog::find(std::string_view key) const {
-    const auto found = std::lower_bound(pictures_.begin(), pictures_.end(), key,
-                                        [](const IndexedPicture& one, std::string_view k) { return one.sample.key < k; });
+    const auto found =
+        std::lower_bound(pictures_.begin(), pictures_.end(), key,
+                         [](const IndexedPicture& one, std::string_view k) { return one.sample.key < k; });
     return found != pictures_.end() && found->sample.key == key ? static_cast<std::size_t>(found - pictures_.begin())
-                                                                 : pictures_.size();
+                                                                : pictures_.size();
 }
 
 STRATA_INLINE bool Catalog::begin_table(const std::string& place, const std::string& version) {
@@ -277,7 +289,8 @@ STRATA_INLINE void Catalog::add_row(TableRow&& row) {
                 require_within({}, row.size, "it");
             picture.sample.size = row.size;
         } catch (const Error& error) {
-            picture.size_fault = std::make_unique<PictureFault>(PictureFault{SkipReason::unreadable, error.problem(), false});
+            picture.size_fault =
+                std::make_unique<PictureFault>(PictureFault{SkipReason::unreadable, error.problem(), false});
         }
     }
     if (captions_ == CaptionFile::table && !row.captions.empty()) {
@@ -294,7 +307,8 @@ STRATA_INLINE void Catalog::end_table() {
     if (repeated_ > 0) said += ", " + std::to_string(repeated_) + " rows name a picture a second time and are left out";
     if (orphans_ > 0) {
         const auto named = std::min<std::int64_t>(orphans_, 10);
-        said += ", " + std::to_string(orphans_) + " rows name no picture of data set '" + dataset_.id + "': " + orphan_names_;
+        said += ", " + std::to_string(orphans_) + " rows name no picture of data set '" + dataset_.id +
+                "': " + orphan_names_;
         if (orphans_ > named) said += " and " + std::to_string(orphans_ - named) + " more";
     }
     if (!said.empty()) {
@@ -448,8 +462,8 @@ STRATA_INLINE Discovered Catalog::finish(const std::function<std::string(const s
     for (std::size_t i = 0; i < pictures_.size(); ++i) {
         IndexedPicture& picture = pictures_[i];
         if (captions_ == CaptionFile::none) {
-            const bool by_name = !dataset_.only_instance_prompt &&
-                                 dataset_.caption_strategy == config::CaptionStrategy::filename;
+            const bool by_name =
+                !dataset_.only_instance_prompt && dataset_.caption_strategy == config::CaptionStrategy::filename;
             picture.sample.caption = by_name ? caption_from_name(picture.sample.key) : dataset_.instance_prompt;
             picture.sample.other_captions.clear();
         }

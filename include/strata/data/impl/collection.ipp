@@ -26,7 +26,8 @@ STRATA_INLINE void Collection::add_eval(const config::ImageDataset& dataset, con
     for (std::size_t i = 0; i < std::min(found.skipped.size(), most_names); ++i)
         line += (i == 0 ? "; skipped: " : ", ") + found.skipped[i].place + " (" +
                 std::string{name_of(found.skipped[i].reason)} + ")";
-    if (found.skipped.size() > most_names) line += " and " + std::to_string(found.skipped.size() - most_names) + " more";
+    if (found.skipped.size() > most_names)
+        line += " and " + std::to_string(found.skipped.size() - most_names) + " more";
     report_.notes.push_back(std::move(line));
     report_.notes.insert(report_.notes.end(), found.notes.begin(), found.notes.end());
 }
@@ -68,7 +69,8 @@ STRATA_INLINE void Collection::arrange(const BatchShape& shape, std::uint64_t se
             {static_cast<std::int64_t>(bucket.samples.size()), bucket.repeats + 1});
     auto plan = std::make_unique<const SamplePlan>(std::move(datasets), seed, shape.effective());
     if (plan->size() == 0)
-        throw Error{Errc::no_samples, "none of the data sets with pictures that can be used takes part from the first step on",
+        throw Error{Errc::no_samples,
+                    "none of the data sets with pictures that can be used takes part from the first step on",
                     "give one of them start_epoch 1 and start_step 0"};
     shape_ = shape;
     plan_ = std::move(plan);

@@ -50,7 +50,8 @@ STRATA_INLINE std::string caption_from_text(std::string_view text) {
 
 STRATA_INLINE std::string caption_from_name(std::string_view key) {
     std::string caption{detail::without_extension(detail::file_name_of(key))};
-    std::replace_if(caption.begin(), caption.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
+    std::replace_if(
+        caption.begin(), caption.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
     return std::string{detail::trimmed(caption)};
 }
 

@@ -39,8 +39,8 @@ STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfi
 
 namespace detail {
 
-[[nodiscard]] STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
-                                        ByteBudget& decoding) {
+[[nodiscard]] STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame,
+                                                      std::string_view source, ByteBudget& decoding) {
     const PictureSize least{static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
     const ByteBudget::Part memory = decoding.take(decode_bytes(image_header(file, source), least));
     const Picture picture = decode_image(file, least, source);
@@ -50,7 +50,8 @@ namespace detail {
     return tensor_3HW;
 }
 
-[[nodiscard]] STRATA_INLINE std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list) {
+[[nodiscard]] STRATA_INLINE std::string settings_text(const ImageTextOptions& options,
+                                                      const config::DatasetList& list) {
     FieldWriter fields;
     const auto number = [&](double value) { fields << shortest_text(value); };
     const auto flag = [&](bool value) { fields << (value ? 1 : 0); };
@@ -103,9 +104,8 @@ namespace detail {
              {set.crop, set.is_regularisation_data, set.prepend_instance_prompt, set.only_instance_prompt,
               set.disable_multiline_split, set.preserve_data_backend_cache, set.skip_file_discovery.vae,
               set.skip_file_discovery.metadata, set.skip_file_discovery.text, set.vae_cache_ondemand,
-              set.vae_cache_disable, set.vae_cache_clear_each_epoch, set.scan_for_errors,
-              set.delete_problematic_images, set.compress_disk_cache.value_or(false),
-              set.compress_disk_cache.has_value()})
+              set.vae_cache_disable, set.vae_cache_clear_each_epoch, set.scan_for_errors, set.delete_problematic_images,
+              set.compress_disk_cache.value_or(false), set.compress_disk_cache.has_value()})
             flag(value);
     };
     for (const config::ImageDataset& set : list.images) add(set);
@@ -161,7 +161,8 @@ STRATA_INLINE void add(CacheReport& report, const Remade& remade) {
     for (std::size_t cache = 0; cache < all.size(); ++cache) {
         CacheReport report;
         add(report, all[cache]);
-        for (std::string& line : remade_lines(cache == 0 ? "latents, while training" : "captions, while training", report))
+        for (std::string& line :
+             remade_lines(cache == 0 ? "latents, while training" : "captions, while training", report))
             lines.push_back(std::move(line));
     }
     return lines;

@@ -74,8 +74,8 @@ inline bool read_png_head(PngReader& reader, const DecodeLimits& limits) {
     // Texts, times and profiles are not used; skipping them (-1: known ones too) skips their unpacking as well.
     ::png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     ::png_read_info(reader.png, reader.info);
-    ::png_set_expand(reader.png);        // palette -> RGB, 1/2/4 bits -> 8, tRNS -> alpha
-    ::png_set_strip_16(reader.png);      // the high byte
+    ::png_set_expand(reader.png);    // palette -> RGB, 1/2/4 bits -> 8, tRNS -> alpha
+    ::png_set_strip_16(reader.png);  // the high byte
     ::png_set_gray_to_rgb(reader.png);
     ::png_set_interlace_handling(reader.png);
     ::png_read_update_info(reader.png, reader.info);
@@ -133,8 +133,7 @@ inline bool write_png(PngWriter& writer, PngOutput& output, png_uint_32 width, p
     ::png_set_IHDR(writer.png, writer.info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                    PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     ::png_write_info(writer.png, writer.info);
-    for (png_uint_32 y = 0; y < height; ++y)
-        ::png_write_row(writer.png, rgb + std::size_t{y} * width * 3);
+    for (png_uint_32 y = 0; y < height; ++y) ::png_write_row(writer.png, rgb + std::size_t{y} * width * 3);
     ::png_write_end(writer.png, writer.info);
     return true;
 }
@@ -164,12 +163,13 @@ STRATA_INLINE std::vector<std::byte> encode_png(std::int64_t width, std::int64_t
     if (width < 1 || height < 1 || width > largest || height > largest ||
         rgb.size() != static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3)
         throw Error{Errc::bad_picture,
-                    "a picture of " + std::to_string(width) + " x " + std::to_string(height) + " pixels cannot be made of " +
-                        std::to_string(rgb.size()) + " bytes of RGB",
+                    "a picture of " + std::to_string(width) + " x " + std::to_string(height) +
+                        " pixels cannot be made of " + std::to_string(rgb.size()) + " bytes of RGB",
                     "pass width * height * 3 bytes and positive sizes"};
     detail::PngOutput output;
     detail::PngWriter writer;
-    if (!detail::write_png(writer, output, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), rgb.data())) {
+    if (!detail::write_png(writer, output, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height),
+                           rgb.data())) {
         if (output.failed) throw std::bad_alloc{};
         detail::throw_bad_picture("a picture that is being written", writer.message.data());
     }

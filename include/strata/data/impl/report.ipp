@@ -13,12 +13,18 @@ namespace strata::data {
 
 STRATA_INLINE std::string_view name_of(SkipReason reason) noexcept {
     switch (reason) {
-        case SkipReason::no_caption: return "no caption";
-        case SkipReason::below_minimum_size: return "below the minimum size";
-        case SkipReason::outside_aspect_ratio: return "outside the aspect ratios";
-        case SkipReason::unreadable: return "unreadable";
-        case SkipReason::unsupported_format: return "not a supported format";
-        case SkipReason::not_in_table: return "not in the table";
+        case SkipReason::no_caption:
+            return "no caption";
+        case SkipReason::below_minimum_size:
+            return "below the minimum size";
+        case SkipReason::outside_aspect_ratio:
+            return "outside the aspect ratios";
+        case SkipReason::unreadable:
+            return "unreadable";
+        case SkipReason::unsupported_format:
+            return "not a supported format";
+        case SkipReason::not_in_table:
+            return "not in the table";
     }
     return "skipped";
 }

@@ -207,8 +207,7 @@ struct ShrinkRows {
 };
 
 template <int Width>
-void resample_by(const Picture& picture, const Axis& columns, const Axis& rows, float* values,
-                       core::SimdLevel level) {
+void resample_by(const Picture& picture, const Axis& columns, const Axis& rows, float* values, core::SimdLevel level) {
     const auto width = static_cast<std::int64_t>(columns.taps.size());
     const auto height = static_cast<std::int64_t>(rows.taps.size());
     const std::int64_t used_columns = columns.end - columns.first;
@@ -226,14 +225,13 @@ void resample_by(const Picture& picture, const Axis& columns, const Axis& rows, 
         const std::int64_t source_rows = taps[count - 1].first + taps[count - 1].count - taps[0].first;
         for (std::int64_t x = 0; x < used_columns; x += strip_pixels) {
             const std::int64_t at = (taps[0].first * picture.width + columns.first + x) * picture.channels;
-            core::run_at(
-                level,
-                ShrinkColumns<Width>{picture.pixels.data() + at, picture.width * picture.channels, picture.channels,
-                                     std::min(strip_pixels, used_columns - x), source_rows, taps, taps[0].first, count,
-                                     source.data(), narrow.data(), side_by_side.data() + x * 3 * lanes});
+            core::run_at(level, ShrinkColumns<Width>{picture.pixels.data() + at, picture.width * picture.channels,
+                                                     picture.channels, std::min(strip_pixels, used_columns - x),
+                                                     source_rows, taps, taps[0].first, count, source.data(),
+                                                     narrow.data(), side_by_side.data() + x * 3 * lanes});
         }
-        core::run_at(level, ShrinkRows<Width>{side_by_side.data(), columns.first, columns.taps.data(), width,
-                                                       count, width * height, values + y * width});
+        core::run_at(level, ShrinkRows<Width>{side_by_side.data(), columns.first, columns.taps.data(), width, count,
+                                              width * height, values + y * width});
     }
 }
 

@@ -11,8 +11,8 @@
 #include <sqlite3.h>
 
 #include <strata/core/crc32c.hpp>
-#include <strata/core/fnv1a.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/fnv1a.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/lock_holder.hpp>
 #include <strata/data/byte_fields.hpp>
@@ -136,7 +136,9 @@ inline std::int64_t number(::sqlite3* database, const char* text, const std::fil
 /// CRC32C over everything a row says. `buffer` is kept between calls.
 inline std::uint32_t check_sum(const IndexedPicture& picture, std::string_view others, std::string& buffer) {
     buffer.clear();
-    const auto number = [&](std::uint64_t value) { buffer.append(reinterpret_cast<const char*>(&value), sizeof value); };
+    const auto number = [&](std::uint64_t value) {
+        buffer.append(reinterpret_cast<const char*>(&value), sizeof value);
+    };
     const auto text = [&](std::string_view value) {
         number(value.size());
         buffer += value;
@@ -221,7 +223,8 @@ STRATA_INLINE SampleIndex::SampleIndex(const std::filesystem::path& folder, std:
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
     if (failure)
-        throw Error{Errc::output_not_writable, "folder '" + folder.string() + "' for the index cannot be made: " + failure.message(),
+        throw Error{Errc::output_not_writable,
+                    "folder '" + folder.string() + "' for the index cannot be made: " + failure.message(),
                     "name a folder that can be written"};
     try {
         open(place);
@@ -230,7 +233,8 @@ STRATA_INLINE SampleIndex::SampleIndex(const std::filesystem::path& folder, std:
         try {
             open(place);
         } catch (const detail::index::Unusable& again) {
-            throw Error{Errc::io_failed, "index '" + file_.string() + "' is damaged as soon as it is made: " + again.what(),
+            throw Error{Errc::io_failed,
+                        "index '" + file_.string() + "' is damaged as soon as it is made: " + again.what(),
                         "check the disk"};
         }
     }
@@ -256,7 +260,8 @@ STRATA_INLINE void SampleIndex::open(std::string_view place) {
     const bool is_new = number(opened, "SELECT count(*) FROM sqlite_master", file_) == 0;
     if (!is_new && application != application_id) throw Unusable{"it is not an index of strata"};
     if (!is_new && version != format)
-        throw Unusable{"it is of format " + std::to_string(version) + ", and this program knows " + std::to_string(format)};
+        throw Unusable{"it is of format " + std::to_string(version) + ", and this program knows " +
+                       std::to_string(format)};
     if (is_new) {
         execute(opened, schema, file_);
         execute(opened, ("PRAGMA application_id = " + std::to_string(application_id)).c_str(), file_);
@@ -288,9 +293,10 @@ STRATA_INLINE void SampleIndex::read(std::string_view place) {
         return;
     }
     std::string buffer;
-    for (const auto row = prepared("SELECT key, version, bytes, width, height, size_source, size_fault, size_detail, caption, "
-                                   "other_captions, caption_source, decoded, pixel_fault, pixel_detail, damaged, check_sum "
-                                   "FROM pictures ORDER BY key");
+    for (const auto row =
+             prepared("SELECT key, version, bytes, width, height, size_source, size_fault, size_detail, caption, "
+                      "other_captions, caption_source, decoded, pixel_fault, pixel_detail, damaged, check_sum "
+                      "FROM pictures ORDER BY key");
          row->step();) {
         pictures_.push_back(picture_of(*row, buffer));
         if (pictures_.size() > 1 && pictures_[pictures_.size() - 2].sample.key >= pictures_.back().sample.key)
@@ -305,7 +311,8 @@ STRATA_INLINE void SampleIndex::set_aside(const std::string& why) {
     std::error_code failure;
     std::filesystem::rename(file_, aside, failure);
     if (failure)
-        throw Error{Errc::io_failed, "index '" + file_.string() + "' is damaged (" + why + ") and cannot be moved: " + failure.message(),
+        throw Error{Errc::io_failed,
+                    "index '" + file_.string() + "' is damaged (" + why + ") and cannot be moved: " + failure.message(),
                     "remove it"};
     // The journal belongs to the damaged file: with a new one SQLite would play it back.
     std::filesystem::rename(file_.string() + "-journal", aside.string() + "-journal", failure);
@@ -318,7 +325,8 @@ STRATA_INLINE std::string SampleIndex::fact(const std::string& name) const {
     return found == facts_.end() ? std::string{} : found->second;
 }
 
-STRATA_INLINE void SampleIndex::write(std::span<const IndexedPicture* const> pictures, std::span<const std::string> gone,
+STRATA_INLINE void SampleIndex::write(std::span<const IndexedPicture* const> pictures,
+                                      std::span<const std::string> gone,
                                       const std::map<std::string, std::string>& facts) {
     using namespace detail::index;
     if (pictures.empty() && gone.empty() && facts.empty()) return;
@@ -326,7 +334,8 @@ STRATA_INLINE void SampleIndex::write(std::span<const IndexedPicture* const> pic
     try {
         execute(database, "BEGIN IMMEDIATE", file_);
         try {
-            Statement insert{database, "INSERT OR REPLACE INTO pictures VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", file_};
+            Statement insert{database, "INSERT OR REPLACE INTO pictures VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                             file_};
             std::string buffer;
             for (const IndexedPicture* const picture : pictures) {
                 const Sample& sample = picture->sample;
@@ -349,7 +358,8 @@ STRATA_INLINE void SampleIndex::write(std::span<const IndexedPicture* const> pic
                 insert << static_cast<std::int64_t>(picture->caption_source) << std::int64_t{picture->decoded ? 1 : 0};
                 fault(picture->pixel_fault);
                 const auto is_damaged = [](const auto& value) { return value && value->damaged; };
-                insert << std::int64_t{(is_damaged(picture->size_fault) ? 1 : 0) + (is_damaged(picture->pixel_fault) ? 2 : 0)}
+                insert << std::int64_t{(is_damaged(picture->size_fault) ? 1 : 0) +
+                                       (is_damaged(picture->pixel_fault) ? 2 : 0)}
                        << static_cast<std::int64_t>(check_sum(*picture, others, buffer));
                 insert.run();
             }

@@ -161,8 +161,7 @@ STRATA_INLINE std::int64_t SamplePlan::batches_before(std::int64_t epoch) const 
 
 STRATA_INLINE GlobalBatch SamplePlan::batch(std::int64_t position, std::int64_t first, std::int64_t count) const {
     if (size_ && position >= *size_)
-        throw Error{Errc::no_samples,
-                    "no data set takes part in training after step " + std::to_string(*size_),
+        throw Error{Errc::no_samples, "no data set takes part in training after step " + std::to_string(*size_),
                     "train for fewer steps, or give a data set a later end_epoch or end_step"};
     const auto behind =
         std::upper_bound(stages_.begin(), stages_.end(), position,

@@ -105,7 +105,8 @@ public:
             begin_ = 0;
             const std::size_t before = buffer_.size();
             if (before > longest) throw too_long();
-            const std::vector<std::byte> more = file_.read(offset_, std::min<std::uint64_t>(window, file_.size - offset_));
+            const std::vector<std::byte> more =
+                file_.read(offset_, std::min<std::uint64_t>(window, file_.size - offset_));
             if (more.empty())
                 throw Error{Errc::io_failed, "table '" + file_.place + "' ended before its size", "start again"};
             buffer_.append(reinterpret_cast<const char*>(more.data()), more.size());

@@ -56,9 +56,10 @@ STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(c
         {"caption_dropout_probability", shortest_text(options.caption_dropout_probability)}};
     for (const PictureSet& set : collection.sets())
         facts.emplace_back("data set '" + set.settings.id + "'",
-                           std::to_string(set.samples.size()) + " samples, repeats " + std::to_string(set.settings.repeats) +
-                               ", probability " + shortest_text(set.settings.probability) + ", contents " +
-                               hexadecimal(contents_of(set)) + ", settings " + hexadecimal(settings_of(options, set)));
+                           std::to_string(set.samples.size()) + " samples, repeats " +
+                               std::to_string(set.settings.repeats) + ", probability " +
+                               shortest_text(set.settings.probability) + ", contents " + hexadecimal(contents_of(set)) +
+                               ", settings " + hexadecimal(settings_of(options, set)));
     return facts;
 }
 

@@ -43,8 +43,7 @@ STRATA_INLINE S3 Buckets::open(const config::S3Settings& settings) {
         options.access_key_id = settings.access_key_id;
         options.secret_access_key = settings.secret_access_key;
         options.session_token = settings.session_token;
-        options.max_pool_connections =
-            static_cast<int>(std::max(connections_[key], settings.max_pool_connections));
+        options.max_pool_connections = static_cast<int>(std::max(connections_[key], settings.max_pool_connections));
         found = opened_.emplace(key, S3{std::move(options)}).first;
     }
     return found->second.below(expand_environment(settings.data_prefix, "aws_data_prefix", process_environment));

@@ -74,7 +74,9 @@ STRATA_INLINE std::vector<std::byte> pack_entry(const NamedTensors& tensors, std
     NamedTensors contiguous;  // owns what the list points to
     for (const auto& [name, tensor] : tensors) {
         const at::Tensor& kept = contiguous[name] = tensor.detach().cpu().to(at::kFloat).contiguous();
-        list.push_back({name, storage::Dtype::f32, kept.sizes().vec(),
+        list.push_back({name,
+                        storage::Dtype::f32,
+                        kept.sizes().vec(),
                         {static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()}});
     }
     std::vector<std::byte> file = storage::encode_safetensors(
@@ -106,10 +108,12 @@ STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::s
         const auto found = header.metadata.find("identity");
         if (found == header.metadata.end() || found->second != detail::ascii_of(identity))
             refuse("it was made from something else");
-        if (!sum && header.metadata.size() != 1) refuse("its metadata is not as it was written");  // "crc32c" itself, say
+        if (!sum && header.metadata.size() != 1)
+            refuse("its metadata is not as it was written");  // "crc32c" itself, say
         for (const storage::SafetensorsEntry& entry : header.tensors) {
             if (entry.dtype != storage::Dtype::f32)
-                refuse("tensor '" + entry.name + "' is of type " + std::string{storage::name_of(entry.dtype)} + " and not F32");
+                refuse("tensor '" + entry.name + "' is of type " + std::string{storage::name_of(entry.dtype)} +
+                       " and not F32");
             const auto data = storage::tensor_bytes(bytes, header, entry.name);
             const at::Tensor tensor = at::empty(entry.shape, at::kFloat);
             if (!data.empty()) std::memcpy(tensor.data_ptr(), data.data(), data.size());
@@ -135,8 +139,10 @@ STRATA_INLINE std::optional<NamedTensors> CacheMemory::find(const std::string& i
 STRATA_INLINE void CacheMemory::keep(const std::string& identity, const NamedTensors& tensors) {
     const std::int64_t bytes = detail::bytes_of(tensors);
     const std::lock_guard lock{mutex_};
-    if (bytes_ + bytes > budget_) full_ = true;
-    else if (entries_.emplace(identity, tensors).second) bytes_ += bytes;
+    if (bytes_ + bytes > budget_)
+        full_ = true;
+    else if (entries_.emplace(identity, tensors).second)
+        bytes_ += bytes;
 }
 
 STRATA_INLINE void CacheMemory::drop(const std::string& identity) {

@@ -84,12 +84,11 @@ STRATA_INLINE std::pair<at::Tensor, at::Tensor> JointBlock::forward(const at::Te
     const at::Tensor image = modulated_norm(image_BID, image_mod[scale], image_mod[shift]);
     const at::Tensor text = modulated_norm(text_BTD, text_mod[scale], text_mod[shift]);
     const auto joint = [&](auto& of_text, auto& text_norm, auto& of_image, auto& image_norm) {
-        return concatenate(
-            rms_norm_rotate(detail::apply(of_text, text), text_norm->weight, rotary.cosine_LK.narrow(0, 0, T),
-                            rotary.sine_LK.narrow(0, 0, T)),
-            rms_norm_rotate(detail::apply(of_image, image), image_norm->weight, rotary.cosine_LK.narrow(0, T, I),
-                            rotary.sine_LK.narrow(0, T, I)),
-            2);
+        return concatenate(rms_norm_rotate(detail::apply(of_text, text), text_norm->weight,
+                                           rotary.cosine_LK.narrow(0, 0, T), rotary.sine_LK.narrow(0, 0, T)),
+                           rms_norm_rotate(detail::apply(of_image, image), image_norm->weight,
+                                           rotary.cosine_LK.narrow(0, T, I), rotary.sine_LK.narrow(0, T, I)),
+                           2);
     };
     const at::Tensor q = joint(attn_->add_q_proj, attn_->norm_added_q, attn_->to_q, attn_->norm_q);
     const at::Tensor k = joint(attn_->add_k_proj, attn_->norm_added_k, attn_->to_k, attn_->norm_k);
@@ -97,8 +96,10 @@ STRATA_INLINE std::pair<at::Tensor, at::Tensor> JointBlock::forward(const at::Te
                                      detail::split_heads(detail::apply(attn_->to_v, image), K), 2);
     const at::Tensor attended = attention(q, k, v);
 
-    at::Tensor image_out = gated_add(image_BID, image_mod[gate], detail::apply(attn_->to_out, attended.narrow(1, T, I)));
-    at::Tensor text_out = gated_add(text_BTD, text_mod[gate], detail::apply(attn_->to_add_out, attended.narrow(1, 0, T)));
+    at::Tensor image_out =
+        gated_add(image_BID, image_mod[gate], detail::apply(attn_->to_out, attended.narrow(1, T, I)));
+    at::Tensor text_out =
+        gated_add(text_BTD, text_mod[gate], detail::apply(attn_->to_add_out, attended.narrow(1, 0, T)));
     image_out = gated_add(image_out, image_mod[gate_mlp],
                           ff_->forward(modulated_norm(image_out, image_mod[scale_mlp], image_mod[shift_mlp])));
     text_out = gated_add(text_out, text_mod[gate_mlp],

@@ -130,8 +130,8 @@ struct RmsNormRotate : Function<RmsNormRotate> {
         at::Tensor grad_weight = floats({weight.size(0)});
         by_type(x, [&]<class T>(T) {
             kernels::rms_norm_rotate_backward(data<T>(grad_x), data<float>(grad_weight), data<T>(grad_y), data<T>(x),
-                                              data<T>(weight), data<float>(saved[2]), data<float>(saved[3]),
-                                              x.size(0), x.size(1), grad_y.size(1), weight.size(0), norm_eps);
+                                              data<T>(weight), data<float>(saved[2]), data<float>(saved[3]), x.size(0),
+                                              x.size(1), grad_y.size(1), weight.size(0), norm_eps);
         });
         return {grad_x, grad_weight.to(x.scalar_type()), at::Tensor(), at::Tensor()};
     }
@@ -155,9 +155,8 @@ struct Attention : Function<Attention> {
         const at::Tensor grad = grads[0].view({B, L, H, K}).transpose(1, 2).reshape({B * H, L, K});
         const at::Tensor grad_v = at::bmm(p.transpose(1, 2), grad);
         at::Tensor grad_s = at::bmm(grad, v.transpose(1, 2));
-        by_type(p, [&]<class T>(T) {
-            kernels::softmax_backward(data<T>(grad_s), data<T>(p), B * H * L, L, scale_of(K));
-        });
+        by_type(p,
+                [&]<class T>(T) { kernels::softmax_backward(data<T>(grad_s), data<T>(p), B * H * L, L, scale_of(K)); });
         const at::Tensor grad_q = at::bmm(grad_s, k);
         const at::Tensor grad_k = at::bmm(grad_s.transpose(1, 2), q);
         return {grad_q.view({B, H, L, K}), grad_k.view({B, H, L, K}), grad_v.view({B, H, L, K})};
@@ -177,9 +176,8 @@ struct Gelu : Function<Gelu> {
         const at::Tensor x = ctx->get_saved_variables()[0];
         const at::Tensor grad_y = grads[0].contiguous();
         at::Tensor grad_x = at::empty_like(x);
-        by_type(x, [&]<class T>(T) {
-            kernels::gelu_backward(data<T>(grad_x), data<T>(grad_y), data<T>(x), x.numel());
-        });
+        by_type(x,
+                [&]<class T>(T) { kernels::gelu_backward(data<T>(grad_x), data<T>(grad_y), data<T>(x), x.numel()); });
         return {grad_x};
     }
 };

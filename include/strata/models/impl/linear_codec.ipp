@@ -27,10 +27,22 @@ struct CodecChannel {
 /// deviation^-1/2 / 1.27: latents then have a root mean square of 1 over all channels, and a coarse channel keeps more
 /// signal than a fine one at the same noise, so that training settles shape and colour before detail.
 inline constexpr std::array<CodecChannel, 16> codec_channels{{
-    {0, 0, 0, 5.2f, 0.261f}, {0, 0, 1, 0.0f, 0.510f}, {0, 1, 0, 0.0f, 0.510f}, {0, 0, 2, 0.0f, 0.713f},
-    {0, 1, 1, 0.0f, 0.722f}, {0, 2, 0, 0.0f, 0.713f}, {0, 0, 3, 0.0f, 0.931f}, {0, 1, 2, 0.0f, 0.909f},
-    {0, 2, 1, 0.0f, 0.909f}, {0, 3, 0, 0.0f, 0.931f}, {1, 0, 0, 0.7f, 0.516f}, {1, 0, 1, 0.0f, 1.156f},
-    {1, 1, 0, 0.0f, 1.156f}, {2, 0, 0, 0.0f, 0.689f}, {2, 0, 1, 0.0f, 1.521f}, {2, 1, 0, 0.0f, 1.521f},
+    {0, 0, 0, 5.2f, 0.261f},
+    {0, 0, 1, 0.0f, 0.510f},
+    {0, 1, 0, 0.0f, 0.510f},
+    {0, 0, 2, 0.0f, 0.713f},
+    {0, 1, 1, 0.0f, 0.722f},
+    {0, 2, 0, 0.0f, 0.713f},
+    {0, 0, 3, 0.0f, 0.931f},
+    {0, 1, 2, 0.0f, 0.909f},
+    {0, 2, 1, 0.0f, 0.909f},
+    {0, 3, 0, 0.0f, 0.931f},
+    {1, 0, 0, 0.7f, 0.516f},
+    {1, 0, 1, 0.0f, 1.156f},
+    {1, 1, 0, 0.0f, 1.156f},
+    {2, 0, 0, 0.0f, 0.689f},
+    {2, 0, 1, 0.0f, 1.521f},
+    {2, 1, 0, 0.0f, 1.521f},
 }};
 
 using CodecBasis = std::array<std::array<float, codec_inputs>, 16>;
@@ -50,10 +62,9 @@ inline const CodecBasis& codec_basis() {
             for (std::size_t plane = 0; plane < 3; ++plane)
                 for (std::size_t y = 0; y < 8; ++y)
                     for (std::size_t x = 0; x < 8; ++x)
-                        rows[c][plane * codec_pixels + y * 8 + x] =
-                            static_cast<float>(colours[codec_channels[c].colour][plane] *
-                                               cosine(codec_channels[c].vertical, y) *
-                                               cosine(codec_channels[c].horizontal, x));
+                        rows[c][plane * codec_pixels + y * 8 + x] = static_cast<float>(
+                            colours[codec_channels[c].colour][plane] * cosine(codec_channels[c].vertical, y) *
+                            cosine(codec_channels[c].horizontal, x));
         return rows;
     }();
     return basis;
@@ -96,8 +107,7 @@ STRATA_INLINE at::Tensor LinearCodec::decode(const at::Tensor& latents_Chw) cons
         std::array<float, detail::codec_inputs> patch{};
         for (std::size_t c = 0; c < basis.size(); ++c) {
             const detail::CodecChannel& channel = detail::codec_channels[c];
-            const float coefficient =
-                in[static_cast<std::int64_t>(c) * h * w + cell] / channel.scale + channel.mean;
+            const float coefficient = in[static_cast<std::int64_t>(c) * h * w + cell] / channel.scale + channel.mean;
             for (std::size_t i = 0; i < patch.size(); ++i) patch[i] += basis[c][i] * coefficient;
         }
         const auto* next = patch.data();

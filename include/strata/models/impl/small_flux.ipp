@@ -85,8 +85,8 @@ STRATA_INLINE at::Tensor SmallFlux::forward(const at::Tensor& latents_BCHW, cons
     const std::int64_t T = text_BTE.size(1);
     if (H % patch != 0 || W % patch != 0)
         throw Error{Errc::bad_value,
-                    "SmallFlux got latents of " + std::to_string(H) + " x " + std::to_string(W) + ", and needs multiples of " +
-                        std::to_string(patch),
+                    "SmallFlux got latents of " + std::to_string(H) + " x " + std::to_string(W) +
+                        ", and needs multiples of " + std::to_string(patch),
                     "set ImageTextOptions::latents_multiple to SmallFlux::patch and use picture sizes that fit"};
     const RotaryTable rotary = rotary_table(T, H / patch, W / patch, options_.rotary_axes, latents_BCHW.device());
 

@@ -25,10 +25,10 @@ STRATA_INLINE LossScale::Step LossScale::update(bool overflow) {
     if (overflow) {
         if (state_.hysteresis_left == 1) {
             if (state_.scale == options_.minimum) {
-                throw Error{Errc::loss_scale_exhausted,
-                            "gradients overflow although the loss scale is at its minimum, " +
-                                std::to_string(options_.minimum),
-                            "lower the learning rate, or train in bf16"};
+                throw Error{
+                    Errc::loss_scale_exhausted,
+                    "gradients overflow although the loss scale is at its minimum, " + std::to_string(options_.minimum),
+                    "lower the learning rate, or train in bf16"};
             }
             state_.scale = std::max(state_.scale / 2.0, options_.minimum);
         } else {

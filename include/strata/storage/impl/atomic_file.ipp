@@ -24,15 +24,18 @@ STRATA_INLINE Error file_error(int error_number, std::string_view action, const 
     const std::string what =
         "cannot " + std::string{action} + " '" + path.string() + "': " + std::generic_category().message(error_number);
     switch (error_number) {
-        case ENOENT: return Error{Errc::not_found, what, "check the path's spelling and that the disk is mounted"};
+        case ENOENT:
+            return Error{Errc::not_found, what, "check the path's spelling and that the disk is mounted"};
         case ENOSPC:
         case EDQUOT:
             return Error{Errc::no_space, what,
                          "free space there or choose another folder; what was complete before is intact"};
         case EACCES:
         case EPERM:
-        case EROFS: return Error{Errc::io_failed, what, "give this user the right to it or choose another folder"};
-        default: return Error{Errc::io_failed, what, "check the disk and the path"};
+        case EROFS:
+            return Error{Errc::io_failed, what, "give this user the right to it or choose another folder"};
+        default:
+            return Error{Errc::io_failed, what, "check the disk and the path"};
     }
 }
 
@@ -59,8 +62,7 @@ inline std::size_t read_fully(int descriptor, std::uint64_t offset, std::span<st
                               const std::filesystem::path& path) {
     std::size_t done = 0;
     while (done < out.size()) {
-        const ssize_t n =
-            ::pread(descriptor, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+        const ssize_t n = ::pread(descriptor, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) throw file_error(errno, "read", path);
         if (n == 0) break;
@@ -111,13 +113,15 @@ STRATA_INLINE AtomicFile::AtomicFile(std::filesystem::path path, Durability dura
     std::random_device random;
     for (int attempt = 0; attempt < 16; ++attempt) {
         const std::uint64_t tag = (std::uint64_t{random()} << 32) | random();
-        temporary_ = folder / ("." + path_.filename().string() + "." + kernel_digits() + "-" + std::to_string(tag) + ".tmp");
+        temporary_ =
+            folder / ("." + path_.filename().string() + "." + kernel_digits() + "-" + std::to_string(tag) + ".tmp");
         descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor_ < 0 && errno != EEXIST) break;
         if (descriptor_ < 0) continue;
         const bool is_locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
         struct ::stat status {};
-        const bool is_being_removed = is_locked ? ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0 : errno == EWOULDBLOCK;
+        const bool is_being_removed =
+            is_locked ? ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0 : errno == EWOULDBLOCK;
         if (!is_being_removed) return;
         ::close(std::exchange(descriptor_, -1));
         errno = EEXIST;
@@ -155,7 +159,8 @@ STRATA_INLINE void AtomicFile::publish() {
     // A second descriptor keeps the lock until the file has its name.
     const detail::Descriptor lock{::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0)};
     const int closing = std::exchange(descriptor_, -1);
-    if (::close(closing) != 0) throw detail::file_error(errno, "write", path_);  // network disks report a full quota here
+    if (::close(closing) != 0)
+        throw detail::file_error(errno, "write", path_);  // network disks report a full quota here
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw detail::file_error(errno, "publish", path_);
     published_ = true;
     if (!durable) return;
@@ -166,7 +171,8 @@ STRATA_INLINE void AtomicFile::publish() {
         throw detail::file_error(errno, "publish", path_);
 }
 
-STRATA_INLINE void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes, Durability durability) {
+STRATA_INLINE void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                              Durability durability) {
     AtomicFile file{path, durability};
     file.write(bytes);
     file.publish();

@@ -149,7 +149,7 @@ STRATA_INLINE storage::ObjectPage Local::list_page(std::string_view prefix, std:
                                                    std::size_t limit) const {
     limit = std::clamp<std::size_t>(limit, 1, std::numeric_limits<std::size_t>::max() - 1);
     storage::ObjectPage page;
-    const std::function<bool(storage::ObjectInfo&&)> visit = [&](storage::ObjectInfo&& info) {
+    const std::function<bool(storage::ObjectInfo &&)> visit = [&](storage::ObjectInfo&& info) {
         page.objects.push_back(std::move(info));
         return page.objects.size() <= limit;  // one more: is there more?
     };

@@ -30,7 +30,8 @@ inline Error no_room(const std::filesystem::path& folder, const std::string& pur
     std::error_code unknown;
     const auto space = std::filesystem::space(folder, unknown);
     return Error{Errc::no_space,
-                 "the disk of " + folder.string() + " lacks room for " + purpose + ", which takes " + core::in_megabytes(bytes) +
+                 "the disk of " + folder.string() + " lacks room for " + purpose + ", which takes " +
+                     core::in_megabytes(bytes) +
                      (unknown ? "" : "; " + core::in_megabytes(space.available) + " are free"),
                  "free space there, or choose a folder on another disk with --output DIR"};
 }
@@ -39,7 +40,9 @@ inline Error no_room(const std::filesystem::path& folder, const std::string& pur
 
 STRATA_INLINE ReservedRoom::ReservedRoom(std::filesystem::path file, std::string purpose,
                                          std::function<int(int descriptor, std::uint64_t bytes)> allocate)
-    : file_{std::move(file)}, purpose_{std::move(purpose)}, allocate_{allocate ? std::move(allocate) : detail::allocate_blocks} {}
+    : file_{std::move(file)},
+      purpose_{std::move(purpose)},
+      allocate_{allocate ? std::move(allocate) : detail::allocate_blocks} {}
 
 STRATA_INLINE bool ReservedRoom::make(std::uint64_t bytes) {
     std::error_code failed;

@@ -44,7 +44,8 @@ STRATA_INLINE std::optional<std::chrono::milliseconds> retry_after(std::string_v
     if (*date <= now) return std::chrono::milliseconds{0};
     using std::chrono::milliseconds;
     // Each for itself: from a time before 1970 the difference of nanoseconds would overflow.
-    return std::chrono::floor<milliseconds>(date->time_since_epoch()) - std::chrono::floor<milliseconds>(now.time_since_epoch());
+    return std::chrono::floor<milliseconds>(date->time_since_epoch()) -
+           std::chrono::floor<milliseconds>(now.time_since_epoch());
 }
 
 STRATA_INLINE double jitter() {

@@ -72,8 +72,9 @@ struct Identity {
     ///   sum  of the bytes, if it is known
     [[nodiscard]] std::string complaint(std::span<const std::byte> bytes, const std::optional<Md5>& sum = {}) const {
         if (crc)
-            return core::crc32c(bytes) == *crc ? ""
-                                         : "the bytes that arrived do not have the check sum they were written with";
+            return core::crc32c(bytes) == *crc
+                       ? ""
+                       : "the bytes that arrived do not have the check sum they were written with";
         if (!etag_is_md5 || to_hex(sum ? *sum : md5(bytes)) == lower_case(etag)) return {};
         return "the bytes that arrived are not those of its ETag";
     }

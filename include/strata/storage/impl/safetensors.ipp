@@ -87,9 +87,12 @@ public:
         if (place_ == Place::metadata) {
             if (!metadata.emplace(text, "").second) return refuse("the metadata key '" + text + "' appears twice");
         } else {
-            bool* const seen = text == "dtype" ? &seen_.dtype : text == "shape" ? &seen_.shape
-                             : text == "data_offsets" ? &seen_.offsets : nullptr;
-            if (seen == nullptr) return refuse("tensor '" + tensors.back().name + "' has an unknown field '" + text + "'");
+            bool* const seen = text == "dtype"          ? &seen_.dtype
+                               : text == "shape"        ? &seen_.shape
+                               : text == "data_offsets" ? &seen_.offsets
+                                                        : nullptr;
+            if (seen == nullptr)
+                return refuse("tensor '" + tensors.back().name + "' has an unknown field '" + text + "'");
             if (*seen) return refuse("tensor '" + tensors.back().name + "' has '" + text + "' twice");
             *seen = true;
         }
@@ -120,10 +123,14 @@ public:
         if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
             return refuse("a number is beyond 63 bits");
         SafetensorsEntry& tensor = tensors.back();
-        if (field_ == "shape") tensor.shape.push_back(static_cast<std::int64_t>(value));
-        else if (count_ == 0) tensor.begin = value;
-        else if (count_ == 1) tensor.end = value;
-        else return refuse("tensor '" + tensor.name + "' has more than two offsets");
+        if (field_ == "shape")
+            tensor.shape.push_back(static_cast<std::int64_t>(value));
+        else if (count_ == 0)
+            tensor.begin = value;
+        else if (count_ == 1)
+            tensor.end = value;
+        else
+            return refuse("tensor '" + tensor.name + "' has more than two offsets");
         ++count_;
         return true;
     }
@@ -235,7 +242,8 @@ inline std::vector<TensorOutline> outlines_of(std::span<const TensorBytes> tenso
 
 inline void check_size(const std::string& name, std::uint64_t expected, std::size_t given) {
     if (given != expected)
-        throw_corrupt("what is to be written", "tensor '" + name + "' has another number of bytes than its shape needs");
+        throw_corrupt("what is to be written",
+                      "tensor '" + name + "' has another number of bytes than its shape needs");
 }
 
 inline WritePlan plan_safetensors(std::span<const TensorOutline> tensors, const SafetensorsMetadata& metadata) {
@@ -302,8 +310,9 @@ STRATA_INLINE const SafetensorsEntry& SafetensorsHeader::at(std::string_view nam
     if (entry == nullptr) detail::throw_corrupt(source, "it has no tensor '" + std::string{name} + "'");
     if (std::find(taken.begin(), taken.end(), entry->dtype) == taken.end())
         throw Error{Errc::unsupported_dtype,
-                    std::string{source} + ": tensor '" + entry->name + "' is of type " + std::string{name_of(entry->dtype)} +
-                        ", and " + detail::names_of(taken) + (taken.size() == 1 ? " is" : " are") + " taken here",
+                    std::string{source} + ": tensor '" + entry->name + "' is of type " +
+                        std::string{name_of(entry->dtype)} + ", and " + detail::names_of(taken) +
+                        (taken.size() == 1 ? " is" : " are") + " taken here",
                     "convert the tensor, or use a file that has it in one of these types"};
     return *entry;
 }
@@ -359,10 +368,12 @@ STRATA_INLINE SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& 
     }
 }
 
-STRATA_INLINE void SafetensorsWriter::write(std::size_t tensor, std::span<const std::byte> bytes, std::uint64_t offset) {
+STRATA_INLINE void SafetensorsWriter::write(std::size_t tensor, std::span<const std::byte> bytes,
+                                            std::uint64_t offset) {
     const Extent& extent = extents_.at(tensor);
     if (offset > extent.bytes || bytes.size() > extent.bytes - offset || bytes.size() > missing_)
-        detail::throw_corrupt("what is to be written", "tensor number " + std::to_string(tensor) + " got more bytes than it has");
+        detail::throw_corrupt("what is to be written",
+                              "tensor number " + std::to_string(tensor) + " got more bytes than it has");
     file_.write_at(extent.begin + offset, bytes);
     missing_ -= bytes.size();
 }
@@ -394,8 +405,8 @@ STRATA_INLINE void SafetensorsFile::read(const SafetensorsEntry& entry, std::spa
                                          std::uint64_t offset) const {
     const std::uint64_t size = entry.end - entry.begin;
     if (offset > size || out.size() > size - offset)
-        detail::throw_corrupt("'" + path_.string() + "'", "tensor '" + entry.name + "' has only " +
-                                                              std::to_string(size) + " bytes");
+        detail::throw_corrupt("'" + path_.string() + "'",
+                              "tensor '" + entry.name + "' has only " + std::to_string(size) + " bytes");
     if (detail::read_fully(descriptor_, header_.data_begin + entry.begin + offset, out, path_) != out.size())
         detail::throw_corrupt("'" + path_.string() + "'", "it became shorter while it was read");
 }

@@ -84,7 +84,8 @@ public:
         train::check_sources(session_.comm(), source);
         run_.begin(source);
         if (run_.step() >= last_step)
-            session_.progress().note("step " + std::to_string(last_step) + " is already done: ask for more steps, or start over with --fresh");
+            session_.progress().note("step " + std::to_string(last_step) +
+                                     " is already done: ask for more steps, or start over with --fresh");
         return train_to(last_step, source);
     }
 
@@ -105,7 +106,8 @@ public:
     /// One sentence for anything else.
     template <class Source>
     FitResult fit(Source&&) {
-        using Broken = rule::first_broken_t<rule::SourceCanBeRead<Source>, rule::SourceMakesTheModelsBatch<Source, Batch>>;
+        using Broken =
+            rule::first_broken_t<rule::SourceCanBeRead<Source>, rule::SourceMakesTheModelsBatch<Source, Batch>>;
         static_assert(sizeof(typename Broken::Report) > 0);
         return {};
     }
@@ -121,9 +123,7 @@ public:
 
     /// Calls `body` while the model has the moving average of its weights: for validation and export. Collective.
     template <class Body>
-    void with_average(Body&& body)
-        requires(Setup::averaging::enabled)
-    {
+    void with_average(Body&& body) requires(Setup::averaging::enabled) {
         engine_.swap_average();
         body();
         engine_.swap_average();
@@ -174,7 +174,8 @@ private:
             run_.end(source);
         } catch (...) {
             const std::string who = run_.who();
-            const std::string became = train::rescued(run_, train::as_error(std::current_exception(), who).code(), run_.are_together());
+            const std::string became =
+                train::rescued(run_, train::as_error(std::current_exception(), who).code(), run_.are_together());
             run_.release_room();
             train::throw_rescued(std::current_exception(), who, became);
         }

@@ -66,7 +66,9 @@ STRATA_INLINE void choose_cpu_kernels() {
     if (!core::cpu_features().avx512) return;
     ::setenv("ATEN_CPU_CAPABILITY", "avx512", 0);  // libtorch reads it when it first computes
     const char* const core = detail::openblas_core();
-    if (core == nullptr || detail::has_avx512(core) || std::getenv("OPENBLAS_CORETYPE") != nullptr || detail::mpi_runs()) return;
+    if (core == nullptr || detail::has_avx512(core) || std::getenv("OPENBLAS_CORETYPE") != nullptr ||
+        detail::mpi_runs())
+        return;
     ::setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);  // and so this is done once
     detail::start_again();
     ::unsetenv("OPENBLAS_CORETYPE");
@@ -78,7 +80,8 @@ STRATA_INLINE std::string cpu_kernels() {
     const std::string config = at::show_config();
     const std::size_t at = config.find(mark);
     std::string text = "libtorch";
-    if (at != std::string::npos) text += " " + config.substr(at + mark.size(), config.find('\n', at) - at - mark.size());
+    if (at != std::string::npos)
+        text += " " + config.substr(at + mark.size(), config.find('\n', at) - at - mark.size());
     if (const char* const core = detail::openblas_core()) text += ", OpenBLAS " + std::string{core};
     return text;
 }

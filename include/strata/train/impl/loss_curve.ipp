@@ -83,7 +83,8 @@ inline CurveData curve_data(std::span<const StepMetrics> history) {
     CurveData data;
     data.first = history.front().step;
     data.last = history.back().step;
-    data.not_finite = static_cast<std::size_t>(std::count_if(history.begin(), history.end(), [](const StepMetrics& m) { return !std::isfinite(m.loss); }));
+    data.not_finite = static_cast<std::size_t>(
+        std::count_if(history.begin(), history.end(), [](const StepMetrics& m) { return !std::isfinite(m.loss); }));
     // Long enough to be calm, short enough to lie on a falling loss: a fortieth of a short run, and less of a long one.
     const auto steps = static_cast<double>(history.size() - data.not_finite);
     data.decay = std::exp(-1.0 / std::min(steps / 40.0, std::sqrt(steps)));
@@ -161,22 +162,26 @@ inline std::string axis_ticks(CurveFrame& frame, double low, double high) {
     std::string svg;
     for (const auto& [loss, text] : labels) {
         const std::string y = pixels(frame.y(loss));
-        svg += "<line stroke=\"#e4e4e4\" x1=\"" + pixels(frame.left) + "\" x2=\"" + pixels(CurveFrame::width - CurveFrame::right) + "\" y1=\"" + y +
-               "\" y2=\"" + y + "\"/><text class=\"loss\" text-anchor=\"end\" x=\"" + pixels(frame.left - 7) + "\" y=\"" + pixels(frame.y(loss) + 4) +
-               "\">" + text + "</text>\n";
+        svg += "<line stroke=\"#e4e4e4\" x1=\"" + pixels(frame.left) + "\" x2=\"" +
+               pixels(CurveFrame::width - CurveFrame::right) + "\" y1=\"" + y + "\" y2=\"" + y +
+               "\"/><text class=\"loss\" text-anchor=\"end\" x=\"" + pixels(frame.left - 7) + "\" y=\"" +
+               pixels(frame.y(loss) + 4) + "\">" + text + "</text>\n";
     }
     const double floor = CurveFrame::height - CurveFrame::bottom;
-    svg += "<line stroke=\"#888\" x1=\"" + pixels(frame.left) + "\" x2=\"" + pixels(CurveFrame::width - CurveFrame::right) + "\" y1=\"" +
-           pixels(floor) + "\" y2=\"" + pixels(floor) + "\"/>\n";
+    svg += "<line stroke=\"#888\" x1=\"" + pixels(frame.left) + "\" x2=\"" +
+           pixels(CurveFrame::width - CurveFrame::right) + "\" y1=\"" + pixels(floor) + "\" y2=\"" + pixels(floor) +
+           "\"/>\n";
     const double steps = static_cast<double>(frame.last - frame.first);
     const auto every = std::max<std::int64_t>(1, steps == 0 ? 1 : std::llround(RoundTicks::of(steps, 10).at(1)));
     for (std::int64_t step = (frame.first + every - 1) / every * every; step <= frame.last; step += every) {
         const std::string x = pixels(frame.x(step));
-        svg += "<line stroke=\"#888\" x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" + pixels(floor) + "\" y2=\"" + pixels(floor + 5) +
-               "\"/><text class=\"step\" text-anchor=\"middle\" x=\"" + x + "\" y=\"" + pixels(floor + 18) + "\">" + step_text(step) + "</text>\n";
+        svg += "<line stroke=\"#888\" x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" + pixels(floor) + "\" y2=\"" +
+               pixels(floor + 5) + "\"/><text class=\"step\" text-anchor=\"middle\" x=\"" + x + "\" y=\"" +
+               pixels(floor + 18) + "\">" + step_text(step) + "</text>\n";
     }
-    svg += "<text text-anchor=\"middle\" x=\"" + pixels((frame.left + CurveFrame::width - CurveFrame::right) / 2) + "\" y=\"" +
-           pixels(CurveFrame::height - 8) + "\">step</text>\n<text text-anchor=\"middle\" transform=\"translate(11 " +
+    svg += "<text text-anchor=\"middle\" x=\"" + pixels((frame.left + CurveFrame::width - CurveFrame::right) / 2) +
+           "\" y=\"" + pixels(CurveFrame::height - 8) +
+           "\">step</text>\n<text text-anchor=\"middle\" transform=\"translate(11 " +
            pixels((CurveFrame::top + floor) / 2) + ") rotate(-90)\">loss</text>\n";
     return svg;
 }
@@ -184,17 +189,21 @@ inline std::string axis_ticks(CurveFrame& frame, double low, double high) {
 /// A line through what `value` is of the points; a part of one point only is a dot. Of points in one column of pixels the
 /// lowest and the highest are drawn, in their order.
 template <class Value>
-std::string curve_line(const CurveFrame& frame, const std::vector<CurvePoint>& points, std::string_view name, std::string_view colour,
-                       std::string_view width, Value value) {
+std::string curve_line(const CurveFrame& frame, const std::vector<CurvePoint>& points, std::string_view name,
+                       std::string_view colour, std::string_view width, Value value) {
     std::string svg;
-    const auto place = [&](const CurvePoint& point) { return std::pair{pixels(frame.x(point.step)), pixels(frame.y(value(point)))}; };
+    const auto place = [&](const CurvePoint& point) {
+        return std::pair{pixels(frame.x(point.step)), pixels(frame.y(value(point)))};
+    };
     for (std::size_t begin = 0; begin < points.size();) {
         std::size_t end = begin;
         std::vector<std::pair<std::string, std::string>> drawn;
         while (end < points.size() && points[end].part == points[begin].part) {
             const double column = std::floor(frame.x(points[end].step));
             std::size_t lowest = end, highest = end;
-            for (; end < points.size() && points[end].part == points[begin].part && std::floor(frame.x(points[end].step)) == column; ++end) {
+            for (; end < points.size() && points[end].part == points[begin].part &&
+                   std::floor(frame.x(points[end].step)) == column;
+                 ++end) {
                 if (value(points[end]) < value(points[lowest])) lowest = end;
                 if (value(points[end]) > value(points[highest])) highest = end;
             }
@@ -202,10 +211,11 @@ std::string curve_line(const CurveFrame& frame, const std::vector<CurvePoint>& p
             if (lowest != highest) drawn.push_back(place(points[std::max(lowest, highest)]));
         }
         if (drawn.size() == 1) {
-            svg += "<circle class=\"" + std::string{name} + "\" r=\"2.5\" fill=\"" + std::string{colour} + "\" cx=\"" + drawn[0].first + "\" cy=\"" + drawn[0].second + "\"/>\n";
+            svg += "<circle class=\"" + std::string{name} + "\" r=\"2.5\" fill=\"" + std::string{colour} + "\" cx=\"" +
+                   drawn[0].first + "\" cy=\"" + drawn[0].second + "\"/>\n";
         } else {
-            svg += "<polyline class=\"" + std::string{name} + "\" fill=\"none\" stroke-linejoin=\"round\" stroke=\"" + std::string{colour} +
-                   "\" stroke-width=\"" + std::string{width} + "\" points=\"";
+            svg += "<polyline class=\"" + std::string{name} + "\" fill=\"none\" stroke-linejoin=\"round\" stroke=\"" +
+                   std::string{colour} + "\" stroke-width=\"" + std::string{width} + "\" points=\"";
             for (const auto& [x, y] : drawn) svg += x + "," + y + " ";
             svg.back() = '"';
             svg += "/>\n";
@@ -230,21 +240,23 @@ inline Beyond beyond(const CurveFrame& frame, const std::vector<CurvePoint>& poi
     double last = -CurveFrame::width;
     for (const CurvePoint& point : points) {
         if (above ? point.loss <= frame.high : point.loss >= frame.low) continue;
-        if (found.count++ == 0 || (above ? point.loss > found.farthest.loss : point.loss < found.farthest.loss)) found.farthest = point;
+        if (found.count++ == 0 || (above ? point.loss > found.farthest.loss : point.loss < found.farthest.loss))
+            found.farthest = point;
         const double x = frame.x(point.step);
         if (x - last < 2 * half) continue;
         last = x;
-        found.triangles += "<path class=\"beyond\" fill=\"#567\" d=\"M" + pixels(x - half) + " " + pixels(foot) + "L" + pixels(x) + " " + pixels(edge) +
-                           "L" + pixels(x + half) + " " + pixels(foot) + "Z\"/>\n";
+        found.triangles += "<path class=\"beyond\" fill=\"#567\" d=\"M" + pixels(x - half) + " " + pixels(foot) + "L" +
+                           pixels(x) + " " + pixels(edge) + "L" + pixels(x + half) + " " + pixels(foot) + "Z\"/>\n";
     }
     return found;
 }
 
 inline std::string beyond_text(const Beyond& found, bool above) {
     if (found.count == 0) return {};
-    return " " + step_text(static_cast<std::int64_t>(found.count)) + (found.count == 1 ? " point is " : " points are ") +
-           (above ? "above" : "below") + " the scale (" + (above ? "&#9650;" : "&#9660;") + " at the edge)" +
-           (found.count == 1 ? ": " : "; the farthest: ") + number_text(found.farthest.loss) + " at step " + step_text(found.farthest.step) + ".";
+    return " " + step_text(static_cast<std::int64_t>(found.count)) +
+           (found.count == 1 ? " point is " : " points are ") + (above ? "above" : "below") + " the scale (" +
+           (above ? "&#9650;" : "&#9660;") + " at the edge)" + (found.count == 1 ? ": " : "; the farthest: ") +
+           number_text(found.farthest.loss) + " at step " + step_text(found.farthest.step) + ".";
 }
 
 }  // namespace detail
@@ -253,8 +265,10 @@ STRATA_INLINE std::string loss_curve(std::span<const StepMetrics> history) {
     using namespace detail;
     if (history.empty()) return "<p class=\"under\">No step has been done yet.</p>\n";
     CurveData data = curve_data(history);
-    const std::string not_finite =
-        data.not_finite == 0 ? "" : " " + step_text(static_cast<std::int64_t>(data.not_finite)) + (data.not_finite == 1 ? " step has" : " steps have") + " no finite loss.";
+    const std::string not_finite = data.not_finite == 0
+                                       ? ""
+                                       : " " + step_text(static_cast<std::int64_t>(data.not_finite)) +
+                                             (data.not_finite == 1 ? " step has" : " steps have") + " no finite loss.";
     if (data.points.empty()) return "<p class=\"under\">No curve:" + not_finite + "</p>\n";
 
     CurveFrame frame{.first = data.first, .last = data.last};
@@ -263,28 +277,35 @@ STRATA_INLINE std::string loss_curve(std::span<const StepMetrics> history) {
     add_means(data, frame.low, frame.high);
     const Beyond above = beyond(frame, data.points, true), below = beyond(frame, data.points, false);
 
-    std::string svg = "<svg viewBox=\"0 0 900 330\" role=\"img\" aria-label=\"loss over steps\">\n<clipPath id=\"scale\"><rect x=\"" +
-                      pixels(frame.left - 3) + "\" y=\"" + pixels(CurveFrame::top - 2) + "\" width=\"" +
-                      pixels(CurveFrame::width - CurveFrame::right - frame.left + 6) + "\" height=\"" +
-                      pixels(CurveFrame::height - CurveFrame::top - CurveFrame::bottom + 4) + "\"/></clipPath>\n" + axes + "<g clip-path=\"url(#scale)\">\n";
+    std::string svg =
+        "<svg viewBox=\"0 0 900 330\" role=\"img\" aria-label=\"loss over steps\">\n<clipPath id=\"scale\"><rect x=\"" +
+        pixels(frame.left - 3) + "\" y=\"" + pixels(CurveFrame::top - 2) + "\" width=\"" +
+        pixels(CurveFrame::width - CurveFrame::right - frame.left + 6) + "\" height=\"" +
+        pixels(CurveFrame::height - CurveFrame::top - CurveFrame::bottom + 4) + "\"/></clipPath>\n" + axes +
+        "<g clip-path=\"url(#scale)\">\n";
     const std::string_view colour = data.has_mean() ? "#9ab" : "#c30";
-    svg += curve_line(frame, data.points, "each", colour, !data.has_mean() ? "1.5" : data.points.size() > 2000 ? "0.6" : "0.9",
+    svg += curve_line(frame, data.points, "each", colour,
+                      !data.has_mean()            ? "1.5"
+                      : data.points.size() > 2000 ? "0.6"
+                                                  : "0.9",
                       [](const CurvePoint& p) { return p.loss; });
     if (data.points.size() <= 100)
         for (const CurvePoint& point : data.points)
-            svg += "<circle class=\"dot\" r=\"2.5\" fill=\"" + std::string{colour} + "\" cx=\"" + pixels(frame.x(point.step)) + "\" cy=\"" +
-                   pixels(frame.y(point.loss)) + "\"/>\n";
-    if (data.has_mean()) svg += curve_line(frame, data.points, "mean", "#c30", "2", [](const CurvePoint& p) { return p.mean; });
+            svg += "<circle class=\"dot\" r=\"2.5\" fill=\"" + std::string{colour} + "\" cx=\"" +
+                   pixels(frame.x(point.step)) + "\" cy=\"" + pixels(frame.y(point.loss)) + "\"/>\n";
+    if (data.has_mean())
+        svg += curve_line(frame, data.points, "mean", "#c30", "2", [](const CurvePoint& p) { return p.mean; });
     svg += "</g>\n" + above.triangles + below.triangles + "</svg>\n<p class=\"under\">";
 
     const CurvePoint& last = data.points.back();
     if (data.has_mean())
-        svg += "Grey: the loss of every step. Red: its mean over about " + step_text(std::llround(1 / (1 - data.decay))) +
-               " steps (exponential, corrected for its start" +
-               (above.count + below.count > 0 ? "; points beyond the scale count as its edge" : "") + "). At step " + step_text(last.step) + ": " + number_text(last.loss) + ", mean " +
-               number_text(last.mean) + ".";
+        svg += "Grey: the loss of every step. Red: its mean over about " +
+               step_text(std::llround(1 / (1 - data.decay))) + " steps (exponential, corrected for its start" +
+               (above.count + below.count > 0 ? "; points beyond the scale count as its edge" : "") + "). At step " +
+               step_text(last.step) + ": " + number_text(last.loss) + ", mean " + number_text(last.mean) + ".";
     else
-        svg += (data.points.size() == 1 ? "The loss of step " : "The loss of every step. At step ") + step_text(last.step) + ": " + number_text(last.loss) + ".";
+        svg += (data.points.size() == 1 ? "The loss of step " : "The loss of every step. At step ") +
+               step_text(last.step) + ": " + number_text(last.loss) + ".";
     return svg + beyond_text(above, true) + beyond_text(below, false) + not_finite + "</p>\n";
 }
 

@@ -35,8 +35,9 @@ inline std::string json_number(double value, int digits) {
 }
 
 inline std::string to_json_line(const StepMetrics& m) {
-    return "{\"step\":" + std::to_string(m.step) + ",\"loss\":" + json_number(m.loss, 17) + ",\"lr\":" + json_number(m.learning_rate, 17) +
-           ",\"grad_norm\":" + json_number(m.grad_norm, 17) + ",\"samples_per_second\":" + json_number(m.samples_per_second, 6) +
+    return "{\"step\":" + std::to_string(m.step) + ",\"loss\":" + json_number(m.loss, 17) +
+           ",\"lr\":" + json_number(m.learning_rate, 17) + ",\"grad_norm\":" + json_number(m.grad_norm, 17) +
+           ",\"samples_per_second\":" + json_number(m.samples_per_second, 6) +
            ",\"seconds\":" + json_number(m.seconds, 6) + ",\"epoch\":" + json_number(m.epoch, 6) +
            (m.skipped > 0 ? ",\"skipped\":" + std::to_string(m.skipped) : "") + "}\n";
 }
@@ -51,13 +52,15 @@ inline std::optional<StepMetrics> parsed_step(std::string_view line) {
     StepMetrics m;
     m.step = step->get<std::int64_t>();
     if (m.step < 1) return std::nullopt;
-    const std::pair<const char*, double*> numbers[]{{"loss", &m.loss},           {"lr", &m.learning_rate},
-                                                    {"grad_norm", &m.grad_norm}, {"samples_per_second", &m.samples_per_second},
-                                                    {"seconds", &m.seconds},     {"epoch", &m.epoch}};
+    const std::pair<const char*, double*> numbers[]{
+        {"loss", &m.loss},           {"lr", &m.learning_rate},
+        {"grad_norm", &m.grad_norm}, {"samples_per_second", &m.samples_per_second},
+        {"seconds", &m.seconds},     {"epoch", &m.epoch}};
     for (const auto& [name, value] : numbers) {
         const auto found = json.find(name);
         if (found != json.end() && !found->is_null() && !found->is_number()) return std::nullopt;
-        *value = found != json.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+        *value =
+            found != json.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
     }
     if (const auto skipped = json.find("skipped"); skipped != json.end() && skipped->is_number_integer())
         m.skipped = skipped->get<std::int64_t>();
@@ -74,7 +77,9 @@ inline std::string with_nulls(std::string_view line) {
         if (line.front() == '"') in_string = !in_string;
         if (in_string && line.front() == '\\') taken = std::min<std::size_t>(2, line.size());
         const std::string_view word = line.substr(line.front() == '-' ? 1 : 0);
-        const auto name = in_string ? names.end() : std::find_if(names.begin(), names.end(), [&](std::string_view n) { return word.starts_with(n); });
+        const auto name = in_string ? names.end() : std::find_if(names.begin(), names.end(), [&](std::string_view n) {
+            return word.starts_with(n);
+        });
         if (name != names.end()) {
             mended += "null";
             taken = name->size() + (line.size() - word.size());
@@ -141,12 +146,15 @@ inline std::vector<StepMetrics> steps_of(std::span<const LogLine> lines) {
     return steps;
 }
 
-inline std::string count_text(std::size_t n, const std::string& what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
+inline std::string count_text(std::size_t n, const std::string& what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
 
 /// "a", "a and b", "a, b and c"
 inline std::string list_text(const std::vector<std::string>& parts) {
     std::string text;
-    for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+    for (std::size_t i = 0; i < parts.size(); ++i)
+        text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
     return text;
 }
 
@@ -183,20 +191,25 @@ inline std::string aside_text(std::span<const LogLine> lines, const std::string&
             if (line.fate == fate) steps.push_back(line.metrics.step);
         return steps;
     };
-    const auto unreadable = of(Fate::unreadable), replaced = of(Fate::replaced), again = of(Fate::done_again), mended = of(Fate::mended);
+    const auto unreadable = of(Fate::unreadable), replaced = of(Fate::replaced), again = of(Fate::done_again),
+               mended = of(Fate::mended);
     const bool is_cut_off = !of(Fate::cut_off).empty();
     std::vector<std::string> parts;
     if (!unreadable.empty()) {
-        const auto first = std::find_if(lines.begin(), lines.end(), [](const LogLine& line) { return line.fate == Fate::unreadable; });
-        parts.push_back(count_text(unreadable.size(), "line") + " that cannot be read (" + (unreadable.size() == 1 ? "" : "the first is ") +
-                        "line " + std::to_string(first->number) + ")");
+        const auto first =
+            std::find_if(lines.begin(), lines.end(), [](const LogLine& line) { return line.fate == Fate::unreadable; });
+        parts.push_back(count_text(unreadable.size(), "line") + " that cannot be read (" +
+                        (unreadable.size() == 1 ? "" : "the first is ") + "line " + std::to_string(first->number) +
+                        ")");
     }
     if (!replaced.empty())
-        parts.push_back(count_text(replaced.size(), "line") + " of " + steps_text(replaced) + " that a later line replaces");
+        parts.push_back(count_text(replaced.size(), "line") + " of " + steps_text(replaced) +
+                        " that a later line replaces");
     if (!mended.empty())
         parts.push_back(count_text(mended.size(), "line") + " as " + (mended.size() == 1 ? "it was" : "they were") +
                         " with inf or nan, which is no JSON (null now)");
-    if (!again.empty()) parts.push_back(count_text(again.size(), "line") + " of " + steps_text(again) + ", to be done again");
+    if (!again.empty())
+        parts.push_back(count_text(again.size(), "line") + " of " + steps_text(again) + ", to be done again");
     if (is_cut_off) parts.emplace_back("its last line, which was cut off as a kill does");
     return parts.empty() ? "" : file + ": set aside in " + aside + ": " + list_text(parts);
 }
@@ -216,7 +229,8 @@ inline std::string gaps_text(std::span<const StepMetrics> steps, std::int64_t la
     }
     up_to(last + 1);
     if (gaps.empty()) return {};
-    return file + " lacks " + steps_text(gaps) + ": " + std::to_string(missing) + " of " + count_text(static_cast<std::size_t>(last), "step") + " so far";
+    return file + " lacks " + steps_text(gaps) + ": " + std::to_string(missing) + " of " +
+           count_text(static_cast<std::size_t>(last), "step") + " so far";
 }
 
 /// `file`.kept-1, or the first number that is free.
@@ -236,7 +250,8 @@ inline std::string text_of(const std::filesystem::path& file) {
 }
 
 inline void sort_by_step(std::vector<LogLine>& lines) {
-    std::stable_sort(lines.begin(), lines.end(), [](const LogLine& a, const LogLine& b) { return a.metrics.step < b.metrics.step; });
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const LogLine& a, const LogLine& b) { return a.metrics.step < b.metrics.step; });
 }
 
 }  // namespace detail
@@ -259,7 +274,9 @@ STRATA_INLINE MetricsLog::MetricsLog(std::filesystem::path file, std::int64_t re
         if (line.fate != detail::Fate::stays) (aside += line.bytes) += '\n';
         if (detail::counts(line)) staying.push_back(line);
     }
-    const auto in_order = [](const detail::LogLine& a, const detail::LogLine& b) { return a.metrics.step < b.metrics.step; };
+    const auto in_order = [](const detail::LogLine& a, const detail::LogLine& b) {
+        return a.metrics.step < b.metrics.step;
+    };
     const bool was_in_order = std::is_sorted(staying.begin(), staying.end(), in_order);
     detail::sort_by_step(staying);
     history_ = detail::steps_of(staying);
@@ -276,7 +293,8 @@ STRATA_INLINE MetricsLog::MetricsLog(std::filesystem::path file, std::int64_t re
             (line.fate == detail::Fate::mended ? log += detail::with_nulls(line.bytes) : log += line.bytes) += '\n';
         storage::write_file(file_, log);
     }
-    if (std::string gaps = detail::gaps_text(history_, resumed_step, name); !gaps.empty()) notes_.push_back(std::move(gaps));
+    if (std::string gaps = detail::gaps_text(history_, resumed_step, name); !gaps.empty())
+        notes_.push_back(std::move(gaps));
 
     errno = 0;
     out_.open(file_, std::ios::app);

@@ -21,8 +21,10 @@ STRATA_INLINE std::vector<std::byte> encode_picture_grid(std::span<const at::Ten
     std::vector<std::uint8_t> rgb(static_cast<std::size_t>(grid_width * grid_height * 3), 255);
     for (std::int64_t i = 0; i < count; ++i) {
         const at::Tensor picture_3HW = pictures[static_cast<std::size_t>(i)].detach().cpu().to(at::kFloat).contiguous();
-        if (picture_3HW.dim() != 3 || picture_3HW.size(0) != 3 || picture_3HW.size(1) != height || picture_3HW.size(2) != width)
-            throw Error{Errc::bad_argument, "the pictures of a grid have different shapes", "draw them at one resolution"};
+        if (picture_3HW.dim() != 3 || picture_3HW.size(0) != 3 || picture_3HW.size(1) != height ||
+            picture_3HW.size(2) != width)
+            throw Error{Errc::bad_argument, "the pictures of a grid have different shapes",
+                        "draw them at one resolution"};
         const float* values = picture_3HW.data_ptr<float>();
         const std::int64_t left = gap + i % columns * (width + gap), top = gap + i / columns * (height + gap);
         for (std::int64_t channel = 0; channel < 3; ++channel)

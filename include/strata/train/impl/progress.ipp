@@ -53,7 +53,8 @@ STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step, 
     if (now - pace.last_shown < pause && m.step != last_step) return;
     pace.last_shown = now;
 
-    const double left = m.step == last_step ? 0 : static_cast<double>(last_step - m.step) * pace.seconds_per_step.value();
+    const double left =
+        m.step == last_step ? 0 : static_cast<double>(last_step - m.step) * pace.seconds_per_step.value();
     char speed[32] = "--";
     if (std::isfinite(m.samples_per_second)) std::snprintf(speed, sizeof speed, "%.1f", m.samples_per_second);
     char line[320];

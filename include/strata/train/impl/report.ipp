@@ -18,11 +18,20 @@ inline std::string escape_html(std::string_view text) {
     std::string safe;
     for (const char c : text) {
         switch (c) {
-            case '&': safe += "&amp;"; break;
-            case '<': safe += "&lt;"; break;
-            case '>': safe += "&gt;"; break;
-            case '"': safe += "&quot;"; break;
-            default: safe += c;
+            case '&':
+                safe += "&amp;";
+                break;
+            case '<':
+                safe += "&lt;";
+                break;
+            case '>':
+                safe += "&gt;";
+                break;
+            case '"':
+                safe += "&quot;";
+                break;
+            default:
+                safe += c;
         }
     }
     return safe;
@@ -36,9 +45,9 @@ inline std::string base64(std::span<const std::byte> bytes) {
     for (std::size_t i = 0; i < bytes.size(); i += 3) {
         const std::size_t given = std::min<std::size_t>(3, bytes.size() - i);
         std::uint32_t group = 0;
-        for (std::size_t j = 0; j < 3; ++j) group = group << 8 | (j < given ? std::to_integer<std::uint32_t>(bytes[i + j]) : 0U);
-        for (std::size_t j = 0; j < 4; ++j)
-            text += j <= given ? alphabet[group >> (18 - 6 * j) & 63U] : '=';
+        for (std::size_t j = 0; j < 3; ++j)
+            group = group << 8 | (j < given ? std::to_integer<std::uint32_t>(bytes[i + j]) : 0U);
+        for (std::size_t j = 0; j < 4; ++j) text += j <= given ? alphabet[group >> (18 - 6 * j) & 63U] : '=';
     }
     return text;
 }
@@ -70,17 +79,17 @@ STRATA_INLINE std::vector<SampleGrid> find_sample_grids(const std::filesystem::p
 
 STRATA_INLINE void write_report(const std::filesystem::path& file, const ReportContent& content) {
     std::ostringstream html;
-    html << "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>" << detail::escape_html(content.title)
-         << "</title>\n<style>" << detail::report_style << "</style></head><body>\n<h1>" << detail::escape_html(content.title)
-         << "</h1>\n<table>\n";
+    html << "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>"
+         << detail::escape_html(content.title) << "</title>\n<style>" << detail::report_style
+         << "</style></head><body>\n<h1>" << detail::escape_html(content.title) << "</h1>\n<table>\n";
     for (const auto& [name, value] : content.facts)
         html << "<tr><td>" << detail::escape_html(name) << "</td><td>" << detail::escape_html(value) << "</td></tr>\n";
     html << "</table>\n<h2>Loss</h2>\n" << loss_curve(content.history);
     if (!content.grids.empty()) {
         const SampleGrid& newest = content.grids.back();
-        html << "<h2>Samples at step " << newest.step << "</h2>\n<img class=\"newest\" alt=\"samples at step " << newest.step << "\" src=\""
-             << detail::png_data_url(newest.png) << "\">\n<div class=\"cells\" style=\"grid-template-columns:repeat("
-             << content.columns << ",1fr)\">";
+        html << "<h2>Samples at step " << newest.step << "</h2>\n<img class=\"newest\" alt=\"samples at step "
+             << newest.step << "\" src=\"" << detail::png_data_url(newest.png)
+             << "\">\n<div class=\"cells\" style=\"grid-template-columns:repeat(" << content.columns << ",1fr)\">";
         for (const std::string& prompt : content.prompts) html << "<span>" << detail::escape_html(prompt) << "</span>";
         html << "</div>\n<h2>On the way</h2>\n<div class=\"past\">\n";
         for (const SampleGrid& grid : content.grids)

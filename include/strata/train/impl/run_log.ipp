@@ -39,7 +39,8 @@ STRATA_INLINE void RunLog::complete() {
     const StepMetrics metrics = *missing_;
     log_.reset();  // first: it tries to write once more
     std::error_code none;
-    std::filesystem::resize_file(folder_ / log_name, whole_bytes_, none);  // what there is of the line is no damage to set aside
+    // What there is of the line is no damage to set aside.
+    std::filesystem::resize_file(folder_ / log_name, whole_bytes_, none);
     open(folder_, metrics.step - 1);
     append(metrics);
 }

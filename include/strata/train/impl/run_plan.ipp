@@ -14,13 +14,16 @@ STRATA_INLINE checkpoint::Facts RunPlan::facts() const {
             {"precision", std::string{precision}}};
 }
 
-STRATA_INLINE std::vector<std::string> changes_since(const checkpoint::Manifest& then, const checkpoint::Manifest& now, const RunPlan& plan) {
+STRATA_INLINE std::vector<std::string> changes_since(const checkpoint::Manifest& then, const checkpoint::Manifest& now,
+                                                     const RunPlan& plan) {
     std::vector<std::string> lines;
     if (!then.sealed)
-        lines.emplace_back("the checkpoint is of format 1, without a seal: an edited manifest and other data cannot be noticed");
+        lines.emplace_back(
+            "the checkpoint is of format 1, without a seal: an edited manifest and other data cannot be noticed");
     if (then.seed != now.seed)
-        lines.push_back(checkpoint::FactChange{"the seed changed", std::to_string(then.seed), std::to_string(now.seed)}.text() +
-                        "; order, noise and dropout are those of another run from here on");
+        lines.push_back(
+            checkpoint::FactChange{"the seed changed", std::to_string(then.seed), std::to_string(now.seed)}.text() +
+            "; order, noise and dropout are those of another run from here on");
     const std::string dealt = "; the data goes on after " + std::to_string(then.samples) +
                               " samples, and what is left of the epoch is dealt anew";
     bool other_batch = false;
@@ -31,13 +34,15 @@ STRATA_INLINE std::vector<std::string> changes_since(const checkpoint::Manifest&
             const bool batch = change.name == "samples a step";
             other_batch = other_batch || batch;
             const bool deals = batch || change.name == "micro-batches an epoch";
-            lines.push_back((batch ? "the effective batch changed, " : "") + change.text() + (deals ? dealt : "; sums are rounded otherwise"));
+            lines.push_back((batch ? "the effective batch changed, " : "") + change.text() +
+                            (deals ? dealt : "; sums are rounded otherwise"));
         }
     } else if (then.samples != then.step * plan.samples_per_step()) {
         lines.push_back("the effective batch changed" + dealt);
     }
     for (const checkpoint::FactChange& change : checkpoint::changes(then.data, now.data))
-        if (then.sealed) lines.push_back("the data changed, " + change.text() + "; what is left of the epoch is dealt anew");
+        if (then.sealed)
+            lines.push_back("the data changed, " + change.text() + "; what is left of the epoch is dealt anew");
     for (const checkpoint::FactChange& change : checkpoint::changes(then.environment, now.environment))
         if (then.sealed) lines.push_back(change.text() + "; bits will differ from those of a run that was not stopped");
     return lines;

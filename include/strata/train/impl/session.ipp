@@ -82,7 +82,8 @@ inline std::shared_ptr<comm::AnyComm> start_ranks() {
 
 }  // namespace train::detail
 
-STRATA_INLINE Session::Session(train::CommandLine command_line) : Session{train::detail::start_ranks(), std::move(command_line)} {}
+STRATA_INLINE Session::Session(train::CommandLine command_line)
+    : Session{train::detail::start_ranks(), std::move(command_line)} {}
 
 STRATA_INLINE void Session::refuse_other_ranks() {
     throw Error{Errc::bad_argument, "a trainer is made for another communicator than its session was made over",
@@ -97,7 +98,8 @@ STRATA_INLINE Session::~Session() {
 
 STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem::path& otherwise) {
     if (!output_.empty()) return output_;
-    std::filesystem::path output = std::filesystem::absolute(command_line_.output.value_or(otherwise)).lexically_normal();
+    std::filesystem::path output =
+        std::filesystem::absolute(command_line_.output.value_or(otherwise)).lexically_normal();
     if (!output.has_filename()) output = output.parent_path();  // "out/" is "out"
     comm::agree(comm_, [&] {
         if (comm_.rank() == 0) claim_output(output);
@@ -111,7 +113,8 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
 STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
     namespace fs = std::filesystem;
     std::error_code failed;
-    for (fs::path folder = output; folder.has_relative_path() && !fs::exists(folder, failed); folder = folder.parent_path())
+    for (fs::path folder = output; folder.has_relative_path() && !fs::exists(folder, failed);
+         folder = folder.parent_path())
         ++claim_.made_folders;
     const auto refuse = [&](const std::string& why) {
         remove_folders(output);
@@ -125,7 +128,8 @@ STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
     claim_.had_index = fs::exists(output / train::detail::index_name, failed);
     failed = lock_.hold(lock);
     if (failed == std::errc::operation_would_block)
-        throw Error{Errc::output_in_use, "another run works in " + output.string() + ": " + core::FileLock::holder(lock),
+        throw Error{Errc::output_in_use,
+                    "another run works in " + output.string() + ": " + core::FileLock::holder(lock),
                     "wait for it to end, or choose another directory with --output DIR"};
     if (failed) refuse(failed.message());
     claim_.lock = train::detail::identity_of(lock);
@@ -148,7 +152,8 @@ STRATA_INLINE void Session::remove_leftovers(const std::filesystem::path& folder
 STRATA_INLINE void Session::leave_no_trace() noexcept {
     // Also by a rank that fails alone: it ends the job, and rank 0 with it before that could do this. On another host
     // the same path may be another folder, so the lock has to be the one that rank 0 has taken.
-    if (!output_.empty() && claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(true);
+    if (!output_.empty() && claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name))
+        remove_traces(true);
 }
 
 /// Of a trainer that has done no step: fit() opens its log, and makes the folder of its checkpoints with room in it.
@@ -168,9 +173,11 @@ STRATA_INLINE void Session::remove_traces(bool refused) noexcept {
         train::detail::swap_lock_name;
     try {
         for (const fs::path& folder : folders_.taken()) remove_empty_start(folder);
-        if (refused && !claim_.had_index && holds_only(output_, {lock_name, index_name, skipped_name, swap_lock_name})) {
+        if (refused && !claim_.had_index &&
+            holds_only(output_, {lock_name, index_name, skipped_name, swap_lock_name})) {
             std::error_code failed;
-            for (fs::directory_iterator at{output_ / index_name, failed}, end; !failed && at != end; at.increment(failed)) {
+            for (fs::directory_iterator at{output_ / index_name, failed}, end; !failed && at != end;
+                 at.increment(failed)) {
                 const std::string name = at->path().filename().string();
                 if (name.ends_with(".sqlite") || name.ends_with(".sqlite-journal")) ::unlink(at->path().c_str());
             }
@@ -228,7 +235,8 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
 STRATA_INLINE void heed_early_stop(Session& session) {
     comm::agree(session.comm(), [&] {
         if (session.stop_requested())
-            throw Error{Errc::interrupted, "stopped before training began; nothing was written", "run the same command again"};
+            throw Error{Errc::interrupted, "stopped before training began; nothing was written",
+                        "run the same command again"};
     });
 }
 

@@ -14,7 +14,7 @@ STRATA_INLINE Error as_error(const std::exception_ptr& failure, const std::strin
     } catch (const std::exception& error) {
         said = error.what();
         said = said.substr(0, said.find('\n'));  // libtorch appends a stack trace
-    } catch (...) {  // `said` tells
+    } catch (...) {                              // `said` tells
     }
     return Error{Errc::step_failed, who + " failed: " + said, "mend that and run again"};
 }

@@ -25,7 +25,8 @@ STRATA_INLINE std::int64_t TurnPlan::done(std::size_t trainer, std::int64_t posi
     return position / round_ * steps_[trainer] + std::clamp<std::int64_t>(in_round, 0, steps_[trainer]);
 }
 
-STRATA_INLINE std::optional<std::int64_t> TurnPlan::newest_common(std::span<const std::vector<std::int64_t>> saved, std::int64_t before) const {
+STRATA_INLINE std::optional<std::int64_t> TurnPlan::newest_common(std::span<const std::vector<std::int64_t>> saved,
+                                                                  std::int64_t before) const {
     const auto has = [&](std::size_t trainer, std::int64_t step) {
         return step == 0 || std::binary_search(saved[trainer].begin(), saved[trainer].end(), step);
     };

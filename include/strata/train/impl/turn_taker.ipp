@@ -16,7 +16,8 @@ inline std::vector<std::int64_t> steps_of(const std::vector<TurnTaker*>& takers)
     std::vector<std::int64_t> steps;
     for (const TurnTaker* taker : takers) {
         if (taker->steps_a_turn() < 1)
-            throw Error{Errc::bad_value, taker->name() + " has " + std::to_string(taker->steps_a_turn()) + " steps a turn",
+            throw Error{Errc::bad_value,
+                        taker->name() + " has " + std::to_string(taker->steps_a_turn()) + " steps a turn",
                         "give its Turn 1 step or more"};
         steps.push_back(taker->steps_a_turn());
     }
@@ -34,14 +35,17 @@ STRATA_INLINE TakenTurns::TakenTurns(std::vector<TurnTaker*> takers, Say say)
 STRATA_INLINE void TakenTurns::check_rounds() const {
     const TurnTaker& first = *takers_.front();
     const auto says = [](const TurnTaker& taker) {
-        return taker.name() + " has max_steps = " + std::to_string(taker.steps_in_all()) + " and " + std::to_string(taker.steps_a_turn()) +
-               " a turn";
+        return taker.name() + " has max_steps = " + std::to_string(taker.steps_in_all()) + " and " +
+               std::to_string(taker.steps_a_turn()) + " a turn";
     };
     for (const TurnTaker* taker : takers_) {
         const bool whole = taker->steps_in_all() % taker->steps_a_turn() == 0;
-        if (whole && taker->steps_in_all() / taker->steps_a_turn() == first.steps_in_all() / first.steps_a_turn()) continue;
-        throw Error{Errc::bad_value, "trainers that take turns have as many turns each, and " + (whole ? says(first) + ", " : "") + says(*taker),
-                    "let max_steps be the number of rounds times the steps of a turn"};
+        if (whole && taker->steps_in_all() / taker->steps_a_turn() == first.steps_in_all() / first.steps_a_turn())
+            continue;
+        throw Error{
+            Errc::bad_value,
+            "trainers that take turns have as many turns each, and " + (whole ? says(first) + ", " : "") + says(*taker),
+            "let max_steps be the number of rounds times the steps of a turn"};
     }
 }
 
@@ -50,7 +54,9 @@ STRATA_INLINE bool TakenTurns::run() {
     resume();
     for (std::size_t i = 0; i < takers_.size(); ++i) {
         if (takers_[i]->state().step() != plan_.done(i, position_))
-            throw Error{Errc::wrong_call_order, takers_[i]->name() + " has done steps before that no checkpoint has, and cannot go back to where the turns are",
+            throw Error{Errc::wrong_call_order,
+                        takers_[i]->name() +
+                            " has done steps before that no checkpoint has, and cannot go back to where the turns are",
                         "make new trainers"};
         takers_[i]->begin_here();
     }
@@ -146,7 +152,8 @@ STRATA_INLINE void TakenTurns::end_with(const std::exception_ptr& failure) {
     const Error error = as_error(failure, failed.who());
     const bool together = failed.are_together();
     std::string became;
-    for (TurnTaker* taker : takers_) became += (became.empty() ? "" : "; ") + taker->name() + ": " + rescued(taker->state(), error.code(), together);
+    for (TurnTaker* taker : takers_)
+        became += (became.empty() ? "" : "; ") + taker->name() + ": " + rescued(taker->state(), error.code(), together);
     for (TurnTaker* taker : takers_) taker->release_room();
     throw_rescued(failure, failed.name() + ", " + failed.who(), became);
 }

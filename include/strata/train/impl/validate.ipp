@@ -13,8 +13,8 @@ STRATA_INLINE void refuse_uneven(std::span<const std::int64_t> all) {
     for (std::size_t i = 2; i < all.size(); ++i) {
         if (all[i] == all[i % 2]) continue;
         throw Error{Errc::uneven_batches,
-                    "the source's " + std::string{names[i % 2]} + " is " + std::to_string(all[i]) + " on rank " + std::to_string(i / 2) +
-                        " and " + std::to_string(all[i % 2]) + " on rank 0" + because[i % 2],
+                    "the source's " + std::string{names[i % 2]} + " is " + std::to_string(all[i]) + " on rank " +
+                        std::to_string(i / 2) + " and " + std::to_string(all[i % 2]) + " on rank 0" + because[i % 2],
                     "give every rank's source the same " + std::string{names[i % 2]}};
     }
 }

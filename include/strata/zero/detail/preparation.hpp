@@ -55,7 +55,9 @@ inline std::span<std::byte> bytes_of(const at::Tensor& tensor) {
 
 /// `value` as Kept keeps it, rounded to nearest; and back.
 template <class Kept>
-constexpr Kept kept_from(float value) noexcept { return to_element<Kept>(value); }
+constexpr Kept kept_from(float value) noexcept {
+    return to_element<Kept>(value);
+}
 constexpr float as_float(auto value) noexcept { return to_float(value); }
 
 /// Bytes of memory that a tensor's values have: fewer than its elements take where strides are 0.
@@ -87,7 +89,8 @@ void check_same_model(const std::vector<std::string>& descriptions);
 /// the CPU.
 ///
 ///   computes_only  none may require a gradient
-[[nodiscard]] std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device, bool computes_only);
+[[nodiscard]] std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device,
+                                                      bool computes_only);
 
 /// This rank's part of what all ranks of this node need, as one line; and the check of all ranks' lines. Throws
 /// not_enough_memory.

@@ -143,7 +143,10 @@ STRATA_INLINE at::Tensor BufferPool::empty(std::int64_t numel, at::ScalarType dt
     at::DataPtr memory = take(bytes, held, place);
     void* const data = memory.get();
     const at::Device device = device_of(place);
-    at::Tensor tensor = at::for_blob(data, {numel}).options(at::TensorOptions{}.dtype(dtype).device(device)).target_device(device).make_tensor();
+    at::Tensor tensor = at::for_blob(data, {numel})
+                            .options(at::TensorOptions{}.dtype(dtype).device(device))
+                            .target_device(device)
+                            .make_tensor();
     tensor.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
     return tensor;
 }

@@ -20,7 +20,8 @@ STRATA_INLINE GradientReduction::GradientReduction(Exchange& exchange, detail::B
       sums_(buckets.size()),
       arrived_(buckets.parameters().size(), 0) {}
 
-STRATA_INLINE std::int64_t GradientReduction::bytes_kept(const Options& options, std::int64_t padded, std::int64_t share) {
+STRATA_INLINE std::int64_t GradientReduction::bytes_kept(const Options& options, std::int64_t padded,
+                                                         std::int64_t share) {
     const auto sum = share * static_cast<std::int64_t>(c10::elementSize(sum_dtype_of(options)));
     if (options.sharded) return sum;
     const bool own_sum = options.micro_batches > 1 && !options.once_a_step;
@@ -30,7 +31,8 @@ STRATA_INLINE std::int64_t GradientReduction::bytes_kept(const Options& options,
 STRATA_INLINE void GradientReduction::take(std::size_t bucket) {
     Sum& s = sums_[bucket];
     if (!options_.sharded)
-        s.gradient_B = pool_.zeros(buckets_.padded_of(bucket), bucket_dtype_of(options_), Held::gradients, Place::device);
+        s.gradient_B =
+            pool_.zeros(buckets_.padded_of(bucket), bucket_dtype_of(options_), Held::gradients, Place::device);
     const bool view = !options_.sharded && (!accumulates() || options_.once_a_step);
     s.sum_S = view ? buckets_.own_share(s.gradient_B)
                    : pool_.zeros(buckets_.share_of(bucket), sum_dtype(), Held::gradients, Place::device);
@@ -165,7 +167,8 @@ STRATA_INLINE void GradientReduction::end_pass_for_others() {
     } catch (const Error&) {
         throw;
     } catch (const std::exception& failure) {  // not even memory for zeros: now the others would wait
-        throw Error{Errc::rank_failed, std::string{"a backward pass failed, and so did its part for the other ranks: "} + failure.what(),
+        throw Error{Errc::rank_failed,
+                    std::string{"a backward pass failed, and so did its part for the other ranks: "} + failure.what(),
                     "use smaller batches or recomputation; this rank most likely ran out of memory"};
     }
 }
@@ -174,8 +177,10 @@ STRATA_INLINE void GradientReduction::gather_sums(std::size_t bucket) {
     if (bucket == sums_.size()) return;
     Sum& s = sums_[bucket];
     const bool own_memory = accumulates() && !options_.once_a_step;
-    s.gathered_B = own_memory ? pool_.empty(buckets_.padded_of(bucket), sum_dtype(), Held::buffers, Place::device) : s.gradient_B;
-    s.ticket = exchange_.post("gradient sums", [this, from = s.sum_S, to = s.gathered_B] { exchange_.all_gather(from, to); });
+    s.gathered_B =
+        own_memory ? pool_.empty(buckets_.padded_of(bucket), sum_dtype(), Held::buffers, Place::device) : s.gradient_B;
+    s.ticket =
+        exchange_.post("gradient sums", [this, from = s.sum_S, to = s.gathered_B] { exchange_.all_gather(from, to); });
 }
 
 STRATA_INLINE const at::Tensor& GradientReduction::gathered_B(std::size_t bucket) const {

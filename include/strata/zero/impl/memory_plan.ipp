@@ -23,8 +23,9 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
     // Beside them: a bucket's values in fp32 while it is taken over; later gradients on their way, and whole units.
     const bool gathers = buckets.shards_units();
     const std::int64_t waiting = buckets.world() == 1 ? 1 : gathers ? 2 : gradients.buckets_in_flight + 1;
-    const std::int64_t in_use = (gradients.sharded ? waiting * static_cast<std::int64_t>(c10::elementSize(gradients.dtype)) : 0) +
-                                (gathers ? 2 * element : 0);
+    const std::int64_t in_use =
+        (gradients.sharded ? waiting * static_cast<std::int64_t>(c10::elementSize(gradients.dtype)) : 0) +
+        (gathers ? 2 * element : 0);
     device += largest * std::max<std::int64_t>(sizeof(float), in_use);
 
     // What parameters give back is in the memory where they are now.
@@ -48,7 +49,8 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
             const std::int64_t size = p.tensor.is_floating_point() ? element : p.tensor.element_size();
             // Given back only when all of the above is there: it makes room for its shard, or itself, and for nothing else.
             if (gathers && shards_frozen(p)) {
-                shards_need -= std::min(share_numel(p.tensor.numel(), buckets.world()) * size, given_back(p.tensor, of_device));
+                shards_need -=
+                    std::min(share_numel(p.tensor.numel(), buckets.world()) * size, given_back(p.tensor, of_device));
             } else if (of_device) {
                 bytes += std::max<std::int64_t>(0, p.tensor.numel() * size - given_back(p.tensor, true));
             }

@@ -47,14 +47,16 @@ STRATA_INLINE void check_same_model(const std::vector<std::string>& descriptions
     throw Error{Errc::bad_parameter, "the parameter " + parameter.name + " " + why, fix};
 }
 
-STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device, bool computes_only) {
+STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device,
+                                                      bool computes_only) {
     const auto middle = std::stable_partition(parameters.begin(), parameters.end(), [](const Parameter& parameter) {
         return !parameter.tensor.requires_grad();
     });
     std::vector<Parameter> trained{std::make_move_iterator(middle), std::make_move_iterator(parameters.end())};
     parameters.erase(middle, parameters.end());
     if (computes_only && !trained.empty())
-        refuse(trained.front(), "requires a gradient, and this engine only computes", "freeze it: requires_grad_(false)");
+        refuse(trained.front(), "requires a gradient, and this engine only computes",
+               "freeze it: requires_grad_(false)");
     if (trained.empty() && !computes_only) {
         throw Error{Errc::no_parameters, "the model has no parameter that requires a gradient",
                     "register parameters with register_parameter or register_module, and do not freeze all of them"};
@@ -102,7 +104,8 @@ STRATA_INLINE void require_node_memory(const std::vector<std::string>& needs, co
     offload::require_host_memory("training this model", bytes, fix);
 }
 
-STRATA_INLINE void require_device_memory(at::Device device, std::uint64_t bytes, std::uint64_t free, const std::string& fix) {
+STRATA_INLINE void require_device_memory(at::Device device, std::uint64_t bytes, std::uint64_t free,
+                                         const std::string& fix) {
     if (bytes <= free) return;
     throw Error{Errc::not_enough_memory,
                 "training this model needs " + offload::in_gib(bytes) + " more on the device " + device.str() + " of " +
@@ -129,8 +132,8 @@ STRATA_INLINE std::unique_ptr<offload::SwapFolder> open_swap_folder(const std::f
 STRATA_INLINE void explain_missing_memory(const c10::Error& error) {
     // The ways in which libtorch says so; the last two are those of forbid_use().
     const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };
-    if (!says("not allocated") && !says("out of bounds for storage of size 0") && !says("no arguments had PyInterpreter") &&
-        !says("without Python support"))
+    if (!says("not allocated") && !says("out of bounds for storage of size 0") &&
+        !says("no arguments had PyInterpreter") && !says("without Python support"))
         return;
     throw Error{Errc::bad_parameter,
                 "a parameter that is sharded was used outside of its unit's forward pass, and has no memory there",
@@ -140,10 +143,10 @@ STRATA_INLINE void explain_missing_memory(const c10::Error& error) {
 STRATA_INLINE void explain_unseen_batch(const c10::Error& error, at::Device device) {
     const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };
     if (!says("same device") && !says("is on cpu")) return;
-    throw Error{Errc::bad_value,
-                "the model is on " + device.str() + ", and a tensor of its loss on another device",
-                "write visit_tensors beside the struct of the batch, so that the trainer can move it (docs/gpu.md), or move it "
-                "in loss()"};
+    throw Error{
+        Errc::bad_value, "the model is on " + device.str() + ", and a tensor of its loss on another device",
+        "write visit_tensors beside the struct of the batch, so that the trainer can move it (docs/gpu.md), or move it "
+        "in loss()"};
 }
 
 STRATA_INLINE at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype, at::Device device) {

@@ -111,8 +111,10 @@ public:
         buckets.check_parameters_stayed();
         for (const Parameter& parameter : frozen) {
             if (!parameter.tensor.requires_grad()) continue;
-            throw Error{Errc::bad_parameter, "the parameter " + parameter.name + " was frozen when the engine took it, and now requires a gradient",
-                        "call requires_grad_(true) before the trainer is made"};
+            throw Error{
+                Errc::bad_parameter,
+                "the parameter " + parameter.name + " was frozen when the engine took it, and now requires a gradient",
+                "call requires_grad_(true) before the trainer is made"};
         }
     }
 
@@ -128,7 +130,8 @@ private:
         const at::NoGradGuard no_grad;
         make_groups();
         if (sharded.parameters && !model_.has_units() && !options.computes_only) {
-            throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
+            throw Error{Errc::bad_parameter,
+                        "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
                         "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
         }
         require_memory();
@@ -172,7 +175,8 @@ private:
     void make_groups() {
         for (const ParameterGroup<Rule>& group : options.groups) {
             for (std::size_t k = 0; k < states; ++k) {
-                if (optim::initial_state<Rule>(group.update, k) == optim::initial_state<Rule>(options.update, k)) continue;
+                if (optim::initial_state<Rule>(group.update, k) == optim::initial_state<Rule>(options.update, k))
+                    continue;
                 throw Error{Errc::bad_value,
                             "a parameter group starts the state " + std::string{Rule::state_names[k]} +
                                 " with another value than the other parameters",
@@ -234,7 +238,12 @@ private:
 
     /// Files first, then bucket by bucket: values, shards, master, states. What fails on one rank does so on all.
     void take_over() {
-        TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen,
+        TakeOver model{exchange,
+                       *pool,
+                       buckets,
+                       shards,
+                       model_.trained,
+                       model_.frozen,
                        {.dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)}};
         model.take_frozen();
         folder.agree_on_name(exchange);

@@ -42,7 +42,9 @@ public:
     explicit AverageOf(const Options& options) : average_{options} {}
 
     [[nodiscard]] Place memory() const override { return Average::memory; }
-    [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override { return Average::bytes(numels); }
+    [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override {
+        return Average::bytes(numels);
+    }
     void make(const TierContext& context, std::vector<std::int64_t> numels) override {
         average_.make(context, std::move(numels));
     }

@@ -29,7 +29,12 @@ public:
     /// All of it outlives this object.
     AverageSwap(Pass& pass, AverageKeeper& average, WeightGathering& weights, const Buckets& buckets,
                 detail::BufferPool& pool)
-        : pass_{pass}, average_{average}, weights_{weights}, buckets_{buckets}, pool_{pool}, set_aside_(buckets.size()) {}
+        : pass_{pass},
+          average_{average},
+          weights_{weights},
+          buckets_{buckets},
+          pool_{pool},
+          set_aside_(buckets.size()) {}
 
     [[nodiscard]] bool is_in() const noexcept { return in_; }
 
@@ -72,8 +77,8 @@ private:
     void put_in(const typename Pass::HostPart& run) {
         const std::span<Element> parameters = pass_.own_part(run, run.parameters);
         Staging staging{pool_};
-        const std::span<const float> average = staging.take(
-            std::span<const float>{average_of(run, parameters.size())}, memory(), Place::host, true);
+        const std::span<const float> average =
+            staging.take(std::span<const float>{average_of(run, parameters.size())}, memory(), Place::host, true);
         if constexpr (!Pass::has_master) {
             const std::span<Element> kept = aside_of(run, parameters.size());
             std::copy(parameters.begin(), parameters.end(), kept.begin());

@@ -27,7 +27,7 @@ struct Sharded {
 
 /// A parameter that is trained.
 struct TrainedParameter {
-    at::Tensor tensor;        ///< the model's own; a view of its bucket's weight_B
+    at::Tensor tensor;  ///< the model's own; a view of its bucket's weight_B
     std::size_t bucket = 0;
     std::int64_t offset = 0;  ///< in the bucket
     std::size_t group = 0;    ///< of its options
@@ -76,7 +76,9 @@ public:
     [[nodiscard]] std::int64_t share_of(std::size_t bucket) const noexcept {
         return share_numel(buckets_[bucket].bucket.numel, options_.world);
     }
-    [[nodiscard]] std::int64_t padded_of(std::size_t bucket) const noexcept { return share_of(bucket) * options_.world; }
+    [[nodiscard]] std::int64_t padded_of(std::size_t bucket) const noexcept {
+        return share_of(bucket) * options_.world;
+    }
     /// Elements of a bucket whose state is on this rank; 0 of a bucket that there is not.
     [[nodiscard]] std::int64_t part_of(std::size_t bucket) const noexcept {
         if (bucket >= buckets_.size()) return 0;
@@ -113,7 +115,8 @@ public:
     };
     /// The pieces of elements begin .. begin + numel - 1 of this rank's part of a bucket, in order. Padding goes with what
     /// is before it.
-    [[nodiscard]] std::vector<GroupPiece> group_pieces(std::size_t bucket, std::int64_t begin, std::int64_t numel) const;
+    [[nodiscard]] std::vector<GroupPiece> group_pieces(std::size_t bucket, std::int64_t begin,
+                                                       std::int64_t numel) const;
 
     /// The piece of those elements that is a parameter's, in the run; numel 0 where there is none.
     [[nodiscard]] ElementRun parameter_piece(std::size_t parameter, std::int64_t begin, std::int64_t numel) const {

@@ -110,9 +110,10 @@ private:
 /// copies in host memory. Alone there is nothing to exchange, and copies stay on the device.
 template <comm::Communicator Comm, ComputeDevice Compute>
 class ExchangeOver final : public Exchange {
-    static_assert(!Compute::is_host || !comm::takes_device_memory_v<Comm>,
-                  "This communicator exchanges memory of a GPU, and the engine computes on the CPU. Fix: give the engine the GPU as "
-                  "its third argument, Engine<Setup, Comm, zero::CudaDevice>, or a communicator for host memory.");
+    static_assert(
+        !Compute::is_host || !comm::takes_device_memory_v<Comm>,
+        "This communicator exchanges memory of a GPU, and the engine computes on the CPU. Fix: give the engine the GPU as "
+        "its third argument, Engine<Setup, Comm, zero::CudaDevice>, or a communicator for host memory.");
 
 public:
     /// comm, pool  outlive it

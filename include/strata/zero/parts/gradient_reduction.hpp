@@ -39,7 +39,7 @@ public:
         bool overlap = true;                ///< buckets are reduced while backward goes on
         bool once_a_step = false;           ///< micro-batches are added up on this rank first, and then over ranks
         int buckets_in_flight = 4;
-        int micro_batches = 1;              ///< a step
+        int micro_batches = 1;  ///< a step
     };
 
     /// All but `options` outlive it.
@@ -104,12 +104,13 @@ public:
 
 private:
     struct Sum {
-        at::Tensor gradient_B;  // where gradients are sharded, only from a bucket's first one to the end of its reduction
-        at::Tensor sum_S;       // a view of gradient_B where that lasts
+        at::Tensor
+            gradient_B;    // where gradients are sharded, only from a bucket's first one to the end of its reduction
+        at::Tensor sum_S;  // a view of gradient_B where that lasts
         at::Tensor gathered_B;
-        comm::Ticket ticket;    // of its reduction, or of gathered_B
+        comm::Ticket ticket;  // of its reduction, or of gathered_B
         std::size_t arrived = 0;
-        bool offered = false;   // it was complete in this pass
+        bool offered = false;  // it was complete in this pass
     };
 
     [[nodiscard]] static at::ScalarType sum_dtype_of(const Options& options) noexcept {

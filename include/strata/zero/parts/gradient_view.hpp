@@ -45,9 +45,11 @@ public:
             for (std::size_t i = bucket.first_parameter; i < bucket.first_parameter + bucket.parameter_count; ++i) {
                 const ParameterInfo& info = buckets_.layout()[i];
                 const std::int64_t from = std::max(own.begin, info.begin);
-                const std::int64_t end = std::min(own.begin + own.numel, info.begin + buckets_.parameter(i).tensor.numel());
+                const std::int64_t end =
+                    std::min(own.begin + own.numel, info.begin + buckets_.parameter(i).tensor.numel());
                 if (from >= end) continue;
-                body(GradientPiece{info, i, from - info.begin, gradients_.sum_S(b).narrow(0, from - own.begin, end - from), to_mean_});
+                body(GradientPiece{info, i, from - info.begin,
+                                   gradients_.sum_S(b).narrow(0, from - own.begin, end - from), to_mean_});
             }
         }
     }

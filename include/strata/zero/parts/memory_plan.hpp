@@ -17,10 +17,10 @@ namespace strata::zero {
 
 /// Bytes that this rank is going to have beyond what the model gives back. An upper bound. Local.
 struct MemoryPlan {
-    bool device_is_host = true;             ///< the CPU is the device: there is one memory
-    at::ScalarType dtype = at::kFloat;      ///< parameters are kept in
+    bool device_is_host = true;         ///< the CPU is the device: there is one memory
+    at::ScalarType dtype = at::kFloat;  ///< parameters are kept in
     GradientReduction::Options gradients{};
-    PlaceBytes state{};                     ///< masters and states, on every tier
+    PlaceBytes state{};  ///< masters and states, on every tier
     PlaceBytes average{};
     PlaceBytes trained_shards{};
     PlaceBytes frozen_shards{};

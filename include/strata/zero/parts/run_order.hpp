@@ -39,10 +39,11 @@ private:
         return "element " + std::to_string(begin) + " of bucket " + std::to_string(bucket);
     }
     [[noreturn]] void refuse(const std::string& what) const {
-        throw Error{Errc::wrong_call_order,
-                    "a pass of the tier that keeps the state " + what + " where " + text_of(bucket_, begin_) + " was due",
-                    "let run() of its class `state` visit every element once, in the order of buckets and elements, and "
-                    "try it with testing::tier_failures()"};
+        throw Error{
+            Errc::wrong_call_order,
+            "a pass of the tier that keeps the state " + what + " where " + text_of(bucket_, begin_) + " was due",
+            "let run() of its class `state` visit every element once, in the order of buckets and elements, and "
+            "try it with testing::tier_failures()"};
     }
 
     bool whole_buckets_;

@@ -17,7 +17,9 @@ public:
     [[nodiscard]] bool scales() const noexcept { return scales_; }
     [[nodiscard]] double value() const noexcept { return scales_ ? scale_.value() : 1.0; }
     /// Ends a step. Throws loss_scale_exhausted.
-    optim::LossScale::Step update(bool overflow) { return scales_ ? scale_.update(overflow) : optim::LossScale::Step{}; }
+    optim::LossScale::Step update(bool overflow) {
+        return scales_ ? scale_.update(overflow) : optim::LossScale::Step{};
+    }
 
     /// Its state by name; empty where there is none. Names that are missing leave their value as it is.
     [[nodiscard]] std::map<std::string, double> scalars() const {

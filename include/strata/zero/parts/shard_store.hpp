@@ -57,8 +57,12 @@ public:
     [[nodiscard]] std::size_t count() const override { return shards_.count(); }
     [[nodiscard]] std::size_t reads_ahead() const override { return shards_.reads_ahead(); }
     [[nodiscard]] Place memory_of(std::size_t shard) const override { return shards_.memory_of(shard); }
-    [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override { return Shards::bytes(numels); }
-    void make(const TierContext& context, std::span<const std::int64_t> numels) override { shards_.make(context, numels); }
+    [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override {
+        return Shards::bytes(numels);
+    }
+    void make(const TierContext& context, std::span<const std::int64_t> numels) override {
+        shards_.make(context, numels);
+    }
 
 private:
     const detail::BufferPool& pool_;

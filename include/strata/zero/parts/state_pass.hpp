@@ -105,7 +105,8 @@ private:
             if (opens && run.begin == 0) open(b.shard, parameter_access);
             const std::span<Element> parameters = use == ParameterUse::none ? std::span<Element>{} : parameters_of(run);
             const Place there = b.sharded ? memory_of<Compute>(shards_.memory_of(b.shard)) : device_memory;
-            work<only_host ? Place::host : run_memory>(run, run_memory, access, parameters, there, parameter_access, call);
+            work<only_host ? Place::host : run_memory>(run, run_memory, access, parameters, there, parameter_access,
+                                                       call);
             if (opens && run.last) shards_.close(b.shard, parameter_access);
             done(run);
         };

@@ -37,7 +37,12 @@ public:
     /// The others outlive this object.
     StateTransfer(Pass& pass, std::vector<std::string_view> kinds, AverageKeeper* average, const Buckets& buckets,
                   Exchange& exchange, detail::BufferPool& pool, LocalFailure& failure)
-        : pass_{pass}, kinds_{std::move(kinds)}, average_{average}, buckets_{buckets}, exchange_{exchange}, pool_{pool},
+        : pass_{pass},
+          kinds_{std::move(kinds)},
+          average_{average},
+          buckets_{buckets},
+          exchange_{exchange},
+          pool_{pool},
           failure_{failure} {}
 
     /// The runs that read() gives, in its order by kind. Local.
@@ -143,7 +148,8 @@ private:
             return values;
         } else {
             copy.resize(values.size());
-            std::transform(values.begin(), values.end(), copy.begin(), [](Kept value) { return detail::as_float(value); });
+            std::transform(values.begin(), values.end(), copy.begin(),
+                           [](Kept value) { return detail::as_float(value); });
             return copy;
         }
     }

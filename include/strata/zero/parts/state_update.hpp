@@ -62,7 +62,12 @@ public:
     /// All of it outlives this object.
     StateUpdate(Pass& pass, GradientReduction& gradients, WeightGathering& weights, const Buckets& buckets,
                 Exchange& exchange, detail::BufferPool& pool, const Compute& compute)
-        : pass_{pass}, gradients_{gradients}, weights_{weights}, buckets_{buckets}, exchange_{exchange}, pool_{pool},
+        : pass_{pass},
+          gradients_{gradients},
+          weights_{weights},
+          buckets_{buckets},
+          exchange_{exchange},
+          pool_{pool},
           compute_{compute} {}
 
     /// Collective. What a disk meets on this rank is with the pass's LocalFailure.
@@ -186,8 +191,7 @@ private:
         Staging staging{pool_};
         const std::span<const Kept> weight =
             staging.take(std::span<const Kept>{pass_.own_part(run, run.weight)}, works, memory, true);
-        const std::span<float> average =
-            step_.average->values(run.bucket).subspan(pass_.own_begin(run), weight.size());
+        const std::span<float> average = step_.average->values(run.bucket).subspan(pass_.own_begin(run), weight.size());
         const double decay = step_.average->decay(step_.number);
         if constexpr (!Compute::is_host) {
             if (memory == Place::device) return compute_.template update_average<Kept>(decay, weight, average);

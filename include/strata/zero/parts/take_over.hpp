@@ -39,9 +39,9 @@ struct FrozenUnit {
 class TakeOver {
 public:
     struct Options {
-        at::ScalarType dtype = at::kFloat;    ///< parameters are kept in
-        Place device = Place::host;           ///< memory_of() the device
-        Place state = Place::host;            ///< and of the state's first values
+        at::ScalarType dtype = at::kFloat;  ///< parameters are kept in
+        Place device = Place::host;         ///< memory_of() the device
+        Place state = Place::host;          ///< and of the state's first values
     };
     /// All but `options` outlive it.
     TakeOver(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, ShardStore& shards,
@@ -77,7 +77,7 @@ private:
     const std::vector<Parameter>& trained_;
     const std::vector<Parameter>& frozen_;
     Options options_;
-    std::vector<FrozenUnit> frozen_units_;          // where units are sharded
+    std::vector<FrozenUnit> frozen_units_;           // where units are sharded
     std::vector<UnitGathering::Flat> frozen_flats_;  // of them
     std::size_t taken_ = 0;
     std::int64_t untrimmed_ = 0;

@@ -33,11 +33,11 @@ namespace strata::zero {
 class UnitGathering final : public UnitKeeper {
 public:
     struct Options {
-        bool gathers = false;               ///< parameters of units are sharded; otherwise they are always there
+        bool gathers = false;  ///< parameters of units are sharded; otherwise they are always there
         /// Which units run again in backward, of the composition's Recompute; nullptr: none
         bool (*recomputes)(std::int32_t unit, std::int32_t units) = nullptr;
-        std::int64_t prefetch_bytes = -1;   ///< gathered ahead of their use at most; -1: the largest unit
-        std::int64_t max_live_numel = 0;    ///< elements of units that are whole at once, as far as prefetch goes; 0: any
+        std::int64_t prefetch_bytes = -1;  ///< gathered ahead of their use at most; -1: the largest unit
+        std::int64_t max_live_numel = 0;  ///< elements of units that are whole at once, as far as prefetch goes; 0: any
     };
     /// A tensor that is whole or without memory, and the number of this rank's shard of it.
     struct Flat {
@@ -50,7 +50,8 @@ public:
 
     /// reduce  called on the channel's thread; collective
     /// The others outlive it.
-    UnitGathering(Exchange& exchange, ShardStore& shards, detail::BufferPool& pool, const Options& options, Reduce reduce);
+    UnitGathering(Exchange& exchange, ShardStore& shards, detail::BufferPool& pool, const Options& options,
+                  Reduce reduce);
     UnitGathering(const UnitGathering&) = delete;
     UnitGathering& operator=(const UnitGathering&) = delete;
     ~UnitGathering();

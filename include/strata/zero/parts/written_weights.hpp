@@ -41,8 +41,9 @@ public:
             for (std::size_t i = 0; i < count(); ++i) {
                 if (all[rank * count() + i] == all[i]) continue;
                 throw Error{Errc::bad_parameter,
-                            "the parameter " + name(i) + " was written on rank " + std::to_string(all[i] != 0 ? 0 : rank) +
-                                " and not on rank " + std::to_string(all[i] != 0 ? rank : 0) + " while the model was whole",
+                            "the parameter " + name(i) + " was written on rank " +
+                                std::to_string(all[i] != 0 ? 0 : rank) + " and not on rank " +
+                                std::to_string(all[i] != 0 ? rank : 0) + " while the model was whole",
                             "write the same values on every rank, or read only"};
             }
         }
@@ -76,7 +77,8 @@ void start_masters(Pass& pass, const Buckets& buckets, const std::vector<char>& 
             for (std::size_t i = bucket.first_parameter; i < bucket.first_parameter + bucket.parameter_count; ++i) {
                 const ElementRun piece = buckets.parameter_piece(i, run.begin, run.numel);
                 if (written[i] == 0 || piece.numel == 0) continue;
-                const auto from = run.parameters.subspan(static_cast<std::size_t>(piece.begin), static_cast<std::size_t>(piece.numel));
+                const auto from = run.parameters.subspan(static_cast<std::size_t>(piece.begin),
+                                                         static_cast<std::size_t>(piece.numel));
                 std::transform(from.begin(), from.end(), run.weight.begin() + piece.begin,
                                [](auto value) { return detail::as_float(value); });
             }
