@@ -248,7 +248,7 @@ if(STRATA_WITH_TORCH)
     set(torch_library torch)
     set(data_headers batch.hpp detail/image_text_source.hpp detail/source_identity.hpp encoders.hpp image_text_source.hpp tensor_cache.hpp)
     set(testing_needs zero)
-    set(testing_headers tier_conformance.hpp training_conformance.hpp)
+    set(testing_headers average_conformance.hpp tier_conformance.hpp training_conformance.hpp)
     set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
 endif()
 

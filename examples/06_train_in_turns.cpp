@@ -65,11 +65,14 @@ int main(int argc, char** argv) {
                                              Options{.max_steps = critic_steps * rounds,
                                                      .seed = 1,
                                                      .schedule = {.lr = 2e-3},
-                                                     .update = update,
+                                                     .engine = {.update = update},
                                                      .name = "critic"}};
-        Trainer<Generator, ZeroStage<2>> generator{
-            session, Generator{},
-            Options{.max_steps = rounds, .seed = 2, .schedule = {.lr = 1e-3}, .update = update, .name = "generator"}};
+        Trainer<Generator, ZeroStage<2>> generator{session, Generator{},
+                                                   Options{.max_steps = rounds,
+                                                           .seed = 2,
+                                                           .schedule = {.lr = 1e-3},
+                                                           .engine = {.update = update},
+                                                           .name = "generator"}};
         //! [turns]
         critic.model().generator = &generator.model();  // held, not registered
         generator.model().critic = &critic.model();

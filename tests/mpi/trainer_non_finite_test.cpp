@@ -66,8 +66,8 @@ struct TrainerNonFinite : strata_test::TrainerRuns {
         return result;
     }
     void train_half(const std::string& name, Options given, const MakeNamed& make, float unused = 1) {
-        given.loss_scale.initial = 256;
-        given.update.weight_decay = 0;
+        given.engine.loss_scale.initial = 256;
+        given.engine.update.weight_decay = 0;
         in_session(name, [&](Session& session) {
             HalfNet net;
             {
@@ -80,8 +80,8 @@ struct TrainerNonFinite : strata_test::TrainerRuns {
     }
     [[nodiscard]] static Options skipping(std::int64_t steps, std::int64_t limit = 10) {
         Options given = options(steps);
-        given.on_non_finite = OnNonFinite::skip;
-        given.non_finite_limit = limit;
+        given.engine.on_non_finite = OnNonFinite::skip;
+        given.engine.non_finite_limit = limit;
         return given;
     }
     [[nodiscard]] std::string of_last_rank(const std::string& micro_batch) const {
@@ -100,7 +100,7 @@ struct TrainerNonFinite : strata_test::TrainerRuns {
 
 TEST_F(TrainerNonFinite, ALossNamesTheSamplesOfTheRankThatMetIt) {
     Options given = options(6);
-    given.gradient_accumulation_steps = 2;
+    given.engine.gradient_accumulation_steps = 2;
     const Error error = error_of([&] { train<ZeroStage<2>>("run", given, rows({5})); });
     EXPECT_EQ(error.code(), Errc::non_finite);
     EXPECT_EQ(error.problem(), "the loss of step 3 is not finite" + of_last_rank("5") + "; step 2 is saved in " +
@@ -176,8 +176,8 @@ TEST_F(TrainerNonFinite, WeightsThatAnUpdateMadeInfiniteAreNotPublishedAndTheirP
         };
         return Rate{};
     }());
-    given.update.weight_decay =
-        100;  // times 3e38 is too much for a float, while the gradient norm is finite all the way
+    // Times 3e38 is too much for a float, while the gradient norm is finite all the way.
+    given.engine.update.weight_decay = 100;
     const Error error = error_of([&] { train<ZeroStage<2>>("run", given, rows()); });
     EXPECT_EQ(error.code(), Errc::non_finite) << error.what();
     EXPECT_NE(error.problem().find(

@@ -19,8 +19,8 @@ struct OptionWords {
     std::string_view help;          ///< Markdown: what it does
     std::string_view unit = {};     ///< where the name does not say it: "seconds", "bytes"
     std::string_view special = {};  ///< what one value stands for: "0 does not clip"
-    std::string_view key =
-        {};  ///< in files and on command lines; empty: the name, behind the prefixes of the parts it is in
+    /// In files and on command lines; empty: the name, behind the prefixes of the parts it is in.
+    std::string_view key = {};
     std::string_view alias = {};  ///< a second spelling of the key
 };
 

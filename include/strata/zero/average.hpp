@@ -67,18 +67,17 @@ private:
 
 namespace detail {
 
-/// The class that keeps the average of an averaging policy.
+/// The class that keeps the average of an averaging policy. Where there is none, nothing is made of it after the sentence.
 template <class Averaging, class Kept>
 struct AverageOn {
     using type = typename Averaging::template average<Kept>;
+    static constexpr bool holds = WeightAverage<type, average_options_t<Averaging>>;
     static_assert(
-        WeightAverage<type, average_options_t<Averaging>>,
+        holds,
         "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory, "
-        "a constructor from the options, bytes(), make(), values(), due() and decay(). Fix: include the header that defines "
-        "it, and write what zero::WeightAverage asks for (docs/write-an-average.md).");
+        "a constructor from the options, bytes(), make(), values(), due() and decay(). Fix: include the header "
+        "that defines it, and write what zero::WeightAverage asks for (docs/write-an-average.md).");
 };
-template <class Averaging, class Kept>
-using average_on_t = typename AverageOn<Averaging, Kept>::type;
 
 }  // namespace detail
 

@@ -114,9 +114,9 @@ TEST(Schedule, MatchesDiffusers) {
             return each.name == args.at("name").get<std::string>();
         });
         ASSERT_NE(named, schedule_shapes.end()) << args;
-        const Schedule schedule{.shape = named->shape,
+        const Schedule schedule{.shape = named->value,
                                 .lr = args.at("base_lr"),
-                                .end_lr = named->shape == ScheduleShape::polynomial ? 1e-7 : 0.0,
+                                .end_lr = named->value == ScheduleShape::polynomial ? 1e-7 : 0.0,
                                 .warmup_steps = args.value("num_warmup_steps", 0),
                                 .total_steps = args.value("num_training_steps", 1),
                                 .cycles = args.value("num_cycles", 1),

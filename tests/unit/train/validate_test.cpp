@@ -117,7 +117,7 @@ TEST(Validate, RefusesEachNumberOutOfItsRangeByName) {
         {"collective_timeout is 0", [](auto& o) { o.collective_timeout = std::chrono::seconds{0}; }},
         {"checkpoint_every is -1", [](auto& o) { o.checkpoint_every = -1; }},
         {"checkpoints_kept is 0", [](auto& o) { o.checkpoints_kept = 0; }},
-        {"non_finite_limit is 0", [](auto& o) { o.non_finite_limit = 0; }},
+        {"engine.non_finite_limit is 0", [](auto& o) { o.engine.non_finite_limit = 0; }},
         {"name cannot be a trainer's folder: a/b", [](auto& o) { o.name = "a/b"; }},
         {"name cannot be a trainer's folder: checkpoints", [](auto& o) { o.name = "checkpoints"; }},
     };

@@ -20,6 +20,7 @@
 #include <strata/options/ema_options.hpp>
 #include <strata/policy/ema.hpp>
 #include <strata/policy/precision.hpp>
+#include <strata/testing/average_conformance.hpp>
 #include <strata/zero/averages/ema.hpp>
 #include <strata/zero/parts/average_keeper.hpp>
 #include <strata/zero/parts/average_swap.hpp>
@@ -383,6 +384,36 @@ TEST(AverageKeeper, AsksThePolicysClassWhenAndHowFast) {
     EXPECT_EQ(kept.average.memory(), Place::host);
     const std::int64_t numels[] = {3, 4};
     EXPECT_EQ(kept.average.bytes(numels)[Place::host], 28);
+}
+
+/// Every way to be wrong: memory that is not counted, one place for all buckets, and a decay that depends on what was asked before.
+struct Wrong {
+    static constexpr Place memory = Place::host;
+    explicit Wrong(const optim::EmaOptions&) {}
+    static PlaceBytes bytes(std::span<const std::int64_t>) { return {}; }
+    void make(const TierContext& context, const std::vector<std::int64_t>&) {
+        all = context.empty<float>(64, Held::state, memory);
+    }
+    std::span<float> values(std::size_t) { return strata::zero::detail::elements<float>(all); }
+    [[nodiscard]] bool due(std::int64_t) const { return true; }
+    [[nodiscard]] double decay(std::int64_t) const { return static_cast<double>(++asked); }
+    at::Tensor all;
+    mutable int asked = 0;
+};
+
+TEST(AverageConformance, NamesWhatIsWrong) {
+    EXPECT_EQ((strata::testing::average_failures<Ema<>::average<float>>(optim::EmaOptions{})),
+              std::vector<std::string>{});
+    const auto failures = strata::testing::average_failures<Wrong>(optim::EmaOptions{});
+    const auto says = [&](std::string_view words) {
+        return std::any_of(failures.begin(), failures.end(),
+                           [&](const std::string& line) { return line.find(words) != std::string::npos; });
+    };
+    EXPECT_TRUE(says("bytes() says 0 and make() takes 256"));
+    EXPECT_TRUE(says("64 elements for a share of 5"));
+    EXPECT_TRUE(says("two buckets the same memory"));
+    EXPECT_TRUE(says("depends on what was asked before"));
+    EXPECT_TRUE(says("which is no share"));
 }
 
 // ---- memory -----------------------------------------------------------------------------------------------------------

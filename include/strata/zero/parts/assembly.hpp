@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,8 @@ public:
     using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
     using Pass = StatePass<Numerics, states, State, Compute>;
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
+    static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
+                                            detail::AverageOn<typename Setup::averaging, Kept>, char>) > 0);
     static constexpr Sharded sharded{Setup::sharding::shards_state != ShardedOver::nothing,
                                      Setup::sharding::shards_gradients != ShardedOver::nothing,
                                      Setup::sharding::shards_parameters != ShardedOver::nothing};
@@ -188,8 +191,11 @@ private:
     }
     [[nodiscard]] std::unique_ptr<AverageKeeper> made_average() const {
         if constexpr (Setup::averaging::enabled) {
-            using Average = detail::average_on_t<typename Setup::averaging, Kept>;
-            return std::make_unique<AverageOf<Average>>(options_->ema);
+            using Average = detail::AverageOn<typename Setup::averaging, Kept>;
+            if constexpr (Average::holds)
+                return std::make_unique<AverageOf<typename Average::type>>(options_->ema);
+            else
+                return nullptr;
         } else {
             return nullptr;
         }

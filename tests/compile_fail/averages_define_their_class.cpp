@@ -1,0 +1,31 @@
+// tests/compile_fail/averages_define_their_class.cpp - an engine with an average whose class is declared and nowhere defined gets ST0140.
+
+#include <cstdint>
+
+#include <strata/comm/self_comm.hpp>
+#include <strata/optim/adamw.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/zero/engine.hpp>
+
+using namespace strata;
+
+struct Latest {
+    using slot = slot::Averaging;
+    static constexpr bool enabled = true;
+    static constexpr Place place = Place::host;
+    template <class Kept>
+    class average;
+};
+#ifndef STRATA_BAD
+template <class Kept>
+class Latest::average : public zero::AverageInMemory<place> {
+public:
+    explicit average(const optim::EmaOptions&) {}
+    [[nodiscard]] bool due(std::int64_t) const { return true; }
+    [[nodiscard]] double decay(std::int64_t) const { return 0; }
+};
+#endif
+
+using Engine = zero::Engine<Setup<ZeroStage<1>, Latest>, comm::SelfComm>;
+
+int main() { return sizeof(Engine) > 0 ? 0 : 1; }
