@@ -225,6 +225,7 @@ strata_room(zero
         parts/trained_model.hpp
         parts/unit_gathering.hpp
         parts/weight_gathering.hpp
+        parts/whole_model.hpp
         parts/written_weights.hpp
         state.hpp
         tensors_in.hpp

@@ -35,7 +35,7 @@ struct AveragingBringsItsClass {
             holds,
             "[ST0128] An averaging policy of your own does not bring what keeps the average. Fix: say `static "
             "constexpr bool enabled = true;` and `static constexpr strata::Place place = strata::Place::host;` in "
-            "it, with host or device, and bring `template <class Kept> class average;`, or derive from Ema<>.");
+            "it, with host or device, and bring `template <class Kept> class average;` (docs/write-an-average.md), or derive from Ema<>.");
     };
 };
 

@@ -71,10 +71,13 @@ namespace detail {
 template <class Averaging, class Kept>
 struct AverageOn {
     using type = typename Averaging::template average<Kept>;
-    static constexpr bool holds = WeightAverage<type, average_options_t<Averaging>>;
+    static constexpr bool holds = [] {
+        if constexpr (WeightAverage<type, average_options_t<Averaging>>) return type::memory == Averaging::place;
+        return false;
+    }();
     static_assert(
         holds,
-        "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory, "
+        "[ST0140] The class average<Kept> of an averaging policy is not defined here, or lacks one of memory (equal to the policy's place), "
         "a constructor from the options, bytes(), make(), values(), due() and decay(). Fix: include the header "
         "that defines it, and write what zero::WeightAverage asks for (docs/write-an-average.md).");
 };

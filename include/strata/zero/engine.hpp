@@ -1,7 +1,6 @@
 #pragma once
 // strata/zero/engine.hpp - Engine: backward passes become one optimizer step over all ranks.
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,7 +35,7 @@
 #include <strata/zero/parts/gradient_view.hpp>
 #include <strata/zero/parts/scaler.hpp>
 #include <strata/zero/parts/state_transfer.hpp>
-#include <strata/zero/parts/written_weights.hpp>
+#include <strata/zero/parts/whole_model.hpp>
 #include <strata/zero/state.hpp>
 
 namespace strata::zero {
@@ -49,7 +47,7 @@ namespace strata::zero {
 ///   engine.step(1e-4);
 ///
 /// All stages share one layout (zero/layout.hpp), reduce every micro-batch by the same sums in rank order, and form
-/// norms from the same partial sums; they therefore give the same bits. What differs is what a
+/// norms from the same partial sums; they therefore give the same bits, unless reduce_once_a_step says otherwise. What differs is what a
 /// rank keeps, in elements for P parameters:
 ///
 ///   stage   parameters                 gradients                      master and state
@@ -117,17 +115,20 @@ public:
     /// Parameters that the loss does not reach have gradient zero. Throws bad_loss, bad_parameter, wrong_call_order. Where units are
     /// not gathered, a rank whose pass throws has done its part for the others: it may throw alone, and they do not wait.
     void backward(const at::Tensor& loss) {
+        check_not_spoiled("backward()");
         begin_backward();
+        bool began = false;
         try {
+            parts_.check_parameters_stayed();
             detail::check_loss(loss);
+            began = true;
             in_backward_ = true;
             backpropagate(loss);
             in_backward_ = false;
         } catch (...) {
             in_backward_ = false;
             if (parts_.gathering) parts_.gathering->abandon_pass();
-            parts_.gradients.spoil();
-            if (!parts_.gathers()) parts_.gradients.end_pass_for_others();
+            parts_.gradients.fail_pass(began, !parts_.gathers());
             throw;
         }
         const at::NoGradGuard no_grad;
@@ -156,7 +157,8 @@ public:
 
     /// Forgets the gradients since the last step: backward() begins anew. After a pass that threw, or for a step that is not
     /// to be made. When backward() threw after other micro-batches of the step, their gradients are mixed with what it
-    /// left, and backward() and step() throw wrong_call_order until this was called. Local.
+    /// left, and backward() and step() throw wrong_call_order until this was called; so do they on a rank of several whose
+    /// pass threw, for what it gave the others. On all ranks; exchanges nothing.
     void discard_step() {
         parts_.exchange.wait();
         if (parts_.gathering) parts_.gathering->abandon_pass();
@@ -220,12 +222,13 @@ public:
             optim::clip_coefficient(norm, options.max_grad_norm) / parts_.exchange.world() / loss_scale;
         const auto limit = options.max_grad_value > 0.0 ? static_cast<float>(options.max_grad_value)
                                                         : std::numeric_limits<float>::infinity();
+        update_.begin(parts_.groups, {.number = step_count_ + 1,
+                                      .lr = lr,
+                                      .transform = {static_cast<float>(factor), limit},
+                                      .rounding_seed = options.rounding_seed,
+                                      .average = parts_.average.get()});
         state_is_whole_ = false;
-        update_.step(parts_.groups, {.number = step_count_ + 1,
-                                     .lr = lr,
-                                     .transform = {static_cast<float>(factor), limit},
-                                     .rounding_seed = options.rounding_seed,
-                                     .average = parts_.average.get()});
+        update_.run(parts_.groups);
         parts_.end_pass();
         weights_changed();
         state_is_whole_ = true;
@@ -247,20 +250,14 @@ public:
 
     /// Calls `body` while all parameters are whole, so that a rank may use the model on its own in it. Memory for all
     /// of them is needed. Parameters that all ranks write in it keep what they wrote, master weights included; on each the
-    /// values of the rank that owns them. Between passes. Collective, though `body` need not be. Throws bad_parameter when
-    /// some ranks wrote a parameter and others did not, wrong_call_order when one was written while the average is in its place.
+    /// values of the rank that owns them, of frozen ones rank 0's. Between passes. Collective, though `body` need not be.
+    ///
+    /// What `body` throws on a rank is thrown there, and nothing that was written is kept. Throws bad_parameter on all ranks
+    /// when some wrote a parameter and others did not, after which the run is over; wrong_call_order when one was written
+    /// while the average is in its place.
     template <class Body>
     void with_whole_model(Body&& body) {
-        const WrittenWeights weights{parts_.buckets, parts_.frozen};
-        if (parts_.gathers()) parts_.gathering->hold_all(true);
-        try {
-            body();
-            keep_written(weights);
-        } catch (...) {
-            if (parts_.gathers()) parts_.gathering->hold_all(false);
-            throw;
-        }
-        if (parts_.gathers()) parts_.gathering->hold_all(false);
+        whole_.lend([&] { std::forward<Body>(body)(); }, [this] { begin_call("writing parameters of a whole model"); });
     }
 
     /// Puts the average of the weights in their place, and back: for validation and export. In between backward(),
@@ -342,9 +339,7 @@ private:
             throw Error{Errc::wrong_call_order, "backward() was called on an engine that only computes",
                         "leave computes_only out of its options, and give it parameters that require a gradient"};
         }
-        check_not_spoiled("backward()");
         begin_call("backward()");
-        parts_.check_parameters_stayed();
         parts_.gradients.begin_pass();
         prefetch_state();
     }
@@ -416,30 +411,6 @@ private:
                     std::string{call} + " was called while the average is in the weights' place",
                     "call swap_average() again first"};
     }
-    void keep_written(const WrittenWeights& weights) {
-        const std::vector<char> written = weights.written(parts_.exchange);
-        if (std::find(written.begin(), written.end(), 1) == written.end()) return;
-        begin_call("writing parameters of a whole model");
-        const at::NoGradGuard no_grad;
-        const Buckets& buckets = parts_.buckets;
-        if (parts_.gathers()) {
-            std::set<const void*> tensors;
-            for (std::size_t i = 0; i < written.size(); ++i) {
-                if (written[i] != 0) tensors.insert(weights.tensor(i).unsafeGetTensorImpl());
-            }
-            parts_.gathering->reshard(
-                [&](const at::Tensor& tensor) { return tensors.contains(tensor.unsafeGetTensorImpl()); });
-        }
-        std::set<std::size_t> whole;
-        for (std::size_t i = 0; i < buckets.parameters().size(); ++i) {
-            if (written[i] != 0 && !buckets[buckets.parameter(i).bucket].sharded)
-                whole.insert(buckets.parameter(i).bucket);
-        }
-        for (const std::size_t bucket : whole) parts_.weights.gather(bucket);
-        parts_.exchange.wait();
-        start_masters(parts_.pass, buckets, written);
-        parts_.failure.tell(parts_.exchange);
-    }
     /// Drops units that were gathered before, ahead of a forward pass or by hold_unit_of().
     void weights_changed() {
         if (parts_.gathers()) parts_.gathering->drop_all();
@@ -469,6 +440,10 @@ private:
                                    parts_.exchange, *parts_.pool,     parts_.compute};
     StateTransfer<Pass> transfer_{parts_.pass,     kinds(),      parts_.average.get(), parts_.buckets,
                                   parts_.exchange, *parts_.pool, parts_.failure};
+    WholeModel<Pass> whole_{parts_.pass,    parts_.gathers() ? parts_.gathering.get() : nullptr,
+                            parts_.weights, parts_.buckets,
+                            parts_.frozen,  parts_.exchange,
+                            parts_.failure};
     std::optional<Swap> swap_ = made_swap();
     std::int64_t step_count_ = 0;
     bool state_is_whole_ = true;

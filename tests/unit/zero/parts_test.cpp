@@ -229,15 +229,29 @@ TEST(GradientReduction, OnceAStepExchangesOnceAndAddsUpTheSame) {
 TEST(GradientReduction, APassThatThrewSpoilsTheMicroBatchesBeforeIt) {
     Reduced r{{.micro_batches = 2}};
     r.gradients.begin_pass();
-    r.gradients.spoil();
+    r.gradients.fail_pass(true, true);
     EXPECT_FALSE(r.gradients.spoiled()) << "the first micro-batch begins anew by itself";
     backward(r.gradients, r.model, 1.0F);
     r.gradients.begin_pass();
-    r.gradients.spoil();
+    r.gradients.fail_pass(false, true);
+    EXPECT_FALSE(r.gradients.spoiled()) << "no gradient had arrived";
+    r.gradients.begin_pass();
+    r.gradients.fail_pass(true, true);
     EXPECT_TRUE(r.gradients.spoiled());
     r.gradients.start_step();
     EXPECT_FALSE(r.gradients.spoiled());
     EXPECT_EQ(r.gradients.passes(), 0);
+}
+
+TEST(GradientReduction, OfSeveralRanksOneWhosePassThrewDoesItsPartAndCountsIt) {
+    Reduced r{{.once_a_step = true, .micro_batches = 2}, 2};
+    r.gradients.begin_pass();
+    r.gradients.fail_pass(true, true);
+    EXPECT_TRUE(r.gradients.spoiled());
+    EXPECT_EQ(r.gradients.passes(), 1);
+    EXPECT_EQ(r.exchange.count("reduce_scatter"), 0U) << "the others reduce in the last pass";
+    backward(r.gradients, r.model, 1.0F);
+    EXPECT_EQ(r.exchange.count("reduce_scatter"), 2U);
 }
 
 TEST(GradientReduction, WhoIsToldDecidesWhenABucketIsReduced) {

@@ -88,7 +88,8 @@ STRATA_INLINE void Buckets::check_parameters_stayed() const {
     }
 }
 
-STRATA_INLINE void Buckets::bump_versions() const {
+STRATA_INLINE void Buckets::bump_versions() {
+    ++bumps_;
     for (const TrainedParameter& parameter : parameters_) parameter.tensor.unsafeGetTensorImpl()->bump_version();
 }
 

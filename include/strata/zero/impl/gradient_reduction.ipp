@@ -159,8 +159,17 @@ STRATA_INLINE void GradientReduction::prepare_rest() {
     }
 }
 
+STRATA_INLINE void GradientReduction::fail_pass(bool began, bool reduces) {
+    if (!reduces || exchange_.alone()) {
+        spoiled_ = began && passes_ > 0;  // the first one of a step begins anew by itself
+        return;
+    }
+    end_pass_for_others();
+    count_pass();
+    spoiled_ = true;
+}
+
 STRATA_INLINE void GradientReduction::end_pass_for_others() {
-    if (exchange_.alone()) return;
     const at::NoGradGuard no_grad;
     try {
         end_pass();

@@ -137,6 +137,12 @@ private:
                         "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
                         "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
         }
+        if (options.reduce_once_a_step && (sharded.gradients || sharded.parameters)) {
+            throw Error{
+                Errc::bad_value,
+                "reduce_once_a_step adds micro-batches up on each rank, and this sharding keeps no whole gradients there",
+                "leave reduce_once_a_step out, or use ZeroStage<1>"};
+        }
         require_memory();
         take_over();
         frozen = std::move(model_.frozen);
@@ -153,7 +159,8 @@ private:
     [[nodiscard]] std::string described() const {
         const Options& o = *options_;
         std::string text = "bucket_numel " + std::to_string(o.bucket_numel) + ", gradient_accumulation_steps " +
-                           std::to_string(o.gradient_accumulation_steps);
+                           std::to_string(o.gradient_accumulation_steps) +
+                           (o.reduce_once_a_step ? ", reduce_once_a_step" : "");
         if (sharded.parameters) {
             text += ", prefetch_bucket_bytes " + std::to_string(o.prefetch_bucket_bytes) + ", max_live_parameters " +
                     std::to_string(o.max_live_parameters);

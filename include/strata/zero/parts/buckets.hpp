@@ -105,7 +105,9 @@ public:
     /// Throws bad_parameter when a parameter is no longer the view that its bucket made it, or was frozen since.
     void check_parameters_stayed() const;
     /// Tells autograd that saved weights are stale: a graph kept across a step must fail, not compute with new values.
-    void bump_versions() const;
+    void bump_versions();
+    /// How often that was.
+    [[nodiscard]] std::int64_t bumps() const noexcept { return bumps_; }
 
     /// A piece of a run, whose parameters are of one group.
     struct GroupPiece {
@@ -133,6 +135,7 @@ private:
     std::vector<TrainedBucket> buckets_;
     std::vector<ParameterInfo> layout_;
     std::int64_t numel_ = 0;
+    std::int64_t bumps_ = 0;
 };
 
 }  // namespace strata::zero

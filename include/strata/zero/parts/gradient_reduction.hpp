@@ -64,8 +64,11 @@ public:
     bool arrived(std::size_t parameter);
     /// Makes zeros of what no gradient came for, and returns when all buckets are reduced. Collective.
     void end_pass();
-    /// A pass that threw: does this rank's part for the others, where they wait for it. The sums are then of no use.
-    void end_pass_for_others();
+    /// A pass that threw. Where the others wait for this rank's part of it, they get it, and it counts; the sums are of no use.
+    ///
+    ///   began    false: no gradient has arrived
+    ///   reduces  false: somebody else reduces, and sees to the others
+    void fail_pass(bool began, bool reduces);
     /// The first half of end_pass() where somebody else reduces: what was not offered is prepared.
     void prepare_rest();
     /// Counts a micro-batch whose gradients are in the sums.
@@ -86,7 +89,6 @@ public:
         passes_ = 0;
         spoiled_ = false;
     }
-    void spoil() noexcept { spoiled_ = passes_ > 0; }
 
     [[nodiscard]] bool accumulates() const noexcept { return options_.micro_batches > 1; }
     /// fp32 where several micro-batches are added up, else that of gradients.
@@ -130,6 +132,7 @@ private:
     void reduce_next();
     void reduce_rest();
     void finish(std::size_t left);
+    void end_pass_for_others();
 
     Exchange& exchange_;
     detail::BufferPool& pool_;

@@ -70,15 +70,18 @@ public:
           pool_{pool},
           compute_{compute} {}
 
-    /// Collective. What a disk meets on this rank is with the pass's LocalFailure.
+    /// Asks the rule for the numbers of a step; changes nothing yet. Local.
     ///
     ///   groups  of the parameters
-    void step(const std::vector<Group>& groups, const Step& step) {
+    void begin(const std::vector<Group>& groups, const Step& step) {
         step_ = step;
         scalars_.clear();
         for (const Group& group : groups) {
             scalars_.push_back(Rule::scalars(group.update, step.lr * group.lr_factor, step.number));
         }
+    }
+    /// Makes it. Collective. What a disk meets on this rank is with the pass's LocalFailure.
+    void run(const std::vector<Group>& groups) {
         using Collected = gradient_element_t<Element>;
         if (std::same_as<Collected, float> || gradients_.sum_dtype() == at::kFloat) {
             update<float>(groups);

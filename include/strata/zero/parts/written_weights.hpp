@@ -26,24 +26,31 @@ class WrittenWeights {
 public:
     /// Trained parameters first, then the frozen ones; both outlive it.
     WrittenWeights(const Buckets& buckets, const std::vector<Parameter>& frozen) : buckets_{buckets}, frozen_{frozen} {
-        for (std::size_t i = 0; i < count(); ++i) before_.push_back(tensor(i)._version());
+        for (std::size_t i = 0; i < count(); ++i) before_.push_back(version(i));
     }
 
-    /// Whether each parameter was written since. Collective. Throws bad_parameter on all ranks when some wrote one and others did
-    /// not: nobody could say which values it has.
-    [[nodiscard]] std::vector<char> written(Exchange& exchange) const {
-        std::vector<char> mine(count());
-        for (std::size_t i = 0; i < count(); ++i) mine[i] = tensor(i)._version() == before_[i] ? 0 : 1;
+    /// Whether each parameter was written since; none was where `threw` is true on some rank. Collective. Throws bad_parameter
+    /// on all ranks when some wrote one and others did not: nobody could say which values it has.
+    [[nodiscard]] std::vector<char> written(Exchange& exchange, bool threw) const {
+        std::vector<char> mine(count() + 1);
+        for (std::size_t i = 0; i < count(); ++i) mine[i] = version(i) == before_[i] ? 0 : 1;
+        mine.back() = threw ? 1 : 0;
         const auto world = static_cast<std::size_t>(exchange.world());
-        std::vector<char> all(count() * world);
+        std::vector<char> all(mine.size() * world);
         exchange.all_gather_bytes(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
+        const auto of_rank = [&](std::size_t rank, std::size_t i) { return all[rank * mine.size() + i]; };
+        mine.pop_back();
         for (std::size_t rank = 0; rank < world; ++rank) {
+            if (of_rank(rank, count()) != 0) return std::vector<char>(count(), 0);
+        }
+        for (std::size_t rank = 1; rank < world; ++rank) {
             for (std::size_t i = 0; i < count(); ++i) {
-                if (all[rank * count() + i] == all[i]) continue;
+                if (of_rank(rank, i) == of_rank(0, i)) continue;
+                const std::size_t wrote = of_rank(0, i) != 0 ? 0 : rank;
                 throw Error{Errc::bad_parameter,
-                            "the parameter " + name(i) + " was written on rank " +
-                                std::to_string(all[i] != 0 ? 0 : rank) + " and not on rank " +
-                                std::to_string(all[i] != 0 ? rank : 0) + " while the model was whole",
+                            "the parameter " + name(i) + " was written on rank " + std::to_string(wrote) +
+                                " and not on rank " + std::to_string(wrote == 0 ? rank : 0) +
+                                " while the model was whole",
                             "write the same values on every rank, or read only"};
             }
         }
@@ -54,6 +61,10 @@ public:
     }
 
 private:
+    /// Without what the engine itself has raised.
+    [[nodiscard]] std::int64_t version(std::size_t i) const {
+        return static_cast<std::int64_t>(tensor(i)._version()) - (i < trained() ? buckets_.bumps() : 0);
+    }
     [[nodiscard]] std::size_t trained() const noexcept { return buckets_.parameters().size(); }
     [[nodiscard]] std::size_t count() const noexcept { return trained() + frozen_.size(); }
     [[nodiscard]] const std::string& name(std::size_t i) const {
