@@ -89,7 +89,7 @@ struct Swa {
     struct Options {
         std::int64_t start = 1;
         std::int64_t interval = 1;
-        static void describe(auto& option) {  // checked ranges, and the keys ema_start and ema_interval
+        static void describe(auto& option) {  // checked ranges, and the flags --ema_start and --ema_interval
             option("start", &Options::start, ranges::positive, "The first step whose weights are in the average");
             option("interval", &Options::interval, ranges::positive, "Steps from one to the next");
         }

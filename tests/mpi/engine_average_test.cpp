@@ -150,6 +150,27 @@ TEST(EngineAverage, FollowsTheFormulaWithTheSameBitsAtEveryStage) {
     }
 }
 
+TEST(EngineAverage, LookedAtInsideOfAWholeModelLeavesTheMasters) {
+    MpiComm comm;
+    UnitModel model;
+    EngineOf<ZeroStage<1>, Precision<Bf16>, Ema<Cpu>> engine{comm, parameters_of(model)};
+    engine.backward(model.loss(rows_of(comm, 0)));
+    engine.step(1e-2);
+    const auto masters = [&] {
+        std::vector<float> all;
+        engine.read_state([&](std::string_view, std::int64_t, std::span<const float> values) {
+            all.insert(all.end(), values.begin(), values.end());
+        });
+        return all;
+    };
+    const auto before = masters();
+    engine.with_whole_model([&] {
+        engine.swap_average();
+        engine.swap_average();
+    });
+    EXPECT_EQ(masters(), before);
+}
+
 TEST(EngineAverage, IsThatOfTheWeightsAsTheyAreUpdated) {
     MpiComm comm;
     const SharedFolder disk{comm};

@@ -236,6 +236,60 @@ TEST(Engine, ParametersThatOnlySomeRanksUseAreReducedAllTheSame) {
     EXPECT_FALSE(torch::equal(before, model.first->linear->weight));
 }
 
+TEST(Engine, ARankThatThrewInTheMiddleOfAStepLeavesNobodyWaiting) {
+    MpiComm comm;
+    for (const bool once : {false, true}) {
+        UnitModel model;
+        EngineOf<ZeroStage<1>> engine{
+            comm, parameters_of(model), {.gradient_accumulation_steps = 4, .reduce_once_a_step = once}};
+        const bool fails = comm.rank() == comm.world() - 1;
+        const auto loss_of = [&](int i) {
+            auto loss = model.loss(rows_of(comm, i));
+            if (fails && i == 1)
+                loss.register_hook([](const torch::Tensor&) -> torch::Tensor { throw std::runtime_error{"half way"}; });
+            return loss * 1.0;
+        };
+        engine.backward(loss_of(0));
+        if (fails) {
+            EXPECT_THROW(engine.backward(loss_of(1)), std::runtime_error);
+            if (comm.world() > 1) engine.backward_without_loss();
+        } else {
+            engine.backward(loss_of(1));
+            engine.backward(loss_of(2));
+        }
+        if (comm.world() > 1) {
+            if (fails) {
+                engine.backward_without_loss();
+            } else {
+                engine.backward(loss_of(3));
+            }
+        }
+        engine.discard_step();
+        for (int i = 2; i < 6; ++i) engine.backward(loss_of(i));
+        EXPECT_EQ(engine.step(1e-2).step, 1);
+    }
+}
+
+TEST(Engine, OnceAStepGivesTheSumsOfEveryMicroBatchAndIsRefusedWithoutWholeGradients) {
+    MpiComm comm;
+    const auto norm = [&]<class AnyEngine>(std::type_identity<AnyEngine>, bool once) {
+        torch::manual_seed(5);
+        UnitModel model;
+        AnyEngine engine{comm, parameters_of(model), {.gradient_accumulation_steps = 4, .reduce_once_a_step = once}};
+        for (int step = 0; step < 3; ++step) {
+            for (int i = 0; i < 4; ++i) engine.backward(model.loss(rows_of(comm, 4 * step + i)));
+            if (step == 2) return engine.step(1e-2).grad_norm;
+            engine.step(1e-2);
+        }
+        return 0.0;
+    };
+    const double often = norm(std::type_identity<EngineOf<ZeroStage<1>>>{}, false);
+    EXPECT_NEAR(norm(std::type_identity<EngineOf<ZeroStage<0>>>{}, true), often, 1e-5 * often);
+    EXPECT_EQ(norm(std::type_identity<EngineOf<ZeroStage<1>>>{}, true),
+              norm(std::type_identity<EngineOf<ZeroStage<0>>>{}, true));
+    EXPECT_EQ(error_of([&] { norm(std::type_identity<EngineOf<ZeroStage<2>>>{}, true); }).code(), Errc::bad_value);
+}
+
 template <class AnyEngine>
 void expect_non_finite_is_reported() {
     MpiComm comm;

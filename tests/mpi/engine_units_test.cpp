@@ -379,6 +379,59 @@ TEST(EngineUnits, AWholeModelIsUsedByOneRankAlone) {
     EXPECT_EQ(trace, expected);
 }
 
+template <class AnyEngine>
+void expect_nobody_waits_for_a_body_that_threw() {
+    MpiComm comm;
+    UnitModel model;
+    AnyEngine engine{comm, parameters_of(model)};
+    const bool fails = comm.rank() == comm.world() - 1;
+    const auto body = [&] {
+        if (fails) throw std::runtime_error{"the disk of pictures is full"};
+    };
+    if (fails) {
+        EXPECT_THROW(engine.with_whole_model(body), std::runtime_error);
+    } else {
+        EXPECT_NO_THROW(engine.with_whole_model(body));
+    }
+    const auto write_alone = [&] {
+        const torch::NoGradGuard no_grad;
+        if (fails) model.in->weight.fill_(1);
+    };
+    if (comm.world() > 1) {
+        const auto error = error_of([&] { engine.with_whole_model(write_alone); });
+        EXPECT_NE(error.problem().find("in.weight was written on rank " + std::to_string(comm.world() - 1)),
+                  std::string::npos);
+    }
+}
+TEST(EngineUnits, NobodyWaitsForARankWhoseUseOfTheWholeModelThrew) {
+    expect_nobody_waits_for_a_body_that_threw<EngineOf<ZeroStage<0>>>();
+    expect_nobody_waits_for_a_body_that_threw<EngineOf<ZeroStage<3>>>();
+}
+
+TEST(EngineUnits, WhatAllRanksWriteToTheWholeModelIsInTheirShards) {
+    MpiComm comm;
+    UnitModel model;
+    EngineOf<ZeroStage<3>, Precision<Bf16>> engine{comm, parameters_of(model)};
+    engine.with_whole_model([&] {
+        const torch::NoGradGuard no_grad;
+        model.first->linear->weight.fill_(0.5);
+    });
+    engine.with_whole_model([&] {
+        EXPECT_TRUE(torch::equal(model.first->linear->weight, torch::full_like(model.first->linear->weight, 0.5)));
+    });
+    bool found = false;
+    engine.read_state([&](std::string_view kind, std::int64_t begin, std::span<const float> values) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto element = begin + static_cast<std::int64_t>(i);
+            const auto& first = engine.layout()[2];  // in has two
+            if (kind != "weight" || element < first.begin || element >= first.begin + 49) continue;
+            EXPECT_EQ(values[i], 0.5F) << "the master of " << first.name;
+            found = true;
+        }
+    });
+    EXPECT_TRUE(found || comm.world() > 1);
+}
+
 TEST(EngineUnits, HoldingOneUnitAfterTheOtherShowsAllParameters) {
     MpiComm comm;
     const auto model = std::make_shared<Adapters>();

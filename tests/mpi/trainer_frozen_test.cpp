@@ -95,7 +95,8 @@ TEST_F(TrainerFrozen, ItsPartsMayBeOnDisk) {
     on_disk([&] { fs::create_directories(root); });
     const auto on_nvme = [&](Session& session, const std::shared_ptr<Net>& net,
                              const std::function<void(decltype(Student::teacher))>& train) {
-        Frozen<Net, ZeroStage<3>, OffloadTarget<Nvme, Parameters>> teacher{session, net, {.nvme_path = root}};
+        Frozen<Net, ZeroStage<3>, OffloadTarget<Nvme, Parameters>> teacher{
+            session, net, {.tiers = {.nvme_path = root}}};
         train([&](const torch::Tensor& x) { return teacher(x); });
     };
     EXPECT_EQ(distil<2>("disk", 4, false, on_nvme), expected);

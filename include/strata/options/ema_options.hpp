@@ -48,6 +48,8 @@ struct EmaOptions {
         if (check.described(*this)) check.number("min_decay", min_decay, {0, decay});
     }
 
+    friend bool operator==(const EmaOptions&, const EmaOptions&) = default;
+
     /// The decay of optimizer step `step`, counted from 1.
     [[nodiscard]] double at(std::int64_t step) const noexcept {
         const auto s = static_cast<double>(std::max<std::int64_t>(0, step - update_after_step - 1));

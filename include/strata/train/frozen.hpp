@@ -35,21 +35,22 @@ struct SentenceOf<rule::None> {};
 
 }  // namespace detail
 
-/// What a Frozen model can be told; names and meanings are those of TrainOptions.
+/// What a Frozen model can be told; names and meanings are those of zero::EngineOptions.
 struct FrozenOptions {
-    std::filesystem::path nvme_path{};  ///< OffloadTarget<Nvme, Parameters>
-    std::chrono::seconds nvme_lock_timeout{60};
-    std::size_t nvme_buffer_bytes = 0;
     std::int64_t prefetch_bucket_bytes = -1;  ///< ZeroStage<3>
     std::int64_t max_live_parameters = 0;     ///< ZeroStage<3>
+    zero::TierOptions tiers{};                ///< OffloadTarget<Nvme, Parameters>: nvme_path, units
 
-    void check(OptionCheck& check) const {
-        check.number("nvme_lock_timeout", nvme_lock_timeout.count(), {0, ranges::timeout_s.most},
-                     "seconds, 0 tries once");
-        check.number("nvme_buffer_bytes", nvme_buffer_bytes, ranges::size, "0 chooses");
-        check.number("prefetch_bucket_bytes", prefetch_bucket_bytes, ranges::bytes_ahead, "-1 takes the largest unit");
-        check.number("max_live_parameters", max_live_parameters, ranges::size, "0 is no bound");
+    static void describe(auto& option) {
+        option("prefetch_bucket_bytes", &FrozenOptions::prefetch_bucket_bytes, ranges::bytes_ahead,
+               {.help = "Bytes of units that are gathered ahead of their use, at most; 0 gathers none ahead",
+                .special = "-1 takes the largest unit"});
+        option("max_live_parameters", &FrozenOptions::max_live_parameters, ranges::size,
+               {.help = "No unit is gathered ahead while more parameters of units than this would be whole at once",
+                .special = "0 is no bound"});
+        option.part("tiers", &FrozenOptions::tiers, "");
     }
+    void check(OptionCheck& check) const { check.described(*this); }
 };
 
 /// A model beside those that are trained: the teacher of a distillation, an encoder, a network that a loss looks through. It has
@@ -120,9 +121,7 @@ private:
         });
         typename Engine::Options options;
         options.computes_only = true;
-        options.tiers.nvme_path = given.nvme_path;
-        options.tiers.nvme_lock_timeout = given.nvme_lock_timeout;
-        options.tiers.units.budget_bytes = given.nvme_buffer_bytes;
+        options.tiers = given.tiers;
         options.prefetch_bucket_bytes = given.prefetch_bucket_bytes;
         options.max_live_parameters = given.max_live_parameters;
         return options;

@@ -103,6 +103,15 @@ void check_averaging(const config::TrainerConfig& config) {
                            (on_cpu ? "Ema<Cpu>" : "Ema<Device>"),
                        std::string{"compose its Trainer with "} + (on_cpu ? "Ema<Device>" : "Ema<Cpu>"));
         }
+        if constexpr (!std::same_as<zero::average_options_t<Averaging>, optim::EmaOptions>) {
+            const config::TrainerConfig silent;
+            if (config.options.engine.ema != silent.options.engine.ema ||
+                config.ema_warmup_steps != silent.ema_warmup_steps)
+                throw Error{
+                    Errc::bad_value,
+                    "a key ema_... is about an exponential average, and this program's trainer keeps another one",
+                    "remove it, and set the numbers of that average in the program: options.engine.ema"};
+        }
     }
 }
 
@@ -123,7 +132,9 @@ template <class Composition, class Setup = typename detail::SetupOf<Composition>
     detail::check_averaging<typename Setup::averaging>(config);
     const optim::RunLength run = detail::run_length(config, micro_batches_per_epoch);
     train_options_t<Setup> options;
+    const auto own_average = options.engine.ema;
     take_options(config.options, options);
+    if constexpr (!std::same_as<decltype(options.engine.ema), optim::EmaOptions>) options.engine.ema = own_average;
     options.max_steps = run.steps;
     const auto& rule_keys = detail::rule_keys<Rule>();
     config::detail::check_given(config.optimizer, rule_keys.keys(), config::usual_rule_keys());

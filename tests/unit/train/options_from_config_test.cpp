@@ -215,6 +215,32 @@ TEST(OptionsFromConfig, ATypingErrorInAKeyOfTheRuleIsFoundWhenTheRuleIsKnown) {
         "[ST2103] --optimizer_every is 'often', not a whole number.", Errc::bad_value);
 }
 
+/// A mean of the weights whose numbers have the names of an exponential average's, and other values.
+struct OwnAverage {
+    using slot = strata::slot::Averaging;
+    static constexpr bool enabled = true;
+    static constexpr Place place = Place::host;
+    struct Options {
+        double decay = 0.25;
+        std::int64_t interval = 5;
+    };
+    template <class Kept>
+    class average;
+};
+
+using WithOwnAverage = Setup<OwnAverage>;
+
+TEST(OptionsFromConfig, AnAverageOfOnesOwnKeepsItsNumbersAndRefusesThoseOfAnother) {
+    config::TrainerConfig config;
+    config.max_train_steps = 3;
+    const auto options = options_from<WithOwnAverage>(config, 1);
+    EXPECT_EQ(options.engine.ema.decay, 0.25);
+    EXPECT_EQ(options.engine.ema.interval, 5);
+    config.options.engine.ema.decay = 0.5;
+    EXPECT_NE(thrown_by([&] { (void)options_from<WithOwnAverage>(config, 1); }).message.find("a key ema_"),
+              std::string::npos);
+}
+
 TEST(OptionsFromConfig, AProgramsHelpHasTheKeysOfItsRuleAndNoOthers) {
     const auto keys = [](const auto& schema) {
         std::string all;
