@@ -38,6 +38,7 @@ void use(Session& session) {
     FunctionSource source{[](std::int64_t) { return torch::ones({1}); }, 1, 1};
     trainer.report().title += std::to_string(trainer.fit(source, 5).step);
     trainer.report().title += std::to_string(fit_in_turns(Turn{trainer, source}, Turn{shared, source, 2})[1].step);
+    trainer.run().release_room();
     trainer.with_average([&] { trainer.model().eval(); });
     trainer.with_whole_model([&] { trainer.model().eval(); });
     const at::Device where = trainer.device();

@@ -17,6 +17,7 @@
 
 #include <strata/comm/communicator.hpp>
 #include <strata/core/bf16.hpp>
+#include <strata/core/elements.hpp>
 
 namespace strata::testing {
 namespace detail {
@@ -80,10 +81,7 @@ private:
     }
     template <class T>
     static T number(float value) {
-        if constexpr (std::same_as<T, bf16>)
-            return to_bf16(value);
-        else
-            return value;
+        return to_element<T>(value);
     }
     static float as_float(float value) { return value; }
     static float as_float(bf16 value) { return to_float(value); }

@@ -30,6 +30,7 @@
 #include <strata/train/step_pass.hpp>
 #include <strata/train/step_undo.hpp>
 #include <strata/train/validate.hpp>
+#include <strata/zero/engine_options.hpp>
 
 namespace strata::train {
 

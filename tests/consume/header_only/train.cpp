@@ -47,7 +47,7 @@ struct Whole : torch::nn::Module {
 template <class Model, class... Policies>
 strata::FitResult two_steps(strata::Session& session, const char* name) {
     strata::Trainer<Model, Policies...> trainer{
-        session, Model{}, {.max_steps = 2, .nvme_path = session.output(), .name = name}};
+        session, Model{}, {.max_steps = 2, .engine = {.tiers = {.nvme_path = session.output()}}, .name = name}};
     trainer.every(1, [](const strata::train::StepMetrics&) {});
     trainer.report().title = trainer.folder().string();
     return trainer.fit(strata::FunctionSource{[](std::int64_t) { return torch::ones({4, 4}); }, 1, 4});

@@ -102,7 +102,7 @@ struct Model {
 
 // ---- Buckets --------------------------------------------------------------------------------------------------------
 
-TEST(Buckets, ShareOutElementsAndPadding) {
+TEST(Parts, BucketsShareOutElementsAndPadding) {
     const Model model{{.bucket_numel = 100, .shards_units = true, .rank = 2, .world = 4}};
     const Buckets& buckets = model.buckets;
     ASSERT_EQ(buckets.size(), 2U) << "a unit is a bucket of its own";
@@ -120,14 +120,14 @@ TEST(Buckets, ShareOutElementsAndPadding) {
     EXPECT_EQ(buckets.parameter_piece(1, 0, 3), (ElementRun{0, 3}));
 }
 
-TEST(Buckets, WithoutShardedStateARankHasAllOfIt) {
+TEST(Parts, BucketsWithoutShardedStateARankHasAllOfIt) {
     const Model model{{.bucket_numel = 100, .replicates_state = true, .rank = 1, .world = 4}};
     EXPECT_EQ(model.buckets.part_of(0), 12);
     EXPECT_EQ(model.buckets.place_in_bucket(0, 5), 5);
     EXPECT_EQ(model.buckets.own(0), (ElementRun{3, 3}));
 }
 
-TEST(Buckets, CutRunsWhereGroupsMeetAndPaddingGoesWithTheLast) {
+TEST(Parts, BucketsCutRunsWhereGroupsMeetAndPaddingGoesWithTheLast) {
     const Model model{{.bucket_numel = 100, .rank = 0, .world = 1}, {0, 1, 0}};
     const auto pieces = model.buckets.group_pieces(0, 0, 11);
     ASSERT_EQ(pieces.size(), 2U);
@@ -143,7 +143,7 @@ TEST(Buckets, CutRunsWhereGroupsMeetAndPaddingGoesWithTheLast) {
     EXPECT_EQ(last[0].numel, 3) << "elements 9 and 10, and one of padding";
 }
 
-TEST(Buckets, AParameterThatWasFrozenOrMovedIsNamed) {
+TEST(Parts, BucketsAParameterThatWasFrozenOrMovedIsNamed) {
     Model model{{.bucket_numel = 100}};
     Lonely exchange;
     ShardsOf<Device::shards<float>, float> shards{*model.pool};
@@ -193,7 +193,7 @@ struct Reduced {
     GradientReduction gradients;
 };
 
-TEST(GradientReduction, BucketsAreReducedTheLastOneFirstAndMissingGradientsAreZero) {
+TEST(Parts, GradientReductionBucketsAreReducedTheLastOneFirstAndMissingGradientsAreZero) {
     Reduced r{{.sharded = true}, 2};
     backward(r.gradients, r.model, 2.0F, 1);
     EXPECT_EQ(r.exchange.said,
@@ -203,7 +203,7 @@ TEST(GradientReduction, BucketsAreReducedTheLastOneFirstAndMissingGradientsAreZe
     EXPECT_EQ(r.model.pool->meter().of(Held::gradients, Place::device).now, 10 * 4) << "whole gradients are gone";
 }
 
-TEST(GradientReduction, MicroBatchesAddUpInFp32) {
+TEST(Parts, GradientReductionMicroBatchesAddUpInFp32) {
     Reduced r{{.dtype = at::kBFloat16, .sharded = true, .micro_batches = 2}};
     backward(r.gradients, r.model, 1.0F);
     backward(r.gradients, r.model, 0.00390625F);  // bf16 has no 1.00390625
@@ -211,7 +211,7 @@ TEST(GradientReduction, MicroBatchesAddUpInFp32) {
     EXPECT_EQ(sum_of(r.gradients, 0).front(), 1.00390625F);
 }
 
-TEST(GradientReduction, OnceAStepExchangesOnceAndAddsUpTheSame) {
+TEST(Parts, GradientReductionOnceAStepExchangesOnceAndAddsUpTheSame) {
     const auto sums = [](bool once, std::size_t* exchanges) {
         Reduced r{{.once_a_step = once, .micro_batches = 4}, 2};
         for (int pass = 0; pass < 4; ++pass)
@@ -226,7 +226,7 @@ TEST(GradientReduction, OnceAStepExchangesOnceAndAddsUpTheSame) {
     EXPECT_EQ(once, 2U);
 }
 
-TEST(GradientReduction, APassThatThrewSpoilsTheMicroBatchesBeforeIt) {
+TEST(Parts, GradientReductionAPassThatThrewSpoilsTheMicroBatchesBeforeIt) {
     Reduced r{{.micro_batches = 2}};
     r.gradients.begin_pass();
     r.gradients.fail_pass(true, true);
@@ -243,7 +243,7 @@ TEST(GradientReduction, APassThatThrewSpoilsTheMicroBatchesBeforeIt) {
     EXPECT_EQ(r.gradients.passes(), 0);
 }
 
-TEST(GradientReduction, OfSeveralRanksOneWhosePassThrewDoesItsPartAndCountsIt) {
+TEST(Parts, GradientReductionOfSeveralRanksOneWhosePassThrewDoesItsPartAndCountsIt) {
     Reduced r{{.once_a_step = true, .micro_batches = 2}, 2};
     r.gradients.begin_pass();
     r.gradients.fail_pass(true, true);
@@ -254,7 +254,7 @@ TEST(GradientReduction, OfSeveralRanksOneWhosePassThrewDoesItsPartAndCountsIt) {
     EXPECT_EQ(r.exchange.count("reduce_scatter"), 2U);
 }
 
-TEST(GradientReduction, WhoIsToldDecidesWhenABucketIsReduced) {
+TEST(Parts, GradientReductionWhoIsToldDecidesWhenABucketIsReduced) {
     Reduced r{{.sharded = true}};
     std::vector<std::size_t> offered;
     r.gradients.reduce_when_told([&](std::size_t bucket) { offered.push_back(bucket); });
@@ -270,7 +270,7 @@ TEST(GradientReduction, WhoIsToldDecidesWhenABucketIsReduced) {
     EXPECT_EQ(sum_of(r.gradients, 0), (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}));
 }
 
-TEST(GradientView, GivesPiecesOfParametersAndTheirNorms) {
+TEST(Parts, GradientViewGivesPiecesOfParametersAndTheirNorms) {
     Reduced r{{.sharded = true},
               2};  // this rank's share of bucket 0 is p0, that of bucket 1 the first 4 elements of p2
     backward(r.gradients, r.model, 3.0F);
@@ -290,7 +290,7 @@ TEST(GradientView, GivesPiecesOfParametersAndTheirNorms) {
 
 // ---- weights --------------------------------------------------------------------------------------------------------
 
-TEST(WeightGathering, GathersWhatIsWholeOnAllRanksAndLeavesShards) {
+TEST(Parts, WeightGatheringGathersWhatIsWholeOnAllRanksAndLeavesShards) {
     Model model{{.bucket_numel = 100, .shards_units = true, .rank = 0, .world = 2}};
     for (std::size_t i = 0; i < 2; ++i) model.buckets[i].weight_B = torch::zeros({model.buckets.padded_of(i)});
     Lonely exchange{2};
@@ -328,7 +328,7 @@ struct Kept {
     WeightGathering weights{exchange, model.buckets};
 };
 
-TEST(StatePass, VisitsEveryElementOnceWithItsParameter) {
+TEST(Parts, StatePassVisitsEveryElementOnceWithItsParameter) {
     Kept kept;
     std::int64_t numel = 0;
     kept.pass.on_host(offload::Access::read, ParameterUse::read, [&](const Pass::HostPart& run) {
@@ -342,7 +342,7 @@ TEST(StatePass, VisitsEveryElementOnceWithItsParameter) {
     EXPECT_NO_THROW(kept.failure.rethrow());
 }
 
-TEST(StatePass, WhatFailsOnThisRankIsKeptUntilAllAreTold) {
+TEST(Parts, StatePassWhatFailsOnThisRankIsKeptUntilAllAreTold) {
     Kept kept;
     EXPECT_NO_THROW(kept.pass.on_host(offload::Access::read, ParameterUse::none, [](const Pass::HostPart&) {
         throw Error{Errc::io_failed, "the disk is gone", "look for it"};
@@ -350,7 +350,7 @@ TEST(StatePass, WhatFailsOnThisRankIsKeptUntilAllAreTold) {
     EXPECT_EQ(strata_test::error_of([&] { kept.failure.tell(kept.exchange); }).code(), Errc::io_failed);
 }
 
-TEST(StateTransfer, WhatIsReadAndWrittenBackIsTheSame) {
+TEST(Parts, StateTransferWhatIsReadAndWrittenBackIsTheSame) {
     Kept kept;
     StateTransfer<Pass> transfer{kept.pass,     {"weight", "speed"}, &kept.average, kept.model.buckets,
                                  kept.exchange, *kept.model.pool,    kept.failure};
@@ -375,7 +375,7 @@ TEST(StateTransfer, WhatIsReadAndWrittenBackIsTheSame) {
     EXPECT_EQ(kept.average.values(0).front(), 0.25F) << "it was not asked for";
 }
 
-TEST(AverageSwap, PutsTheAverageInTheWeightsPlaceAndTheMastersBack) {
+TEST(Parts, AverageSwapPutsTheAverageInTheWeightsPlaceAndTheMastersBack) {
     Kept kept;
     AverageSwap<Pass, Place::host> swap{kept.pass, kept.average, kept.weights, kept.model.buckets, *kept.model.pool};
     swap.swap();
@@ -390,7 +390,7 @@ TEST(AverageSwap, PutsTheAverageInTheWeightsPlaceAndTheMastersBack) {
     EXPECT_EQ(kept.average.values(1).back(), 26.0F);
 }
 
-TEST(AverageKeeper, AsksThePolicysClassWhenAndHowFast) {
+TEST(Parts, AverageKeeperAsksThePolicysClassWhenAndHowFast) {
     Kept kept;
     EXPECT_FALSE(kept.average.due(1));
     EXPECT_TRUE(kept.average.due(2));
@@ -415,7 +415,7 @@ struct Wrong {
     mutable int asked = 0;
 };
 
-TEST(AverageConformance, NamesWhatIsWrong) {
+TEST(Parts, AverageConformanceNamesWhatIsWrong) {
     EXPECT_EQ((strata::testing::average_failures<Ema<>::average<float>>(optim::EmaOptions{})),
               std::vector<std::string>{});
     const auto failures = strata::testing::average_failures<Wrong>(optim::EmaOptions{});
@@ -432,7 +432,7 @@ TEST(AverageConformance, NamesWhatIsWrong) {
 
 // ---- memory -----------------------------------------------------------------------------------------------------------
 
-TEST(MemoryPlan, CountsWhatIsKeptAndWhatTheModelGivesBack) {
+TEST(Parts, MemoryPlanCountsWhatIsKeptAndWhatTheModelGivesBack) {
     const Model model{{.bucket_numel = 100, .rank = 0, .world = 2}};  // 12 and 8 elements with padding, 18 of the model
     const MemoryPlan whole{.gradients = {.sharded = false}, .state = PlaceBytes::at(Place::host, 80)};
     // parameters and gradients of 20, the largest bucket once in fp32 while it is taken over, less the model's own 18
@@ -444,7 +444,7 @@ TEST(MemoryPlan, CountsWhatIsKeptAndWhatTheModelGivesBack) {
     EXPECT_NE(sharded.fix({true, true, false}).find("more ranks"), std::string::npos) << "it is on disk already";
 }
 
-TEST(MemoryPlan, TellsTheDeviceFromItsHost) {
+TEST(Parts, MemoryPlanTellsTheDeviceFromItsHost) {
     const Model model{{.bucket_numel = 100}};
     const MemoryPlan plan{
         .device_is_host = false, .gradients = {.sharded = false}, .state = PlaceBytes::at(Place::host, 1000)};
