@@ -38,7 +38,7 @@ public:
         const auto world = static_cast<std::size_t>(exchange.world());
         std::vector<char> all(mine.size() * world);
         exchange.all_gather_bytes(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
-        const auto of_rank = [&](std::size_t rank, std::size_t i) { return all[rank * mine.size() + i]; };
+        const auto of_rank = [&](std::size_t rank, std::size_t i) { return all[rank * (count() + 1) + i]; };
         mine.pop_back();
         for (std::size_t rank = 0; rank < world; ++rank) {
             if (of_rank(rank, count()) != 0) return std::vector<char>(count(), 0);
