@@ -203,8 +203,8 @@ strata_room(zero
         non_finite.hpp
         parameters.hpp
         parts/assembly.hpp
-        parts/average_keeper.hpp
         parts/average_swap.hpp
+        parts/backward_pass.hpp
         parts/buckets.hpp
         parts/exchange.hpp
         parts/gradient_norm.hpp

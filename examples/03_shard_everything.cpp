@@ -116,13 +116,14 @@ int main(int argc, char** argv) {
             right = (logits > 0).to(torch::kFloat).eq(test.side_B).to(torch::kFloat).mean().item<double>();
         });
         if (session.rank() != 0) return;
-        const auto kib = [&](zero::Held held, zero::Place place) {
-            return static_cast<double>(trainer.memory().of(held, place).peak) / 1024;
+        const auto kib = [&](zero::MemoryKind kind, zero::Place place) {
+            return static_cast<double>(trainer.memory().of(kind, place).peak) / 1024;
         };
         std::printf("%.1f %% of new points on the right side of the average\n", 100 * right);
         std::printf(
             "a rank held %.0f KiB of parameters and %.0f KiB of state on disk; %.0f KiB of parameters at once in memory\n",
-            kib(zero::Held::parameters, zero::Place::disk), kib(zero::Held::state, zero::Place::disk),
-            kib(zero::Held::parameters, zero::Place::device) + kib(zero::Held::gathered, zero::Place::device));
+            kib(zero::MemoryKind::parameters, zero::Place::disk), kib(zero::MemoryKind::state, zero::Place::disk),
+            kib(zero::MemoryKind::parameters, zero::Place::device) +
+                kib(zero::MemoryKind::gathered, zero::Place::device));
     });
 }

@@ -42,7 +42,7 @@ public:
     }
     void make(const zero::TierContext& context, const std::vector<std::int64_t>& numels) {
         for (const std::int64_t numel : numels) buckets_.emplace_back(arrays * static_cast<std::size_t>(numel));
-        context.meter().add(zero::Held::state, Place::host, bytes(numels)[Place::host]);
+        context.meter().add(zero::MemoryKind::state, Place::host, bytes(numels)[Place::host]);
     }
     template <class WeightOf>
     void fill(const std::array<float, states>& initial, WeightOf&& weight_of) {

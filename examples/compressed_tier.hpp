@@ -31,7 +31,7 @@ public:
     static constexpr bool fails_alone = true;  // a block that does not come back as it was
 
     void make(const strata::zero::TierContext& context, const std::vector<std::int64_t>& numels) {
-        open_ = context.empty<Kept>(static_cast<std::int64_t>(arrays) * block_numel, strata::zero::Held::buffers,
+        open_ = context.empty<Kept>(static_cast<std::int64_t>(arrays) * block_numel, strata::zero::MemoryKind::buffers,
                                     strata::Place::host);
         for (std::size_t bucket = 0; bucket < numels.size(); ++bucket) {
             for (std::int64_t at = 0; at < numels[bucket]; at += block_numel) {
@@ -74,7 +74,7 @@ private:
         ~Counted() { set(0); }
         void set(std::int64_t now) {
             if (meter == nullptr) return;
-            meter->add(strata::zero::Held::state, strata::Place::host, now - std::exchange(bytes, now));
+            meter->add(strata::zero::MemoryKind::state, strata::Place::host, now - std::exchange(bytes, now));
         }
     };
     struct Block {

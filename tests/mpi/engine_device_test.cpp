@@ -40,7 +40,7 @@ using strata::PureBf16;
 using strata::Recompute;
 using strata::comm::MpiComm;
 using strata::comm::SelfComm;
-using strata::zero::Held;
+using strata::zero::MemoryKind;
 using strata::zero::parameters_of;
 using strata::zero::Place;
 using namespace strata_test;
@@ -205,13 +205,13 @@ TEST(EngineDevice, BytesAreCountedWhereTheyAre) {
     {
         Engine engine{comm, parameters_of(*model)};
         const auto& memory = engine.memory();
-        EXPECT_GT(memory.of(Held::parameters, Place::device).now, 0);
-        EXPECT_GT(memory.of(Held::state, Place::host).now, 0);
-        EXPECT_EQ(memory.of(Held::state, Place::device).now, 0);
-        EXPECT_EQ(memory.of(Held::parameters, Place::host).now, 0);
+        EXPECT_GT(memory.of(MemoryKind::parameters, Place::device).now, 0);
+        EXPECT_GT(memory.of(MemoryKind::state, Place::host).now, 0);
+        EXPECT_EQ(memory.of(MemoryKind::state, Place::device).now, 0);
+        EXPECT_EQ(memory.of(MemoryKind::parameters, Place::host).now, 0);
         engine.backward(model->loss(rows_of(comm, 0).to(far::device())));
         engine.step(1e-2);
-        EXPECT_EQ(memory.of(Held::buffers, Place::device).now, 0) << "what was copied for the update is gone";
+        EXPECT_EQ(memory.of(MemoryKind::buffers, Place::device).now, 0) << "what was copied for the update is gone";
     }
     EXPECT_LE(far::bytes_in_use(), before);
 }

@@ -32,7 +32,7 @@ using strata::OptimizerState;
 using strata::Parameters;
 using strata::Unit;
 using strata::comm::MpiComm;
-using strata::zero::Held;
+using strata::zero::MemoryKind;
 using strata::zero::MemoryMeter;
 using strata::zero::parameters_of;
 using strata::zero::Place;
@@ -73,8 +73,8 @@ void measure(MpiComm& comm, const Case& settings, Look&& look) {
     look(std::as_const(engine).memory());
 }
 
-std::int64_t peak(const MemoryMeter& meter, Held held, Place place = Place::device) {
-    return meter.of(held, place).peak;
+std::int64_t peak(const MemoryMeter& meter, MemoryKind kind, Place place = Place::device) {
+    return meter.of(kind, place).peak;
 }
 
 void expect_between(std::int64_t low, std::int64_t value, std::int64_t high, const std::string& what) {
@@ -92,12 +92,12 @@ void expect_formula(MpiComm& comm, std::int64_t parameters, std::int64_t gradien
     const std::int64_t bucket = 2 * unit_numel;
     const std::int64_t fewest = most_buckets == 0 ? 0 : 1;
     measure<Half<stage>>(comm, {}, [&](const MemoryMeter& meter) {
-        EXPECT_EQ(peak(meter, Held::parameters), parameters) << name;
-        EXPECT_EQ(peak(meter, Held::state), state) << name;
-        EXPECT_EQ(peak(meter, Held::gathered), whole_units * 2 * unit_numel) << name;
-        EXPECT_EQ(peak(meter, Held::buffers), 0) << name;
-        expect_between(gradients + fewest * bucket, peak(meter, Held::gradients), gradients + most_buckets * bucket,
-                       name);
+        EXPECT_EQ(peak(meter, MemoryKind::parameters), parameters) << name;
+        EXPECT_EQ(peak(meter, MemoryKind::state), state) << name;
+        EXPECT_EQ(peak(meter, MemoryKind::gathered), whole_units * 2 * unit_numel) << name;
+        EXPECT_EQ(peak(meter, MemoryKind::buffers), 0) << name;
+        expect_between(gradients + fewest * bucket, peak(meter, MemoryKind::gradients),
+                       gradients + most_buckets * bucket, name);
         const std::int64_t formula = parameters + gradients + state;
         const std::int64_t stated = (most_buckets + whole_units) * bucket;
         expect_between(formula, meter.total(Place::device).peak, formula + stated, name);
@@ -127,10 +127,11 @@ TEST(EngineMemory, MicroBatchesAddTheirSumsInFp32) {
     const std::int64_t share = numel / comm.world();
     const std::int64_t one = 4 * unit_numel / comm.world();  // a bucket's sum of one micro-batch
     measure<Half<1>>(comm, {.accumulation = 2}, [&](const MemoryMeter& meter) {
-        EXPECT_EQ(peak(meter, Held::gradients), 2 * numel + 4 * share + one);
+        EXPECT_EQ(peak(meter, MemoryKind::gradients), 2 * numel + 4 * share + one);
     });
     measure<Half<3>>(comm, {.accumulation = 2}, [&](const MemoryMeter& meter) {
-        expect_between(4 * share + one, peak(meter, Held::gradients), 4 * share + one + 2 * 2 * unit_numel, "stage 3");
+        expect_between(4 * share + one, peak(meter, MemoryKind::gradients), 4 * share + one + 2 * 2 * unit_numel,
+                       "stage 3");
     });
 }
 
@@ -141,21 +142,22 @@ TEST(EngineMemory, OffloadedStateIsCountedWhereItIs) {
     const std::int64_t share = numel / world;
     const Case settings{.nvme_path = disk.path};
     measure<Half<3, OffloadTarget<Cpu, OptimizerState, Parameters>>>(comm, settings, [&](const MemoryMeter& meter) {
-        EXPECT_EQ(peak(meter, Held::state, Place::host), 12 * share);
-        EXPECT_EQ(peak(meter, Held::state), 0);
-        EXPECT_EQ(peak(meter, Held::parameters, Place::host), world == 1 ? 0 : 2 * share);
+        EXPECT_EQ(peak(meter, MemoryKind::state, Place::host), 12 * share);
+        EXPECT_EQ(peak(meter, MemoryKind::state), 0);
+        EXPECT_EQ(peak(meter, MemoryKind::parameters, Place::host), world == 1 ? 0 : 2 * share);
     });
     measure<Half<3, OffloadTarget<Nvme, OptimizerState, Parameters>>>(comm, settings, [&](const MemoryMeter& meter) {
         const auto of_unit = static_cast<std::size_t>(unit_numel / world);
         const auto payload = [](const strata::offload::WindowArrays& arrays) {
             return static_cast<std::int64_t>(strata::offload::payload_of(arrays));
         };
-        EXPECT_EQ(peak(meter, Held::state, Place::disk), units * payload({4 * of_unit, 4 * of_unit, 4 * of_unit}));
-        EXPECT_EQ(peak(meter, Held::parameters, Place::disk), units * 2 * unit_numel / world);
-        EXPECT_EQ(peak(meter, Held::parameters), 0);
-        EXPECT_EQ(peak(meter, Held::state), 0);
-        EXPECT_EQ(peak(meter, Held::gathered), (world == 1 ? 1 : 2) * 2 * unit_numel);
-        EXPECT_GT(peak(meter, Held::buffers, Place::host), 0);
+        EXPECT_EQ(peak(meter, MemoryKind::state, Place::disk),
+                  units * payload({4 * of_unit, 4 * of_unit, 4 * of_unit}));
+        EXPECT_EQ(peak(meter, MemoryKind::parameters, Place::disk), units * 2 * unit_numel / world);
+        EXPECT_EQ(peak(meter, MemoryKind::parameters), 0);
+        EXPECT_EQ(peak(meter, MemoryKind::state), 0);
+        EXPECT_EQ(peak(meter, MemoryKind::gathered), (world == 1 ? 1 : 2) * 2 * unit_numel);
+        EXPECT_GT(peak(meter, MemoryKind::buffers, Place::host), 0);
     });
 }
 
@@ -167,7 +169,7 @@ void expect_average_once(MpiComm& comm) {
     EngineOf<ZeroStage<stage>> without{comm, parameters_of(other)};
     for (const Place place : {Place::device, Place::host}) {
         const bool there = (place == Place::host) == std::is_same_v<Tier, Cpu>;
-        const auto bytes = [&](auto& engine) { return engine.memory().of(Held::state, place).now; };
+        const auto bytes = [&](auto& engine) { return engine.memory().of(MemoryKind::state, place).now; };
         EXPECT_EQ(bytes(with) - bytes(without), there ? 4 * numel / comm.world() : 0) << "stage " << stage;
     }
 }
@@ -187,7 +189,7 @@ TEST(EngineMemory, UnitsAreGatheredAheadAsFarAsTheBoundsGo) {
     const auto whole_units = [&](std::int64_t prefetch, std::int64_t live) {
         std::int64_t most = 0;
         measure<Half<3>>(comm, {.prefetch_bucket_bytes = prefetch, .max_live_parameters = live},
-                         [&](const MemoryMeter& meter) { most = peak(meter, Held::gathered); });
+                         [&](const MemoryMeter& meter) { most = peak(meter, MemoryKind::gathered); });
         EXPECT_EQ(most % bytes, 0);
         return most / bytes;
     };

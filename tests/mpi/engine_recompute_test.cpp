@@ -25,7 +25,7 @@ namespace {
 using strata::Errc;
 using strata::Unit;
 using strata::comm::MpiComm;
-using strata::zero::Held;
+using strata::zero::MemoryKind;
 using strata::zero::parameters_of;
 using strata::zero::Place;
 using torch::Tensor;
@@ -114,7 +114,7 @@ void expect_runs(MpiComm& comm, int forward, int training) {
     engine.backward(loss);
     EXPECT_EQ(model.last->runs, training);
     EXPECT_EQ(model.frozen->runs, training);
-    EXPECT_EQ(engine.memory().of(Held::gathered, Place::device).now, 0);
+    EXPECT_EQ(engine.memory().of(MemoryKind::gathered, Place::device).now, 0);
     engine.step(1e-2);
     const torch::NoGradGuard no_grad;
     model.loss(rows_of(comm, 1));

@@ -39,7 +39,7 @@ using strata::Parameters;
 using strata::Split;
 using strata::comm::MpiComm;
 using strata::offload::Access;
-using strata::zero::Held;
+using strata::zero::MemoryKind;
 using strata::zero::parameters_of;
 using strata::zero::Place;
 using namespace strata_test;
@@ -110,16 +110,16 @@ TEST(EngineTiers, WhatIsSplitIsCountedWhereItIs) {
     using Mixed = OffloadTarget<Split<Compressed, Nvme, 30>, OptimizerState, Parameters>;
     using Engine = EngineOf<ZeroStage<3>, Precision<Bf16>, Mixed>;
     Engine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000, .tiers = {.nvme_path = disk.path}}};
-    const auto bytes = [&](Held held, Place place) { return engine.memory().of(held, place).now; };
+    const auto bytes = [&](MemoryKind kind, Place place) { return engine.memory().of(kind, place).now; };
     const std::int64_t unit = strata::zero::share_numel(width * (width + 1), comm.world());
-    EXPECT_EQ(bytes(Held::parameters, Place::host), 2 * unit) << "one unit of four: 30 % hold no second one";
-    EXPECT_EQ(bytes(Held::parameters, Place::disk), 3 * 2 * unit);
+    EXPECT_EQ(bytes(MemoryKind::parameters, Place::host), 2 * unit) << "one unit of four: 30 % hold no second one";
+    EXPECT_EQ(bytes(MemoryKind::parameters, Place::disk), 3 * 2 * unit);
     const std::int64_t all = 12 * (4 * unit + strata::zero::share_numel(6 * width, comm.world()));
-    EXPECT_GE(bytes(Held::state, Place::disk), all / 100 * 70);
-    EXPECT_LE(bytes(Held::state, Place::disk), all / 100 * 75) << "a bucket is cut at whole lines";
-    EXPECT_GT(bytes(Held::state, Place::host), 0);
-    EXPECT_LT(bytes(Held::state, Place::host), all / 100 * 30 / 2) << "moments that are zero take little room";
-    EXPECT_EQ(bytes(Held::state, Place::device), 0);
+    EXPECT_GE(bytes(MemoryKind::state, Place::disk), all / 100 * 70);
+    EXPECT_LE(bytes(MemoryKind::state, Place::disk), all / 100 * 75) << "a bucket is cut at whole lines";
+    EXPECT_GT(bytes(MemoryKind::state, Place::host), 0);
+    EXPECT_LT(bytes(MemoryKind::state, Place::host), all / 100 * 30 / 2) << "moments that are zero take little room";
+    EXPECT_EQ(bytes(MemoryKind::state, Place::device), 0);
 }
 
 TEST(EngineTiers, StateMovesInAndOutOfASplit) {

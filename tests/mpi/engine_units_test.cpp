@@ -24,7 +24,7 @@ namespace {
 using strata::Errc;
 using strata::Unit;
 using strata::comm::MpiComm;
-using strata::zero::Held;
+using strata::zero::MemoryKind;
 using strata::zero::parameters_of;
 using strata::zero::Place;
 using torch::Tensor;
@@ -246,7 +246,7 @@ TEST(EngineUnits, AUnitIsWholeOnlyWhileItIsInUse) {
     for (const Kind& kind : kinds(comm)) {
         const auto model = std::dynamic_pointer_cast<Chain>(kind.make());
         Three engine{comm, parameters_of(*model), {.prefetch_bucket_bytes = 0}};
-        const auto gathered = [&] { return engine.memory().of(Held::gathered, Place::device).now; };
+        const auto gathered = [&] { return engine.memory().of(MemoryKind::gathered, Place::device).now; };
         std::vector<std::int64_t> seen;
         model->at_input = [&] { seen.push_back(gathered()); };
         for (int step = 0; step < 3; ++step) {
@@ -293,7 +293,7 @@ TEST(EngineUnits, FrozenParametersAreShardedAndKeepTheValuesOfRankZero) {
     const std::int64_t frozen = 2 * share(7 * 7 + 7) + share(7 * 7 + 7) + share(5 * 5 + 5);
     const std::int64_t trained = 2 * share(7 * 2 + 2 * 7);
     const std::int64_t outside = comm.world() * share(5 * 7 + 7 + 7 * 3 + 3);
-    EXPECT_EQ(engine.memory().of(Held::parameters, Place::device).now, 4 * (trained + outside + frozen));
+    EXPECT_EQ(engine.memory().of(MemoryKind::parameters, Place::device).now, 4 * (trained + outside + frozen));
 }
 
 TEST(EngineUnits, ForwardPassesBetweenTheStepsChangeNothing) {
@@ -370,7 +370,7 @@ TEST(EngineUnits, AWholeModelIsUsedByOneRankAlone) {
     EXPECT_THROW(engine.with_whole_model([] { throw std::runtime_error{"the disk of pictures is full"}; }),
                  std::runtime_error);
     if (comm.world() > 1) {
-        EXPECT_EQ(engine.memory().of(Held::gathered, Place::device).now, 0);
+        EXPECT_EQ(engine.memory().of(MemoryKind::gathered, Place::device).now, 0);
     }
     for (int step = 1; step < 3; ++step) {
         train_step(engine, *model, comm, {}, step, trace);
@@ -453,7 +453,7 @@ TEST(EngineUnits, HoldingOneUnitAfterTheOtherShowsAllParameters) {
     EXPECT_EQ(walked, whole);
     if (comm.world() == 1) return;
     const auto padded = [&](std::int64_t numel) { return (numel + comm.world() - 1) / comm.world() * comm.world(); };
-    const auto gathered = engine.memory().of(Held::gathered, Place::device);
+    const auto gathered = engine.memory().of(MemoryKind::gathered, Place::device);
     EXPECT_EQ(gathered.peak, 4 * (padded(7 * 7 + 7) + padded(7 * 2 + 2 * 7))) << "of the largest unit";
     EXPECT_EQ(gathered.now, 0);
 }

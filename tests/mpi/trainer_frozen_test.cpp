@@ -59,8 +59,8 @@ struct TrainerFrozen : strata_test::TrainerRuns {
                                 const std::function<void(decltype(Student::teacher))>& train) {
         Frozen<Net, ZeroStage<3>> teacher{session, net};
         const auto& memory = teacher.memory();
-        EXPECT_EQ(memory.of(zero::Held::gradients, zero::Place::device).peak +
-                      memory.of(zero::Held::state, zero::Place::device).peak,
+        EXPECT_EQ(memory.of(zero::MemoryKind::gradients, zero::Place::device).peak +
+                      memory.of(zero::MemoryKind::state, zero::Place::device).peak,
                   0);
         train([&](const torch::Tensor& x) { return x.requires_grad() ? teacher.model().forward(x) : teacher(x); });
         if (session.world() > 1) {

@@ -77,11 +77,11 @@ protected:
     }
     /// What must be counted while a class lives, and nothing of it afterwards.
     template <class Tried>
-    static void require_counts(const TierRig& rig, zero::Held held, std::unique_ptr<Tried> tried,
+    static void require_counts(const TierRig& rig, zero::MemoryKind kind, std::unique_ptr<Tried> tried,
                                const PlaceBytes& promised) {
         PlaceBytes counted;
         for (const Place place : {Place::device, Place::host, Place::disk})
-            counted[place] = rig.meter().of(held, place).now;
+            counted[place] = rig.meter().of(kind, place).now;
         // Blocks and windows have ends of their own.
         require(counted.in_memory() <= promised.in_memory() + promised.in_memory() / 50 + 4096,
                 "bytes() says " + std::to_string(promised.in_memory()) + " bytes in memory, and it keeps " +
@@ -157,7 +157,7 @@ public:
         });
         law("counts what it keeps", [&] {
             Trial trial{options_};
-            require_counts(trial.rig, zero::Held::state, std::move(trial.state), State::bytes(numels));
+            require_counts(trial.rig, zero::MemoryKind::state, std::move(trial.state), State::bytes(numels));
         });
         return std::move(*this).failures();
     }
@@ -317,7 +317,7 @@ public:
         law("count what they keep", [&] {
             Trial trial{options_};
             require(trial.shards->count() == numels.size(), "count() says " + std::to_string(trial.shards->count()));
-            require_counts(trial.rig, zero::Held::parameters, std::move(trial.shards), Shards::bytes(numels));
+            require_counts(trial.rig, zero::MemoryKind::parameters, std::move(trial.shards), Shards::bytes(numels));
         });
         return std::move(*this).failures();
     }

@@ -57,7 +57,8 @@ public:
         return PlaceBytes::at(place, sum * static_cast<std::int64_t>(sizeof(float)));
     }
     void make(const TierContext& context, const std::vector<std::int64_t>& numels) {
-        for (const std::int64_t numel : numels) values_.push_back(context.empty<float>(numel, Held::state, place));
+        for (const std::int64_t numel : numels)
+            values_.push_back(context.empty<float>(numel, MemoryKind::state, place));
     }
     [[nodiscard]] std::span<float> values(std::size_t bucket) { return detail::elements<float>(values_[bucket]); }
 

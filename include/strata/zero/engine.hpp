@@ -23,14 +23,13 @@
 #include <strata/core/option_check.hpp>
 #include <strata/optim/clip.hpp>
 #include <strata/zero/compute_device.hpp>
-#include <strata/zero/detail/gradient_hooks.hpp>
-#include <strata/zero/detail/loss.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/non_finite.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/assembly.hpp>
 #include <strata/zero/parts/average_swap.hpp>
+#include <strata/zero/parts/backward_pass.hpp>
 #include <strata/zero/parts/gradient_norm.hpp>
 #include <strata/zero/parts/gradient_view.hpp>
 #include <strata/zero/parts/scaler.hpp>
@@ -98,13 +97,7 @@ public:
     /// Throws no_parameters, bad_parameter, bad_value, not_enough_memory, and rank_mismatch when ranks have different
     /// models or options; where a tier keeps files also bad_reference, no_space, swap_in_use, swap_lock_timeout and io_failed.
     Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {}, Compute compute = {})
-        : parts_{comm, std::move(parameters), std::move(options), std::move(compute)} {
-        // Last: set_data() to another dtype gives a tensor a new accumulator.
-        std::vector<at::Tensor> tensors;
-        for (const TrainedParameter& parameter : parts_.buckets.parameters()) tensors.push_back(parameter.tensor);
-        hooks_ =
-            std::make_unique<detail::GradientHooks>(tensors, [this](std::size_t index) { gradient_arrived(index); });
-    }
+        : parts_{comm, std::move(parameters), std::move(options), std::move(compute)} {}
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
     ~Engine() = default;
@@ -115,55 +108,22 @@ public:
     /// Parameters that the loss does not reach have gradient zero. Throws bad_loss, bad_parameter, wrong_call_order. Where units are
     /// not gathered, a rank whose pass throws has done its part for the others: it may throw alone, and they do not wait.
     void backward(const at::Tensor& loss) {
-        check_not_spoiled("backward()");
         begin_backward();
-        bool began = false;
-        try {
-            parts_.check_parameters_stayed();
-            detail::check_loss(loss);
-            began = true;
-            in_backward_ = true;
-            backpropagate(loss);
-            in_backward_ = false;
-        } catch (...) {
-            in_backward_ = false;
-            if (parts_.gathering) parts_.gathering->abandon_pass();
-            parts_.gradients.fail_pass(began, !parts_.gathers());
-            throw;
-        }
-        const at::NoGradGuard no_grad;
-        if (parts_.gathers()) {
-            parts_.gradients.prepare_rest();
-            parts_.gathering->end_pass();
-        } else {
-            parts_.gradients.end_pass();
-        }
-        prefetch_state();
-        parts_.gradients.count_pass();
+        passes_.run(loss);
     }
 
     /// backward() of a rank that has no loss, for it failed: its gradients are zeros, so that the others need not wait for
     /// it, and what comes of them is of no use. Collective with their backward(). Not where units are gathered.
     void backward_without_loss() {
-        if (parts_.gathers()) {
-            throw Error{Errc::wrong_call_order, "backward_without_loss() was called where units are gathered",
-                        "let ranks agree before they call loss(): forward passes are collective there"};
-        }
         begin_backward();
-        const at::NoGradGuard no_grad;
-        parts_.gradients.end_pass();
-        parts_.gradients.count_pass();
+        passes_.run_without_loss();
     }
 
     /// Forgets the gradients since the last step: backward() begins anew. After a pass that threw, or for a step that is not
     /// to be made. When backward() threw after other micro-batches of the step, their gradients are mixed with what it
     /// left, and backward() and step() throw wrong_call_order until this was called; so do they on a rank of several whose
     /// pass threw, for what it gave the others. On all ranks; exchanges nothing.
-    void discard_step() {
-        parts_.exchange.wait();
-        if (parts_.gathering) parts_.gathering->abandon_pass();
-        parts_.gradients.start_step();
-    }
+    void discard_step() { passes_.discard_step(); }
 
     /// Between the last backward() of a step and step(): calls body(const GradientPiece&) for every parameter that this rank's
     /// share has elements of. What it writes to a piece is what step() uses. Local. Throws wrong_call_order.
@@ -339,54 +299,16 @@ private:
             throw Error{Errc::wrong_call_order, "backward() was called on an engine that only computes",
                         "leave computes_only out of its options, and give it parameters that require a gradient"};
         }
+        passes_.check_not_spoiled("backward()");
         begin_call("backward()");
-        parts_.gradients.begin_pass();
-        prefetch_state();
-    }
-    void backpropagate(const at::Tensor& loss) {
-        const int micro_batches = parts_.gradients.passes_a_step();
-        try {
-            if (scaler_.scales()) {
-                loss.to(at::kFloat).mul(scaler_.value() / micro_batches).backward();
-            } else {
-                (micro_batches > 1 ? loss.div(micro_batches) : loss).backward();
-            }
-        } catch (const c10::Error& error) {
-            detail::explain_missing_memory(error);
-            throw;
-        }
-    }
-    // Runs inside backward(), on the thread that called it or, for another device than the CPU, on autograd's for that device.
-    void gradient_arrived(std::size_t index) {
-        if (!in_backward_) {  // another engine's loss went through this model, as a generator's goes through its critic
-            at::Tensor{parts_.buckets.parameter(index).tensor}.mutable_grad().reset();
-            return;
-        }
-        if (parts_.gradients.arrived(index)) prefetch_state();
-        const TrainedBucket& bucket = parts_.buckets[parts_.buckets.parameter(index).bucket];
-        if (bucket.sharded) parts_.gathering->gradient_arrived(bucket.kept_unit);
-    }
-    /// Reads what the next step begins with, as far as buffers are free: the last step may still be writing out of them.
-    void prefetch_state() {
-        if (parts_.gradients.in_last_pass()) parts_.state.prefetch();
-    }
-
-    void check_all_passes(std::string_view call) const {
-        check_not_spoiled(call);
-        const GradientReduction& gradients = parts_.gradients;
-        if (gradients.passes() == gradients.passes_a_step()) return;
-        throw Error{Errc::wrong_call_order,
-                    std::string{call} + " was called after " + std::to_string(gradients.passes()) +
-                        " backward passes instead of " + std::to_string(gradients.passes_a_step()),
-                    "call backward() gradient_accumulation_steps times before each step()"};
     }
     [[nodiscard]] GradientView gradients(std::string_view call) {
-        check_all_passes(call);
+        passes_.check_complete(call);
         begin_call(call);
         return {parts_.buckets, parts_.gradients, parts_.exchange, 1.0 / parts_.exchange.world() / scaler_.value()};
     }
     void check_step(double lr) {
-        check_all_passes("step()");
+        passes_.check_complete("step()");
         if (!(lr >= 0.0 && std::isfinite(lr))) {
             throw Error{
                 Errc::bad_learning_rate,
@@ -394,14 +316,6 @@ private:
                 "use a schedule whose rate is finite and not below 0 at every step of the run"};
         }
         begin_call("step()");
-    }
-    void check_not_spoiled(std::string_view call) const {
-        if (!parts_.gradients.spoiled()) return;
-        throw Error{Errc::wrong_call_order,
-                    std::string{call} +
-                        " was called after a backward pass of this step threw, which left its gradients mixed "
-                        "with those of the micro-batches before",
-                    "call discard_step(), and give all micro-batches of the step again"};
     }
     void begin_call(std::string_view call) {
         // A forward pass may have gathered ahead, and a backward pass that threw left reductions.
@@ -445,10 +359,11 @@ private:
                             parts_.frozen,  parts_.exchange,
                             parts_.failure};
     std::optional<Swap> swap_ = made_swap();
+    BackwardPass passes_{
+        {parts_.exchange, parts_.buckets, parts_.gradients, parts_.gathering.get(), scaler_, parts_.frozen},
+        [this] { parts_.state.prefetch(); }};
     std::int64_t step_count_ = 0;
     bool state_is_whole_ = true;
-    bool in_backward_ = false;  // gradients that arrive are of this engine's backward pass
-    std::unique_ptr<detail::GradientHooks> hooks_;
 };
 
 }  // namespace strata::zero

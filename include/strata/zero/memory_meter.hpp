@@ -14,17 +14,17 @@
 namespace strata::zero {
 
 /// What bytes hold.
-enum class Held : std::uint8_t {
+enum class MemoryKind : std::uint8_t {
     parameters,  ///< in the model's precision: whole ones, and shards
     gradients,   ///< sums, and the buckets that wait for their reduction
     state,       ///< the update rule's states, fp32 master weights, averages
     gathered,    ///< parameters of units that are whole for the moment
     buffers,     ///< windows of what is on disk; the fp32 values of a bucket while an engine takes it over
 };
-inline constexpr std::size_t held_count = 5;
-constexpr std::string_view name_of(Held held) noexcept {
+inline constexpr std::size_t memory_kind_count = 5;
+constexpr std::string_view name_of(MemoryKind kind) noexcept {
     constexpr std::string_view names[] = {"parameters", "gradients", "state", "gathered", "buffers"};
-    return names[static_cast<std::size_t>(held)];
+    return names[static_cast<std::size_t>(kind)];
 }
 
 using strata::Place;
@@ -43,16 +43,16 @@ struct MemoryUse {
 /// Counts what an engine allocates on this rank. Thread-safe.
 class MemoryMeter {
 public:
-    void add(Held held, Place place, std::int64_t bytes) noexcept {
+    void add(MemoryKind kind, Place place, std::int64_t bytes) noexcept {
         const std::lock_guard lock{mutex_};
-        raise(uses_[index(held, place)], bytes);
+        raise(uses_[index(kind, place)], bytes);
         raise(totals_[static_cast<std::size_t>(place)], bytes);
     }
-    void subtract(Held held, Place place, std::int64_t bytes) noexcept { add(held, place, -bytes); }
+    void subtract(MemoryKind kind, Place place, std::int64_t bytes) noexcept { add(kind, place, -bytes); }
 
-    [[nodiscard]] MemoryUse of(Held held, Place place) const noexcept {
+    [[nodiscard]] MemoryUse of(MemoryKind kind, Place place) const noexcept {
         const std::lock_guard lock{mutex_};
-        return uses_[index(held, place)];
+        return uses_[index(kind, place)];
     }
     /// Of everything in one place; its peak is that of the sum.
     [[nodiscard]] MemoryUse total(Place place) const noexcept {
@@ -67,8 +67,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t index(Held held, Place place) noexcept {
-        return static_cast<std::size_t>(held) * place_count + static_cast<std::size_t>(place);
+    static constexpr std::size_t index(MemoryKind kind, Place place) noexcept {
+        return static_cast<std::size_t>(kind) * place_count + static_cast<std::size_t>(place);
     }
     static void raise(MemoryUse& use, std::int64_t bytes) noexcept {
         use.now += bytes;
@@ -76,7 +76,7 @@ private:
     }
 
     mutable std::mutex mutex_;
-    std::array<MemoryUse, held_count * place_count> uses_{};
+    std::array<MemoryUse, memory_kind_count * place_count> uses_{};
     std::array<MemoryUse, place_count> totals_{};
 };
 

@@ -56,8 +56,8 @@ public:
     /// A tensor of one dimension in host memory, which the device knows, or in the device's; contents undefined.
     /// Counted until it is gone.
     template <class T>
-    [[nodiscard]] at::Tensor empty(std::int64_t numel, Held held, Place place) const {
-        return pool_->empty(numel, detail::dtype_v<T>, held, place);
+    [[nodiscard]] at::Tensor empty(std::int64_t numel, MemoryKind kind, Place place) const {
+        return pool_->empty(numel, detail::dtype_v<T>, kind, place);
     }
     /// For what does not come from empty(): bytes are added when they are there, and subtracted when they are not.
     [[nodiscard]] MemoryMeter& meter() const noexcept { return pool_->meter(); }

@@ -32,14 +32,14 @@ struct UnitList {
 namespace zero {
 
 /// What an engine does around the forward and backward passes of a model's units.
-class UnitKeeper {
+class UnitHooks {
 public:
     /// How a unit's call is made.
-    struct Manner {
+    struct CallPlan {
         bool recomputes = false;  ///< keep no activations, run forward again in backward
         bool trains = true;       ///< some of its parameters require a gradient
     };
-    [[nodiscard]] virtual Manner manner(std::int32_t unit) const = 0;
+    [[nodiscard]] virtual CallPlan call_plan(std::int32_t unit) const = 0;
 
     virtual void before_forward(std::int32_t unit) = 0;
     /// outputs  those that backward enters the unit by; empty for a unit that is recomputed
@@ -52,12 +52,12 @@ public:
     virtual void input_done(std::int32_t unit) = 0;
 
 protected:
-    ~UnitKeeper() = default;
+    ~UnitHooks() = default;
 };
 
-/// Ties a unit of a model to the engine that keeps its parameters; outlives either.
+/// Ties a unit of a model to the engine that has its parameters; outlives either.
 struct UnitLink {
-    UnitKeeper* keeper = nullptr;
+    UnitHooks* hooks = nullptr;
     std::int32_t number = -1;  ///< in registration order
 };
 
@@ -98,11 +98,11 @@ public:
         }
         return nullptr;
     }
-    /// Tells the unit's keeper, if there is one by then, when backward has made the gradient of each.
+    /// Tells the unit's engine, if there is one by then, when backward has made the gradient of each.
     void watch(const std::shared_ptr<UnitLink>& link) const {
         for (const auto& [outer, inner] : pairs_) {
             inner.register_hook([link](const at::Tensor&) {
-                if (link->keeper != nullptr) link->keeper->input_done(link->number);
+                if (link->hooks != nullptr) link->hooks->input_done(link->number);
             });
         }
     }
@@ -126,7 +126,7 @@ inline constexpr bool may_alias_v =
 template <class Arg>
 inline constexpr bool sees_all_v = may_alias_v<Arg> || tensors_in_v<Arg> == TensorsIn::none;
 
-/// A block's forward() with the keeper around it.
+/// A block's forward() with its engine's hooks around it.
 template <class Block>
 class UnitCall : public Block, public UnitBase {
 public:
@@ -142,45 +142,43 @@ protected:
             "unit through them. Fix: return a Tensor, or a vector, array, pair, tuple or optional of them, or "
             "write visit_tensors(value, call) beside your type.");
         const UnitLink& link = *self.link();
-        Passage passage{link.keeper, link.number};
+        ForwardScope scope{link.hooks, link.number};
         if (!at::GradMode::is_enabled()) {
             Result result = self.Block::forward(std::forward<Args>(args)...);
-            passage.done({}, 0);
+            scope.done({}, 0);
             return result;
         }
-        const UnitKeeper::Manner manner =
-            link.keeper == nullptr ? UnitKeeper::Manner{} : link.keeper->manner(link.number);
-        if (manner.recomputes)
-            return recomputed_call<Result>(self, passage, manner.trains, std::forward<Args>(args)...);
+        const UnitHooks::CallPlan plan =
+            link.hooks == nullptr ? UnitHooks::CallPlan{} : link.hooks->call_plan(link.number);
+        if (plan.recomputes) return recomputed_call<Result>(self, scope, plan.trains, std::forward<Args>(args)...);
         if constexpr (requires {
                           requires std::same_as<Result, std::remove_cvref_t<decltype(self.Block::forward(
                                                             std::declval<Unchanged<Args>>()...))>>;
                       }) {
-            return recorded_call<Result, Self, Unchanged<Args>...>(self, passage, std::forward<Args>(args)...);
+            return recorded_call<Result, Self, Unchanged<Args>...>(self, scope, std::forward<Args>(args)...);
         } else {
-            return recorded_call<Result, Self, Args...>(self, passage, std::forward<Args>(args)...);
+            return recorded_call<Result, Self, Args...>(self, scope, std::forward<Args>(args)...);
         }
     }
 
 private:
-    /// The keeper before and after a call; frees the parameters of a unit whose forward threw.
-    class Passage {
+    /// Calls the hooks before and after a call; frees the parameters of a unit whose forward threw.
+    class ForwardScope {
     public:
-        Passage(UnitKeeper* keeper, std::int32_t unit) : keeper_{keeper}, unit_{unit} {
-            if (keeper_ != nullptr) keeper_->before_forward(unit_);
+        ForwardScope(UnitHooks* hooks, std::int32_t unit) : hooks_{hooks}, unit_{unit} {
+            if (hooks_ != nullptr) hooks_->before_forward(unit_);
         }
-        Passage(const Passage&) = delete;
-        Passage& operator=(const Passage&) = delete;
-        ~Passage() {
-            if (keeper_ != nullptr) keeper_->forward_failed(unit_);
+        ForwardScope(const ForwardScope&) = delete;
+        ForwardScope& operator=(const ForwardScope&) = delete;
+        ~ForwardScope() {
+            if (hooks_ != nullptr) hooks_->forward_failed(unit_);
         }
         void done(const std::vector<at::Tensor>& outputs, std::size_t watched) {
-            if (UnitKeeper* const keeper = std::exchange(keeper_, nullptr))
-                keeper->after_forward(unit_, outputs, watched);
+            if (UnitHooks* const hooks = std::exchange(hooks_, nullptr)) hooks->after_forward(unit_, outputs, watched);
         }
 
     private:
-        UnitKeeper* keeper_;
+        UnitHooks* hooks_;
         std::int32_t unit_;
     };
 
@@ -206,7 +204,7 @@ private:
     }
 
     template <class Result, class Self, class... Args>
-    static Result recorded_call(Self& self, Passage& passage, Args&&... args) {
+    static Result recorded_call(Self& self, ForwardScope& scope, Args&&... args) {
         InputAliases aliases;
         std::tuple<std::conditional_t<may_alias_v<Args>, std::decay_t<Args>, Args&&>...> held{
             std::forward<Args>(args)...};
@@ -221,16 +219,16 @@ private:
             },
             held);
         if constexpr (!(sees_all_v<Args> && ...)) {
-            passage.done(leave(result, aliases), 0);
+            scope.done(leave(result, aliases), 0);
         } else {
             aliases.watch(self.link());
-            passage.done(leave(result, aliases), aliases.count());
+            scope.done(leave(result, aliases), aliases.count());
         }
         return result;
     }
 
     template <class Result, class Self, class... Args>
-    static Result recomputed_call(Self& self, Passage& passage, bool trains, Args&&... args) {
+    static Result recomputed_call(Self& self, ForwardScope& scope, bool trains, Args&&... args) {
         if constexpr (!(knows_tensors_v<Args> && ...)) {
             throw Error{Errc::bad_parameter,
                         "a unit that is recomputed takes an argument that strata cannot look into for tensors",
@@ -245,7 +243,7 @@ private:
             aliases.watch(self.link());
             Result result = recompute<Result>(self, trains, aliases.count(), held);
             leave(result, aliases);
-            passage.done({}, aliases.count());
+            scope.done({}, aliases.count());
             return result;
         }
     }
@@ -273,7 +271,7 @@ private:
                 return tensors;
             },
             [link = self.link(), watched] {
-                if (link->keeper != nullptr) link->keeper->before_rerun(link->number, watched);
+                if (link->hooks != nullptr) link->hooks->before_rerun(link->number, watched);
             },
             trains);
         auto next = outputs.begin();

@@ -22,13 +22,13 @@
 #include <strata/policy/precision.hpp>
 #include <strata/testing/average_conformance.hpp>
 #include <strata/zero/averages/ema.hpp>
-#include <strata/zero/parts/average_keeper.hpp>
 #include <strata/zero/parts/average_swap.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/gradient_view.hpp>
 #include <strata/zero/parts/memory_plan.hpp>
 #include <strata/zero/parts/shard_store.hpp>
+#include <strata/zero/parts/sharded_average.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/state_transfer.hpp>
 #include <strata/zero/parts/take_over.hpp>
@@ -200,7 +200,7 @@ TEST(Parts, GradientReductionBucketsAreReducedTheLastOneFirstAndMissingGradients
               (std::vector<std::string>{"post gradients", "reduce_scatter 8", "post gradients", "reduce_scatter 12"}));
     EXPECT_EQ(sum_of(r.gradients, 0), (std::vector<float>{2, 2, 2, 2, 2, 2})) << "p0, whole in this rank's share";
     EXPECT_EQ(sum_of(r.gradients, 1), (std::vector<float>{2, 2, 2, 2}));
-    EXPECT_EQ(r.model.pool->meter().of(Held::gradients, Place::device).now, 10 * 4) << "whole gradients are gone";
+    EXPECT_EQ(r.model.pool->meter().of(MemoryKind::gradients, Place::device).now, 10 * 4) << "whole gradients are gone";
 }
 
 TEST(Parts, GradientReductionMicroBatchesAddUpInFp32) {
@@ -406,7 +406,7 @@ struct Wrong {
     explicit Wrong(const optim::EmaOptions&) {}
     static PlaceBytes bytes(std::span<const std::int64_t>) { return {}; }
     void make(const TierContext& context, const std::vector<std::int64_t>&) {
-        all = context.empty<float>(64, Held::state, memory);
+        all = context.empty<float>(64, MemoryKind::state, memory);
     }
     std::span<float> values(std::size_t) { return strata::zero::detail::elements<float>(all); }
     [[nodiscard]] bool due(std::int64_t) const { return true; }

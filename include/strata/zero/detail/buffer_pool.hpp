@@ -34,11 +34,11 @@ public:
     ~BufferPool();
 
     /// Memory aligned to a cache line, contents undefined. Throws std::bad_alloc, and what the device's allocator throws.
-    [[nodiscard]] at::DataPtr take(std::size_t bytes, Held held, Place place);
+    [[nodiscard]] at::DataPtr take(std::size_t bytes, MemoryKind kind, Place place);
 
     /// A contiguous tensor of one dimension, contents undefined.
-    [[nodiscard]] at::Tensor empty(std::int64_t numel, at::ScalarType dtype, Held held, Place place);
-    [[nodiscard]] at::Tensor zeros(std::int64_t numel, at::ScalarType dtype, Held held, Place place);
+    [[nodiscard]] at::Tensor empty(std::int64_t numel, at::ScalarType dtype, MemoryKind kind, Place place);
+    [[nodiscard]] at::Tensor zeros(std::int64_t numel, at::ScalarType dtype, MemoryKind kind, Place place);
 
     /// Gives what waits here, and what free() has kept for itself, back to the system. Takes milliseconds.
     void trim() noexcept;
@@ -55,7 +55,7 @@ private:
     struct DeviceBlock;
     static void give_back(void* block) noexcept;
     static void give_back_to_device(void* block) noexcept;
-    [[nodiscard]] at::DataPtr take_from_device(std::size_t bytes, Held held);
+    [[nodiscard]] at::DataPtr take_from_device(std::size_t bytes, MemoryKind kind);
     [[nodiscard]] void* allocate(std::size_t bytes);
     void release(void* memory, std::size_t bytes) noexcept;
     void free_idle(std::size_t bytes_at_most) noexcept;

@@ -34,6 +34,12 @@ STRATA_INLINE Buckets::Buckets(const std::vector<Parameter>& trained, const std:
     }
 }
 
+STRATA_INLINE std::vector<std::int64_t> Buckets::share_numels() const {
+    std::vector<std::int64_t> numels;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) numels.push_back(share_of(i));
+    return numels;
+}
+
 STRATA_INLINE std::vector<std::int64_t> Buckets::part_numels() const {
     std::vector<std::int64_t> numels;
     for (std::size_t i = 0; i < buckets_.size(); ++i) numels.push_back(part_of(i));

@@ -21,7 +21,7 @@ struct BufferPool::Block {
     std::shared_ptr<BufferPool> pool;
     void* memory;
     std::size_t bytes;
-    Held held;
+    MemoryKind kind;
     Place place;
 };
 
@@ -30,7 +30,7 @@ struct BufferPool::DeviceBlock {
     std::shared_ptr<BufferPool> pool;
     at::Tensor memory;
     std::size_t bytes;
-    Held held;
+    MemoryKind kind;
 };
 
 STRATA_INLINE BufferPool::~BufferPool() { free_idle(0); }
@@ -80,8 +80,8 @@ STRATA_INLINE void BufferPool::trim() noexcept {
 #endif
 }
 
-STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, Held held, Place place) {
-    if (!device_of(place).is_cpu()) return take_from_device(bytes, held);
+STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, MemoryKind kind, Place place) {
+    if (!device_of(place).is_cpu()) return take_from_device(bytes, kind);
     void* memory = nullptr;
     {
         const std::lock_guard lock{mutex_};
@@ -104,15 +104,15 @@ STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, Held held, Place p
             throw;
         }
     }
-    meter_.add(held, place, static_cast<std::int64_t>(bytes));
-    auto block = std::make_unique<Block>(Block{shared_from_this(), memory, bytes, held, place});
+    meter_.add(kind, place, static_cast<std::int64_t>(bytes));
+    auto block = std::make_unique<Block>(Block{shared_from_this(), memory, bytes, kind, place});
     return {memory, block.release(), &BufferPool::give_back, at::Device{at::kCPU}};
 }
 
 STRATA_INLINE void BufferPool::give_back(void* context) noexcept {
     const std::unique_ptr<Block> block{static_cast<Block*>(context)};
     BufferPool& pool = *block->pool;
-    pool.meter_.subtract(block->held, block->place, static_cast<std::int64_t>(block->bytes));
+    pool.meter_.subtract(block->kind, block->place, static_cast<std::int64_t>(block->bytes));
     const std::lock_guard lock{pool.mutex_};
     pool.used_bytes_ -= block->bytes;
     try {
@@ -123,24 +123,24 @@ STRATA_INLINE void BufferPool::give_back(void* context) noexcept {
     }
 }
 
-STRATA_INLINE at::DataPtr BufferPool::take_from_device(std::size_t bytes, Held held) {
+STRATA_INLINE at::DataPtr BufferPool::take_from_device(std::size_t bytes, MemoryKind kind) {
     const auto options = at::TensorOptions{}.dtype(at::kByte).device(device_);
     // Through a tensor, because the allocator itself may not be ready before libtorch has been asked for one.
     at::Tensor memory = at::empty({static_cast<std::int64_t>(bytes)}, options);
     void* const data = memory.data_ptr();
-    auto block = std::make_unique<DeviceBlock>(DeviceBlock{shared_from_this(), std::move(memory), bytes, held});
-    meter_.add(held, Place::device, static_cast<std::int64_t>(bytes));
+    auto block = std::make_unique<DeviceBlock>(DeviceBlock{shared_from_this(), std::move(memory), bytes, kind});
+    meter_.add(kind, Place::device, static_cast<std::int64_t>(bytes));
     return {data, block.release(), &BufferPool::give_back_to_device, device_};
 }
 
 STRATA_INLINE void BufferPool::give_back_to_device(void* context) noexcept {
     const std::unique_ptr<DeviceBlock> block{static_cast<DeviceBlock*>(context)};
-    block->pool->meter_.subtract(block->held, Place::device, static_cast<std::int64_t>(block->bytes));
+    block->pool->meter_.subtract(block->kind, Place::device, static_cast<std::int64_t>(block->bytes));
 }
 
-STRATA_INLINE at::Tensor BufferPool::empty(std::int64_t numel, at::ScalarType dtype, Held held, Place place) {
+STRATA_INLINE at::Tensor BufferPool::empty(std::int64_t numel, at::ScalarType dtype, MemoryKind kind, Place place) {
     const std::size_t bytes = static_cast<std::size_t>(numel) * at::elementSize(dtype);
-    at::DataPtr memory = take(bytes, held, place);
+    at::DataPtr memory = take(bytes, kind, place);
     void* const data = memory.get();
     const at::Device device = device_of(place);
     at::Tensor tensor = at::for_blob(data, {numel})
@@ -151,8 +151,8 @@ STRATA_INLINE at::Tensor BufferPool::empty(std::int64_t numel, at::ScalarType dt
     return tensor;
 }
 
-STRATA_INLINE at::Tensor BufferPool::zeros(std::int64_t numel, at::ScalarType dtype, Held held, Place place) {
-    return empty(numel, dtype, held, place).zero_();
+STRATA_INLINE at::Tensor BufferPool::zeros(std::int64_t numel, at::ScalarType dtype, MemoryKind kind, Place place) {
+    return empty(numel, dtype, kind, place).zero_();
 }
 
 STRATA_INLINE void drop_memory(const at::Tensor& tensor) noexcept {

@@ -32,10 +32,10 @@ STRATA_INLINE void GradientReduction::take(std::size_t bucket) {
     Sum& s = sums_[bucket];
     if (!options_.sharded)
         s.gradient_B =
-            pool_.zeros(buckets_.padded_of(bucket), bucket_dtype_of(options_), Held::gradients, Place::device);
+            pool_.zeros(buckets_.padded_of(bucket), bucket_dtype_of(options_), MemoryKind::gradients, Place::device);
     const bool view = !options_.sharded && (!accumulates() || options_.once_a_step);
     s.sum_S = view ? buckets_.own_share(s.gradient_B)
-                   : pool_.zeros(buckets_.share_of(bucket), sum_dtype(), Held::gradients, Place::device);
+                   : pool_.zeros(buckets_.share_of(bucket), sum_dtype(), MemoryKind::gradients, Place::device);
 }
 
 STRATA_INLINE void GradientReduction::begin_pass() {
@@ -56,7 +56,8 @@ STRATA_INLINE void GradientReduction::begin_pass() {
 STRATA_INLINE at::Tensor& GradientReduction::gradient_of(std::size_t bucket) {
     at::Tensor& gradient_B = sums_[bucket].gradient_B;
     if (!gradient_B.defined())
-        gradient_B = pool_.empty(buckets_.padded_of(bucket), bucket_dtype_of(options_), Held::gradients, Place::device);
+        gradient_B =
+            pool_.empty(buckets_.padded_of(bucket), bucket_dtype_of(options_), MemoryKind::gradients, Place::device);
     return gradient_B;
 }
 
@@ -116,7 +117,8 @@ STRATA_INLINE void GradientReduction::reduce(std::size_t bucket) {
     const at::NoGradGuard no_grad;
     Sum& s = sums_[bucket];
     if (adds_sums()) {
-        const at::Tensor micro_S = pool_.empty(s.sum_S.numel(), s.sum_S.scalar_type(), Held::gradients, Place::device);
+        const at::Tensor micro_S =
+            pool_.empty(s.sum_S.numel(), s.sum_S.scalar_type(), MemoryKind::gradients, Place::device);
         exchange_.reduce_scatter(s.gradient_B, micro_S);
         s.sum_S.add_(micro_S);
     } else {
@@ -186,8 +188,8 @@ STRATA_INLINE void GradientReduction::gather_sums(std::size_t bucket) {
     if (bucket == sums_.size()) return;
     Sum& s = sums_[bucket];
     const bool own_memory = accumulates() && !options_.once_a_step;
-    s.gathered_B =
-        own_memory ? pool_.empty(buckets_.padded_of(bucket), sum_dtype(), Held::buffers, Place::device) : s.gradient_B;
+    s.gathered_B = own_memory ? pool_.empty(buckets_.padded_of(bucket), sum_dtype(), MemoryKind::buffers, Place::device)
+                              : s.gradient_B;
     s.ticket =
         exchange_.post("gradient sums", [this, from = s.sum_S, to = s.gathered_B] { exchange_.all_gather(from, to); });
 }

@@ -62,7 +62,7 @@ STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {
     taken_ = bucket + 1;
     TrainedBucket& b = buckets_[bucket];
     const std::int64_t padded = buckets_.padded_of(bucket);
-    const at::Tensor values_B = pool_.zeros(padded, at::kFloat, Held::buffers, Place::device);
+    const at::Tensor values_B = pool_.zeros(padded, at::kFloat, MemoryKind::buffers, Place::device);
     const std::size_t first = b.bucket.first_parameter;
     const std::size_t end = first + b.bucket.parameter_count;
     const auto view_of = [&](const at::Tensor& all_B, std::size_t i) {
@@ -72,7 +72,8 @@ STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {
     for (std::size_t i = first; i < end; ++i) view_of(values_B, i).copy_(trained_[i].tensor.detach());
     exchange_.broadcast(values_B);
 
-    b.weight_B = pool_.empty(padded, options_.dtype, b.sharded ? Held::gathered : Held::parameters, Place::device);
+    b.weight_B =
+        pool_.empty(padded, options_.dtype, b.sharded ? MemoryKind::gathered : MemoryKind::parameters, Place::device);
     b.weight_B.copy_(values_B);
     for (std::size_t i = first; i < end; ++i) {
         at::Tensor tensor = trained_[i].tensor;
@@ -103,14 +104,15 @@ STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values_B) co
     const bool all = buckets_.replicates_state();
     if (!moves && (all || exchange_.alone())) return values_B;
     const at::Tensor kept = all ? values_B : buckets_.own_share(values_B);
-    const at::Tensor copy = pool_.empty(kept.numel(), at::kFloat, Held::buffers, moves ? Place::host : Place::device);
+    const at::Tensor copy =
+        pool_.empty(kept.numel(), at::kFloat, MemoryKind::buffers, moves ? Place::host : Place::device);
     return copy.copy_(kept);  // lets values_B go
 }
 
 STRATA_INLINE void TakeOver::take_frozen_unit(std::size_t unit) {
     const FrozenUnit& frozen = frozen_units_[unit];
     const std::int64_t padded = share_numel(frozen.numel, buckets_.world()) * buckets_.world();
-    const at::Tensor all_B = pool_.zeros(padded, options_.dtype, Held::gathered, Place::device);
+    const at::Tensor all_B = pool_.zeros(padded, options_.dtype, MemoryKind::gathered, Place::device);
     std::int64_t at = 0;
     for (const at::Tensor& tensor : frozen.tensors) {
         all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
@@ -161,7 +163,7 @@ STRATA_INLINE std::map<const void*, std::int32_t> TakeOver::add_units(UnitGather
     std::map<const void*, std::int32_t> numbers;
     std::int32_t number = 0;
     for (auto& [place, unit] : units) {
-        for (const std::size_t bucket : unit.buckets) buckets_[bucket].kept_unit = number;
+        for (const std::size_t bucket : unit.buckets) buckets_[bucket].unit_number = number;
         for (const void* tensor : unit.tensors) numbers[tensor] = number;
         gathering.add(unit.link, std::move(unit.flats), unit.trained);
         ++number;

@@ -18,7 +18,7 @@ STRATA_INLINE UnitGathering::UnitGathering(Exchange& exchange, ShardStore& shard
 
 STRATA_INLINE UnitGathering::~UnitGathering() {
     for (const Unit& unit : units_) {
-        if (unit.link && unit.link->keeper == this) unit.link->keeper = nullptr;
+        if (unit.link && unit.link->hooks == this) unit.link->hooks = nullptr;
     }
 }
 
@@ -35,7 +35,7 @@ STRATA_INLINE void UnitGathering::add(std::shared_ptr<UnitLink> link, std::vecto
     largest_bytes_ = std::max(largest_bytes_, unit.bytes);
     next_.resize(units_.size() * phases, none);
     link->number = static_cast<std::int32_t>(units_.size()) - 1;
-    link->keeper = this;
+    link->hooks = this;
     unit.link = std::move(link);
 }
 
@@ -76,10 +76,10 @@ STRATA_INLINE void UnitGathering::hold_only(std::int32_t number) {
     held.ticket.wait();
 }
 
-STRATA_INLINE void UnitGathering::hold_all(bool held) {
+STRATA_INLINE void UnitGathering::hold_all(bool hold) {
     if (abandoned_) start_anew();
     pinned_ = false;
-    if (!held) return drop_all();
+    if (!hold) return drop_all();
     for (Unit& unit : units_) {
         if (!unit.whole) gather(unit);
         unit.ticket.wait();
@@ -99,7 +99,7 @@ STRATA_INLINE void UnitGathering::reshard(const std::function<bool(const at::Ten
 
 // ---- the units' side --------------------------------------------------------------------------------------------------
 
-STRATA_INLINE UnitKeeper::Manner UnitGathering::manner(std::int32_t number) const {
+STRATA_INLINE UnitHooks::CallPlan UnitGathering::call_plan(std::int32_t number) const {
     const auto units = static_cast<std::int32_t>(units_.size());
     return {.recomputes = options_.recomputes != nullptr && options_.recomputes(number, units),
             .trains = units_[static_cast<std::size_t>(number)].trained > 0};
@@ -117,7 +117,7 @@ STRATA_INLINE void UnitGathering::after_forward(std::int32_t number, const std::
         if (!output.requires_grad()) continue;
         output.register_hook([link = unit(number).link, entered, watched](const at::Tensor&) {
             const bool first = !std::exchange(*entered, true);
-            if (link->keeper != nullptr) link->keeper->before_rerun(link->number, first ? watched : 0);
+            if (link->hooks != nullptr) link->hooks->before_rerun(link->number, first ? watched : 0);
         });
     }
     // What forward ended with is what backward begins with.
@@ -203,7 +203,7 @@ STRATA_INLINE void UnitGathering::prefetch(std::size_t from) {
 STRATA_INLINE void UnitGathering::gather(Unit& unit) {
     for (const Flat& flat : unit.flats) {
         const std::size_t bytes = static_cast<std::size_t>(flat.all_B.numel() * flat.all_B.element_size());
-        detail::give_memory(flat.all_B, pool_.take(bytes, Held::gathered, Place::device));
+        detail::give_memory(flat.all_B, pool_.take(bytes, MemoryKind::gathered, Place::device));
     }
     forbid_use(unit, false);
     unit.whole = true;

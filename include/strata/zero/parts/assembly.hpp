@@ -28,13 +28,13 @@
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/parameters.hpp>
-#include <strata/zero/parts/average_keeper.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/local_failure.hpp>
 #include <strata/zero/parts/memory_plan.hpp>
 #include <strata/zero/parts/shard_store.hpp>
+#include <strata/zero/parts/sharded_average.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/state_update.hpp>
 #include <strata/zero/parts/take_over.hpp>
@@ -101,25 +101,13 @@ public:
     TierFolder folder{State::wants_folder || Shards::wants_folder};
     State state;
     ShardsOf<Shards, Element> shards{*pool};
-    std::unique_ptr<AverageKeeper> average = made_average();  ///< nullptr without one
+    std::unique_ptr<ShardedAverage> average = made_average();  ///< nullptr without one
     GradientReduction gradients{exchange, *pool, buckets, gradient_options()};
     WeightGathering weights{exchange, buckets};
     Pass pass{state, shards, buckets, *pool, failure};
     std::unique_ptr<UnitGathering> gathering;          ///< where units are gathered or recomputed
     std::map<const void*, std::int32_t> unit_numbers;  ///< there, by tensor
     std::vector<Parameter> frozen;                     ///< what does not require a gradient
-
-    /// Throws bad_parameter when the model's parameters are no longer as they were taken.
-    void check_parameters_stayed() const {
-        buckets.check_parameters_stayed();
-        for (const Parameter& parameter : frozen) {
-            if (!parameter.tensor.requires_grad()) continue;
-            throw Error{
-                Errc::bad_parameter,
-                "the parameter " + parameter.name + " was frozen when the engine took it, and now requires a gradient",
-                "call requires_grad_(true) before the trainer is made"};
-        }
-    }
 
 private:
     Assembly(Comm& comm, std::vector<Parameter> parameters, std::unique_ptr<Options> checked, Compute device)
@@ -143,8 +131,15 @@ private:
                 "reduce_once_a_step adds micro-batches up on each rank, and this sharding keeps no whole gradients there",
                 "leave reduce_once_a_step out, or use ZeroStage<1>"};
         }
-        require_memory();
-        take_over();
+        TakeOver model{exchange,
+                       *pool,
+                       buckets,
+                       shards,
+                       model_.trained,
+                       model_.frozen,
+                       {.dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)}};
+        require_memory(model);
+        take_over(model);
         frozen = std::move(model_.frozen);
         model_ = {};
     }
@@ -196,7 +191,7 @@ private:
         }
         groups.push_back({1.0, options.update});
     }
-    [[nodiscard]] std::unique_ptr<AverageKeeper> made_average() const {
+    [[nodiscard]] std::unique_ptr<ShardedAverage> made_average() const {
         if constexpr (Setup::averaging::enabled) {
             using Average = detail::AverageOn<typename Setup::averaging, Kept>;
             if constexpr (Average::holds)
@@ -210,32 +205,16 @@ private:
 
     // ---- the model's way in ----------------------------------------------------------------------------------------
 
-    [[nodiscard]] std::vector<std::int64_t> share_numels() const {
-        std::vector<std::int64_t> numels;
-        for (std::size_t i = 0; i < buckets.size(); ++i) numels.push_back(buckets.share_of(i));
-        return numels;
-    }
-    /// Of this rank's shards, and of those alone that are of frozen parameters.
-    [[nodiscard]] std::vector<std::int64_t> frozen_shard_numels() const {
-        std::vector<std::int64_t> numels;
-        if (!gathers()) return numels;
-        for (const FrozenUnit& unit : frozen_units_of(model_.frozen))
-            numels.push_back(share_numel(unit.numel, buckets.world()));
-        return numels;
-    }
-
     /// Compares what is going to be allocated with what this node and the device have free, before any of it is.
-    void require_memory() {
-        std::vector<std::int64_t> all_shards = buckets.shard_numels();
-        const PlaceBytes trained_shards = Shards::bytes(all_shards);
-        for (const std::int64_t numel : frozen_shard_numels()) all_shards.push_back(numel);
+    void require_memory(const TakeOver& model) {
+        const PlaceBytes trained_shards = Shards::bytes(buckets.shard_numels());
         const MemoryPlan plan{.device_is_host = Compute::is_host,
                               .dtype = dtype,
                               .gradients = gradient_options(),
                               .state = State::bytes(buckets.part_numels()),
-                              .average = average ? average->bytes(share_numels()) : PlaceBytes{},
+                              .average = average ? average->bytes(buckets.share_numels()) : PlaceBytes{},
                               .trained_shards = trained_shards,
-                              .frozen_shards = Shards::bytes(all_shards) - trained_shards};
+                              .frozen_shards = Shards::bytes(model.shard_numels()) - trained_shards};
         const MemoryPlan::Need need = plan.need(buckets, model_.frozen);
         const std::string fix = plan.fix(sharded);
         detail::require_node_memory(
@@ -250,14 +229,7 @@ private:
     }
 
     /// Files first, then bucket by bucket: values, shards, master, states. What fails on one rank does so on all.
-    void take_over() {
-        TakeOver model{exchange,
-                       *pool,
-                       buckets,
-                       shards,
-                       model_.trained,
-                       model_.frozen,
-                       {.dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)}};
+    void take_over(TakeOver& model) {
         model.take_frozen();
         folder.agree_on_name(exchange);
         exchange.agree([&] { make_tiers(model); });
@@ -268,7 +240,7 @@ private:
         while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });
         for (std::size_t i = 0; i < model.frozen_units().size(); ++i) failure.keep([&] { model.take_frozen_unit(i); });
         failure.tell(exchange);
-        if (sharded.parameters || Setup::recompute::any) keep_units(model);
+        if (sharded.parameters || Setup::recompute::any) hand_over_units(model);
         pool->trim();
         if constexpr (!Compute::is_host) compute.release_cached();
     }
@@ -280,7 +252,7 @@ private:
         };
         state.make(context("optimizer", options.tiers.state), buckets.part_numels());
         shards.make(context("parameters", options.tiers.units), model.shard_numels());
-        if (average) average->make(context("average", options.tiers.state), share_numels());
+        if (average) average->make(context("average", options.tiers.state), buckets.share_numels());
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values_B = model.take_bucket(bucket);
@@ -293,7 +265,7 @@ private:
         model.shard_bucket(bucket);
         return model.start_of_state(values_B);
     }
-    void keep_units(TakeOver& model) {
+    void hand_over_units(TakeOver& model) {
         const auto recomputed = [](std::int32_t unit, std::int32_t units) -> bool {
             return Setup::recompute::recomputes(unit, units);
         };

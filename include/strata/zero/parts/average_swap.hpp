@@ -13,8 +13,8 @@
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/memory_meter.hpp>
-#include <strata/zero/parts/average_keeper.hpp>
 #include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/sharded_average.hpp>
 #include <strata/zero/parts/staging.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/weight_gathering.hpp>
@@ -27,7 +27,7 @@ template <class Pass, Place aside>
 class AverageSwap {
 public:
     /// All of it outlives this object.
-    AverageSwap(Pass& pass, AverageKeeper& average, WeightGathering& weights, const Buckets& buckets,
+    AverageSwap(Pass& pass, ShardedAverage& average, WeightGathering& weights, const Buckets& buckets,
                 detail::BufferPool& pool)
         : pass_{pass},
           average_{average},
@@ -108,12 +108,12 @@ private:
     [[nodiscard]] std::span<Element> aside_of(const Run& run, std::size_t numel) {
         at::Tensor& values_S = set_aside_[run.bucket];
         if (!values_S.defined())
-            values_S = pool_.empty(buckets_.share_of(run.bucket), detail::dtype_v<Element>, Held::state, aside);
+            values_S = pool_.empty(buckets_.share_of(run.bucket), detail::dtype_v<Element>, MemoryKind::state, aside);
         return detail::elements<Element>(values_S).subspan(pass_.own_begin(run), numel);
     }
 
     Pass& pass_;
-    AverageKeeper& average_;
+    ShardedAverage& average_;
     WeightGathering& weights_;
     const Buckets& buckets_;
     detail::BufferPool& pool_;

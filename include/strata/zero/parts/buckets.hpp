@@ -39,7 +39,7 @@ struct TrainedBucket {
     std::vector<std::int64_t> offsets;  ///< of its parameters, and its end
     bool sharded = false;               ///< its parameters are those of a unit that is whole only while it computes
     std::size_t shard = 0;              ///< then the number of its shard
-    std::int32_t kept_unit = -1;        ///< and of its unit, at UnitGathering
+    std::int32_t unit_number = -1;      ///< and of its unit, at UnitGathering
     at::Tensor weight_B;                ///< what its parameters are views of
 };
 
@@ -98,7 +98,8 @@ public:
         return all_B.narrow(0, share * options_.rank, share);
     }
 
-    /// Elements of this rank's part of every bucket, and of its shard of every bucket that is sharded.
+    /// Elements of this rank's share of every bucket, of its part, and of its shard of every bucket that is sharded.
+    [[nodiscard]] std::vector<std::int64_t> share_numels() const;
     [[nodiscard]] std::vector<std::int64_t> part_numels() const;
     [[nodiscard]] std::vector<std::int64_t> shard_numels() const;
 

@@ -206,7 +206,7 @@ private:
     }
     /// Room for `numel` elements of the type that `like` has.
     [[nodiscard]] at::Tensor on_host(const at::Tensor& like, std::int64_t numel) const {
-        return pool_.empty(numel, like.scalar_type(), Held::buffers, Place::host);
+        return pool_.empty(numel, like.scalar_type(), MemoryKind::buffers, Place::host);
     }
     static void copy_unless_same(const at::Tensor& from, const at::Tensor& to) {
         if (from.data_ptr() != to.data_ptr() || from.scalar_type() != to.scalar_type()) to.copy_(from);

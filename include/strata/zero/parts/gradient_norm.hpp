@@ -50,7 +50,7 @@ private:
             for (std::size_t i = 0; i < sums.size(); ++i)
                 found[i] = optim::sum_of_squares<Gradient>(detail::elements<Gradient>(sums[i]));
         } else {
-            const at::Tensor there = pool_.empty(std::ssize(sums), at::kDouble, Held::buffers, Place::device);
+            const at::Tensor there = pool_.empty(std::ssize(sums), at::kDouble, MemoryKind::buffers, Place::device);
             for (std::size_t i = 0; i < sums.size(); ++i) {
                 compute_.template sum_of_squares<Gradient>(detail::elements<const Gradient>(sums[i]),
                                                            static_cast<double*>(there.data_ptr()) + i);

@@ -26,8 +26,8 @@ public:
     [[nodiscard]] std::span<optim::NormSquares> on(Place memory) {
         if (memory == Place::host) return on_host_;
         if (!on_device_.defined()) {
-            on_device_ =
-                pool_.zeros(static_cast<std::int64_t>(2 * on_host_.size()), at::kDouble, Held::buffers, Place::device);
+            on_device_ = pool_.zeros(static_cast<std::int64_t>(2 * on_host_.size()), at::kDouble, MemoryKind::buffers,
+                                     Place::device);
         }
         return {static_cast<optim::NormSquares*>(on_device_.data_ptr()), on_host_.size()};
     }

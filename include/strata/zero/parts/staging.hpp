@@ -37,7 +37,7 @@ public:
         Copy& copy = copies_.emplace_back();
         copy.original = detail::tensor_over(values, pool_.device_of(is));
         copy.values =
-            pool_.empty(static_cast<std::int64_t>(there.size()), detail::dtype_v<Value>, Held::buffers, wanted);
+            pool_.empty(static_cast<std::int64_t>(there.size()), detail::dtype_v<Value>, MemoryKind::buffers, wanted);
         copy.out = out;
         if (in) copy.values.copy_(copy.original);
         return detail::elements<T>(copy.values);

@@ -15,10 +15,10 @@
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/layout.hpp>
-#include <strata/zero/parts/average_keeper.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/local_failure.hpp>
+#include <strata/zero/parts/sharded_average.hpp>
 #include <strata/zero/parts/staging.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/state.hpp>
@@ -35,7 +35,7 @@ public:
     /// kinds    weight_kind, and the names of the rule's states
     /// average  where there is one, else nullptr
     /// The others outlive this object.
-    StateTransfer(Pass& pass, std::vector<std::string_view> kinds, AverageKeeper* average, const Buckets& buckets,
+    StateTransfer(Pass& pass, std::vector<std::string_view> kinds, ShardedAverage* average, const Buckets& buckets,
                   Exchange& exchange, detail::BufferPool& pool, LocalFailure& failure)
         : pass_{pass},
           kinds_{std::move(kinds)},
@@ -164,7 +164,7 @@ private:
 
     Pass& pass_;
     std::vector<std::string_view> kinds_;
-    AverageKeeper* average_;
+    ShardedAverage* average_;
     const Buckets& buckets_;
     Exchange& exchange_;
     detail::BufferPool& pool_;

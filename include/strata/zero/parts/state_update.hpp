@@ -19,11 +19,11 @@
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/update_run.hpp>
-#include <strata/zero/parts/average_keeper.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/layer_norms.hpp>
+#include <strata/zero/parts/sharded_average.hpp>
 #include <strata/zero/parts/staging.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/weight_gathering.hpp>
@@ -56,7 +56,7 @@ public:
         double lr = 0.0;
         optim::GradientTransform transform{};
         std::uint64_t rounding_seed = 0;
-        AverageKeeper* average = nullptr;  ///< where there is one
+        ShardedAverage* average = nullptr;  ///< where there is one
     };
 
     /// All of it outlives this object.

@@ -64,7 +64,7 @@ public:
     void take_frozen_unit(std::size_t unit);
     [[nodiscard]] const std::vector<FrozenUnit>& frozen_units() const noexcept { return frozen_units_; }
 
-    /// Hands all units to their keeper in registration order; returns their numbers by tensor. Local.
+    /// Hands all units over in registration order; returns their numbers by tensor. Local.
     [[nodiscard]] std::map<const void*, std::int32_t> add_units(UnitGathering& gathering);
 
 private:

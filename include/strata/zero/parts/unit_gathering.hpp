@@ -19,7 +19,7 @@
 
 namespace strata::zero {
 
-/// The keeper of a model's units where their parameters are sharded, and where they are recomputed.
+/// The hooks of a model's units where their parameters are sharded, and where they are recomputed.
 ///
 /// A unit is gathered just before its forward and again when backward reaches its outputs, and dropped after either:
 /// the memory behind its tensors is taken away and given back, as PyTorch's FSDP does (Zhao et al. 2023,
@@ -30,7 +30,7 @@ namespace strata::zero {
 /// batch leaves a parameter unused; every gathering therefore begins with one message in which ranks say which buckets
 /// are ready and whether reading their shards failed, and reduces those that are ready everywhere. So all ranks do the
 /// same operations in one order, and a disk that fails on one rank fails the pass on all.
-class UnitGathering final : public UnitKeeper {
+class UnitGathering final : public UnitHooks {
 public:
     struct Options {
         bool gathers = false;  ///< parameters of units are sharded; otherwise they are always there
@@ -56,7 +56,7 @@ public:
     UnitGathering& operator=(const UnitGathering&) = delete;
     ~UnitGathering();
 
-    /// Once for every unit, in order; from then on it is kept. A unit's tensors are those of Flats, which have no
+    /// Once for every unit, in order; from then on its calls come here. A unit's tensors are those of Flats, which have no
     /// memory yet.
     void add(std::shared_ptr<UnitLink> link, std::vector<Flat> flats, std::size_t trained);
     /// How many gradient buckets there are.
@@ -77,14 +77,14 @@ public:
     /// Gathers one unit and drops the others, until drop_all(). Collective.
     void hold_only(std::int32_t number);
     /// Gathers all units and leaves them so, or drops them. Collective.
-    void hold_all(bool held);
+    void hold_all(bool hold);
 
     /// Puts what these tensors hold into their shards, while their units are whole. Local.
     void reshard(const std::function<bool(const at::Tensor&)>& written);
 
     // ---- the units' side ------------------------------------------------------------------------------------------
 
-    [[nodiscard]] Manner manner(std::int32_t number) const override;
+    [[nodiscard]] CallPlan call_plan(std::int32_t number) const override;
     void before_forward(std::int32_t number) override;
     void after_forward(std::int32_t number, const std::vector<at::Tensor>& outputs, std::size_t watched) override;
     void forward_failed(std::int32_t number) noexcept override;

@@ -72,7 +72,7 @@ private:
         std::array<at::Tensor, states> state;
     };
     [[nodiscard]] at::Tensor empty(std::size_t bucket) const {
-        return context_->template empty<Kept>(numels_[bucket], Held::state, place);
+        return context_->template empty<Kept>(numels_[bucket], MemoryKind::state, place);
     }
 
     std::optional<TierContext> context_;
@@ -93,7 +93,7 @@ public:
 
     void make(const TierContext& context, std::span<const std::int64_t> numels) {
         for (const std::int64_t numel : numels)
-            shards_.push_back(context.template empty<Element>(numel, Held::parameters, place));
+            shards_.push_back(context.template empty<Element>(numel, MemoryKind::parameters, place));
     }
     [[nodiscard]] std::span<Element> open(std::size_t shard, offload::Access) {
         return elements<Element>(shards_[shard]);

@@ -32,10 +32,10 @@ namespace zero::detail {
 class CountedWindows {
 public:
     ///   bytes  of them on the disk, as they are counted
-    CountedWindows(const TierContext& context, Held held, std::int64_t bytes,
+    CountedWindows(const TierContext& context, MemoryKind kind, std::int64_t bytes,
                    std::vector<offload::WindowArrays> windows, offload::PipelineOptions options)
         : meter_{context.meter()},
-          held_{held},
+          kind_{kind},
           bytes_{bytes},
           pipeline_{context.folder(), context.name(), std::move(windows), std::move(options)} {
         count(1);
@@ -49,11 +49,11 @@ public:
 
 private:
     void count(std::int64_t sign) noexcept {
-        meter_.add(held_, Place::disk, sign * bytes_);
-        meter_.add(Held::buffers, Place::host, sign * static_cast<std::int64_t>(pipeline_.buffer_bytes()));
+        meter_.add(kind_, Place::disk, sign * bytes_);
+        meter_.add(MemoryKind::buffers, Place::host, sign * static_cast<std::int64_t>(pipeline_.buffer_bytes()));
     }
     MemoryMeter& meter_;
-    Held held_;
+    MemoryKind kind_;
     std::int64_t bytes_;
     offload::WindowPipeline pipeline_;
 };
@@ -83,7 +83,7 @@ public:
             windows.emplace_back(arrays, static_cast<std::size_t>(run.numel) * sizeof(Kept));
             on_disk += static_cast<std::int64_t>(offload::payload_of(windows.back()));
         }
-        windows_.emplace(context, zero::Held::state, on_disk, std::move(windows), context.windows());
+        windows_.emplace(context, zero::MemoryKind::state, on_disk, std::move(windows), context.windows());
     }
     template <class WeightOf>
     void fill(const std::array<float, states>& initial, WeightOf&& weight_of) {
@@ -151,7 +151,7 @@ public:
             chosen.budget_bytes = largest * std::clamp<std::uint64_t>(spare / largest, offload::fewest_buffers, 4);
         }
         open_.resize(windows.size());
-        windows_.emplace(context, zero::Held::parameters, bytes(numels)[Place::disk], std::move(windows),
+        windows_.emplace(context, zero::MemoryKind::parameters, bytes(numels)[Place::disk], std::move(windows),
                          std::move(chosen));
     }
     [[nodiscard]] std::span<Element> open(std::size_t shard, offload::Access access) {

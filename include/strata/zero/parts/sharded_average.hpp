@@ -1,5 +1,5 @@
 #pragma once
-// strata/zero/parts/average_keeper.hpp - AverageKeeper: an engine's average of the weights, whatever policy brought it.
+// strata/zero/parts/sharded_average.hpp - ShardedAverage: an engine's average of the weights, whatever policy brought it.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +18,11 @@
 namespace strata::zero {
 
 /// A WeightAverage for parts that are no templates on its policy.
-class AverageKeeper {
+class ShardedAverage {
 public:
-    AverageKeeper(const AverageKeeper&) = delete;
-    AverageKeeper& operator=(const AverageKeeper&) = delete;
-    virtual ~AverageKeeper() = default;
+    ShardedAverage(const ShardedAverage&) = delete;
+    ShardedAverage& operator=(const ShardedAverage&) = delete;
+    virtual ~ShardedAverage() = default;
 
     [[nodiscard]] virtual Place memory() const = 0;
     [[nodiscard]] virtual PlaceBytes bytes(std::span<const std::int64_t> numels) const = 0;
@@ -32,11 +32,11 @@ public:
     [[nodiscard]] virtual double decay(std::int64_t step) const = 0;
 
 protected:
-    AverageKeeper() = default;
+    ShardedAverage() = default;
 };
 
 template <class Average>
-class AverageOf final : public AverageKeeper {
+class AverageOf final : public ShardedAverage {
 public:
     template <class Options>
     explicit AverageOf(const Options& options) : average_{options} {}
