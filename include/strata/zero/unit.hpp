@@ -34,12 +34,8 @@ namespace zero {
 /// What an engine does around the forward and backward passes of a model's units.
 class UnitHooks {
 public:
-    /// How a unit's call is made.
-    struct CallPlan {
-        bool recomputes = false;  ///< keep no activations, run forward again in backward
-        bool trains = true;       ///< some of its parameters require a gradient
-    };
-    [[nodiscard]] virtual CallPlan call_plan(std::int32_t unit) const = 0;
+    /// Whether its calls keep no activations and run forward again in backward.
+    [[nodiscard]] virtual bool recomputes(std::int32_t unit) const = 0;
 
     virtual void before_forward(std::int32_t unit) = 0;
     /// outputs  those that backward enters the unit by; empty for a unit that is recomputed
@@ -148,9 +144,8 @@ protected:
             scope.done({}, 0);
             return result;
         }
-        const UnitHooks::CallPlan plan =
-            link.hooks == nullptr ? UnitHooks::CallPlan{} : link.hooks->call_plan(link.number);
-        if (plan.recomputes) return recomputed_call<Result>(self, scope, plan.trains, std::forward<Args>(args)...);
+        if (link.hooks != nullptr && link.hooks->recomputes(link.number))
+            return recomputed_call<Result>(self, scope, std::forward<Args>(args)...);
         if constexpr (requires {
                           requires std::same_as<Result, std::remove_cvref_t<decltype(self.Block::forward(
                                                             std::declval<Unchanged<Args>>()...))>>;
@@ -228,7 +223,7 @@ private:
     }
 
     template <class Result, class Self, class... Args>
-    static Result recomputed_call(Self& self, ForwardScope& scope, bool trains, Args&&... args) {
+    static Result recomputed_call(Self& self, ForwardScope& scope, Args&&... args) {
         if constexpr (!(knows_tensors_v<Args> && ...)) {
             throw Error{Errc::bad_parameter,
                         "a unit that is recomputed takes an argument that strata cannot look into for tensors",
@@ -241,7 +236,7 @@ private:
             std::tuple<std::decay_t<Args>...> held{std::forward<Args>(args)...};
             for_each_tensor(held, [&](at::Tensor& tensor) { tensor = aliases.inside(tensor); });
             aliases.watch(self.link());
-            Result result = recompute<Result>(self, trains, aliases.count(), held);
+            Result result = recompute<Result>(self, aliases.count(), held);
             leave(result, aliases);
             scope.done({}, aliases.count());
             return result;
@@ -249,7 +244,7 @@ private:
     }
 
     template <class Result, class Self, class Held>
-    static Result recompute(Self& self, bool trains, std::size_t watched, Held& held) {
+    static Result recompute(Self& self, std::size_t watched, Held& held) {
         std::vector<at::Tensor> inputs;
         for_each_tensor(held, [&](at::Tensor& tensor) {
             inputs.push_back(tensor);
@@ -273,7 +268,7 @@ private:
             [link = self.link(), watched] {
                 if (link->hooks != nullptr) link->hooks->before_rerun(link->number, watched);
             },
-            trains);
+            self.parameters());
         auto next = outputs.begin();
         for_each_tensor(**result, [&](at::Tensor& tensor) { tensor = *next++; });
         return std::move(**result);

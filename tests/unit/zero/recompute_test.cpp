@@ -368,7 +368,7 @@ TEST(Recompute, IsThePlainCallWhereNothingRequiresAGradient) {
         return Tensors{given[0] * 2};
     };
     EXPECT_FALSE(recomputed(
-                     {x}, forward, [&] { ++before; }, false)[0]
+                     {x}, forward, [&] { ++before; }, Tensors{torch::rand({2})})[0]
                      .requires_grad());
     {
         const torch::NoGradGuard no_grad;
@@ -381,7 +381,7 @@ TEST(Recompute, IsThePlainCallWhereNothingRequiresAGradient) {
     }
     EXPECT_EQ(before, 0);
     EXPECT_TRUE(recomputed(
-                    {x}, [](const Tensors& given) { return Tensors{given[0] * 2}; }, {}, false)[0]
+                    {x}, [](const Tensors& given) { return Tensors{given[0] * 2}; }, {}, Tensors{})[0]
                     .requires_grad())
         << "an input that requires a gradient is enough";
 }
@@ -431,7 +431,153 @@ TEST(Recompute, ParametersAreMadeReadableBeforeTheRerun) {
     EXPECT_TRUE(torch::equal(x.grad(), values));
 }
 
-TEST(Recompute, HooksOfAParameterFireOnceACallAndMayTakeTheGradient) {
+/// Gradients of `parameters` and of an input, and how often each parameter's hook fired; one backward pass.
+///
+///   calls(call, x)  makes the loss with what `call` does to a forward
+struct Pass {
+    Tensors gradients;
+    std::vector<int> fired;
+    friend bool operator==(const Pass& a, const Pass& b) {
+        return a.fired == b.fired && static_cast<bool>(all_same_bits(a.gradients, b.gradients));
+    }
+};
+using Call = std::function<Tensor(const Tensor&, const std::function<Tensor(const Tensor&)>&)>;
+Pass pass_of(bool recomputes, const Tensors& parameters,
+             const std::function<Tensor(const Call&, const Tensor&)>& loss) {
+    Pass pass{.gradients = {}, .fired = std::vector<int>(parameters.size())};
+    const strata::zero::detail::GradientHooks hooks{parameters, [&](std::size_t i) { ++pass.fired[i]; }};
+    torch::manual_seed(11);
+    const Tensor x = torch::randn({5, 4}).to(parameters.front().dtype()).requires_grad_();
+    const Call call = [&](const Tensor& input, const std::function<Tensor(const Tensor&)>& forward) {
+        if (!recomputes) return forward(torch::alias(input));
+        return recomputed(
+            {torch::alias(input)}, [forward](const Tensors& given) { return Tensors{forward(given[0])}; }, {},
+            parameters)[0];
+    };
+    loss(call, x).to(torch::kFloat).backward();
+    pass.gradients.push_back(x.grad());
+    for (const Tensor& parameter : parameters) {
+        pass.gradients.push_back(parameter.grad());
+        parameter.mutable_grad().reset();
+    }
+    return pass;
+}
+/// Weights with entries of many sizes: sums in another order have other bits.
+Tensors uneven_weights(torch::Dtype dtype) {
+    torch::manual_seed(10);
+    Tensors weights;
+    for (int i = 0; i < 2; ++i) {
+        const Tensor sizes = torch::pow(10.0, torch::randint(-1, 2, {4, 4}));
+        weights.push_back((torch::randn({4, 4}) * sizes / 4).to(dtype).requires_grad_());
+    }
+    return weights;
+}
+void expect_the_plain_pass(const std::function<Tensor(const Tensors& weights, const Call&, const Tensor&)>& loss,
+                           const std::vector<int>& fired = {1, 1}) {
+    for (const torch::Dtype dtype : {torch::kFloat, torch::kBFloat16}) {
+        const Tensors weights = uneven_weights(dtype);
+        const auto of = [&](const Call& call, const Tensor& x) { return loss(weights, call, x); };
+        const Pass plainly = pass_of(false, weights, of);
+        const Pass recomputing = pass_of(true, weights, of);
+        EXPECT_TRUE(all_same_bits(plainly.gradients, recomputing.gradients)) << dtype;
+        EXPECT_EQ(recomputing.fired, fired) << dtype;
+    }
+}
+
+TEST(Recompute, AParameterOfSeveralCallsHasTheBitsOfPlainCallsAndItsHookFiresOnce) {
+    const auto block = [](const Tensors& weights, const Tensor& h) {
+        return torch::tanh(h.matmul(weights[0])).matmul(weights[1]) + h;
+    };
+    const auto times = [&](int calls) {
+        return [&, calls](const Tensors& weights, const Call& call, Tensor h) {
+            for (int i = 0; i < calls; ++i) h = call(h, [&](const Tensor& y) { return block(weights, y); });
+            return h.sum();
+        };
+    };
+    expect_the_plain_pass(times(1));
+    expect_the_plain_pass(times(2));
+    expect_the_plain_pass(times(3));
+    expect_the_plain_pass(times(7));
+    expect_the_plain_pass([&](const Tensors& weights, const Call& call, const Tensor& x) {  // side by side
+        const auto forward = [&](const Tensor& y) { return block(weights, y); };
+        const Tensor chosen = call(x, forward), rejected = call(x.flip(0), forward), third = call(x * 3, forward);
+        return (chosen.sigmoid() - rejected.tanh()).sum() + third.square().mean();
+    });
+}
+
+TEST(Recompute, CallsStandBesideOtherUsesOfTheirParameters) {
+    expect_the_plain_pass([](const Tensors& weights, const Call& call, const Tensor& x) {
+        const auto first = [&](const Tensor& y) { return y.matmul(weights[0]) + weights[1].sum(); };
+        const auto second = [&](const Tensor& y) { return y.matmul(weights[1].t()).tanh().matmul(weights[0]); };
+        Tensor h = x.matmul(weights[0]);
+        h = call(h, first).tanh();
+        h = h.matmul(weights[0]);
+        h = call(h, second);
+        h = call(h, first);
+        return h.matmul(weights[1]).matmul(weights[0]).sum() + weights[0].square().sum();
+    });
+}
+
+TEST(Recompute, OnlyTheLastCallMayUseAParameterSeveralTimesForTheBitsOfThePlainCalls) {
+    expect_the_plain_pass([](const Tensors& weights, const Call& call, const Tensor& x) {
+        const auto once = [weights](const Tensor& y) { return y.matmul(weights[0]).tanh().matmul(weights[1]); };
+        const auto often = [once](const Tensor& y) { return once(once(once(y))); };
+        return call(call(call(x, once), once), often).sum();
+    });
+}
+
+TEST(Recompute, ACallThatTheLossDoesNotUseIsWaitedForByNobody) {
+    int reruns = 0;
+    expect_the_plain_pass([&](const Tensors& weights, const Call& call, const Tensor& x) {
+        const auto forward = [weights](const Tensor& y) { return y.matmul(weights[0]).tanh() * weights[1].sum(); };
+        const Tensor used = call(x, forward);
+        const Tensor unused = call(x * 2, [forward, &reruns](const Tensor& y) {
+            if (torch::GradMode::is_enabled()) ++reruns;
+            return forward(y);
+        });
+        const torch::NoGradGuard no_grad;
+        const Tensor reference = call(x, forward);
+        const torch::AutoGradMode grad{true};
+        return (used - reference).square().sum() + 0 * unused.detach().sum();
+    });
+    EXPECT_EQ(reruns, 2) << "of the plain passes";
+}
+
+TEST(Recompute, AParameterThatNoCallUsesGetsNone) {
+    expect_the_plain_pass(
+        [](const Tensors& weights, const Call& call, const Tensor& x) {
+            const auto forward = [&](const Tensor& y) { return y.matmul(weights[0]); };
+            return call(call(x, forward), forward).sum();
+        },
+        {1, 1});
+}
+
+TEST(Recompute, AfterARerunThatThrowsGradientsGoWhereTheyWent) {
+    const Tensor weight = torch::rand({4}).requires_grad_();
+    const Tensor x = torch::rand({4}).requires_grad_();
+    const Tensor out = recomputed(
+        {x},
+        [&](const Tensors& given) {
+            const Tensor made = given[0] * weight;
+            if (torch::GradMode::is_enabled()) throw Error{Errc::no_space, "thrown by the test", "nothing"};
+            return Tensors{made};
+        },
+        {}, Tensors{weight})[0];
+    message_of(Errc::no_space, [&] { out.sum().backward(); });
+    EXPECT_FALSE(weight.grad().defined());
+    (x * weight).sum().backward();
+    EXPECT_TRUE(torch::equal(weight.grad(), x.detach()));
+}
+
+TEST(Recompute, CallsInCallsPassParametersOn) {
+    expect_the_plain_pass([](const Tensors& weights, const Call& call, const Tensor& x) {
+        const auto inner = [weights](const Tensor& y) { return y.matmul(weights[0]).sin(); };
+        const auto outer = [call, inner, weights](const Tensor& y) { return call(y, inner).matmul(weights[1]); };
+        return call(call(x, outer), outer).sum();
+    });
+}
+
+TEST(Recompute, HooksOfAParameterThatIsNotNamedFireOnceACallAndMayTakeTheGradient) {
     const Tensor own = torch::rand({4}).requires_grad_();
     const Tensor shared = torch::rand({4}).requires_grad_();
     std::vector<std::size_t> fired;

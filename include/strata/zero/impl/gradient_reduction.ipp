@@ -67,17 +67,20 @@ STRATA_INLINE bool GradientReduction::arrived(std::size_t parameter) {
     Sum& s = sums_[p.bucket];
     const at::Tensor gradient = p.tensor.grad();
     at::Tensor{p.tensor}.mutable_grad().reset();
-    if (gradient.layout() != at::kStrided) {
+    if (gradient.defined() && gradient.layout() != at::kStrided) {
         throw Error{Errc::bad_parameter, "the parameter " + buckets_.name(parameter) + " has a sparse gradient",
                     "make its layer with sparse = false"};
     }
     if (offer_ ? s.offered : p.bucket >= unreduced_) {
         throw Error{Errc::bad_parameter,
                     "the parameter " + buckets_.name(parameter) + " got a second gradient in one backward pass",
-                    "use it in one recomputed block only, or use ZeroStage<1> with overlap = false"};
+                    "register it, or the module that has it, in every recomputed unit whose forward uses it"};
     }
     const at::Tensor target = gradient_of(p.bucket).narrow(0, p.offset, p.tensor.numel()).view(p.tensor.sizes());
-    if (arrived_[parameter] != 0 || adds_up_here()) {
+    const bool adds = arrived_[parameter] != 0 || adds_up_here();
+    if (!gradient.defined()) {  // of recomputed units that could have used it
+        if (!adds) target.zero_();
+    } else if (adds) {
         target.add_(gradient);
     } else {
         target.copy_(gradient);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <strata/core/error.hpp>
 #include <strata/zero/detail/recompute.hpp>
@@ -79,6 +82,7 @@ struct Recomputation {
     GeneratorStates generators;
     std::vector<std::size_t> first_same;  ///< number of the first input that is the same tensor, for every input
     std::vector<std::size_t> trained;     ///< inputs that require a gradient, each tensor once
+    Tensors parameters;                   ///< leaves that require a gradient, each once
     std::vector<std::size_t> made;        ///< outputs that come from the node
     std::size_t output_count = 0;
 
@@ -126,6 +130,55 @@ struct RerunInputs : torch::autograd::Function<RerunInputs> {
     }
 };
 
+/// Where a rerun's graph ends at a parameter: keeps its gradient.
+struct ParameterGradient : torch::autograd::Node {
+    ParameterGradient()
+        : Node{/*sequence_nr=*/UINT64_MAX} {}  // at once when it is there, as accumulation into .grad is
+    Tensors apply(Tensors&& gradients) override {
+        gradient = std::move(gradients.front());
+        return {};
+    }
+    at::Tensor gradient;
+};
+
+/// The parameters of a rerun. What is recorded before end_recording() ends in nodes of this object instead of their
+/// accumulators, which add up for the caller's graph and must hear of a gradient once it is complete.
+class RerunParameters {
+public:
+    explicit RerunParameters(const Tensors& parameters) {
+        for (const at::Tensor& parameter : parameters) {
+            const auto node = std::make_shared<ParameterGradient>();
+            node->add_input_metadata(parameter);
+            ends_.push_back({parameter, torch::autograd::impl::grad_accumulator(parameter), node});
+            if (parameter.requires_grad()) torch::autograd::impl::set_grad_accumulator(parameter, node);
+        }
+    }
+    ~RerunParameters() { end_recording(); }
+    RerunParameters(const RerunParameters&) = delete;
+    RerunParameters& operator=(const RerunParameters&) = delete;
+
+    void end_recording() {
+        for (End& end : ends_) {
+            if (auto accumulator = std::exchange(end.accumulator, nullptr))
+                torch::autograd::impl::set_grad_accumulator(end.parameter, std::move(accumulator));
+        }
+    }
+    /// In the order of the parameters; undefined where forward did not use one. Once.
+    [[nodiscard]] Tensors gradients() {
+        Tensors result;
+        for (const End& end : ends_) result.push_back(std::move(end.node->gradient));
+        return result;
+    }
+
+private:
+    struct End {
+        at::Tensor parameter;
+        decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>())) accumulator;
+        std::shared_ptr<ParameterGradient> node;
+    };
+    std::vector<End> ends_;
+};
+
 struct RecomputedCall : torch::autograd::Function<RecomputedCall> {
     using Context = torch::autograd::AutogradContext;
 
@@ -134,9 +187,9 @@ struct RecomputedCall : torch::autograd::Function<RecomputedCall> {
         const Tensors& saved;  ///< the inputs, and the owner of the Recomputation
     };
 
-    /// always_trained  makes outputs require a gradient where no input does: parameters may
+    /// always_trained  makes outputs require a gradient where no input does: parameters that are not known may
     static Tensors forward(Context* context, const at::Tensor& /*always_trained*/, at::TensorList /*trained*/,
-                           const Parts& parts) {
+                           at::TensorList /*parameters*/, const Parts& parts) {
         context->set_materialize_grads(false);
         context->save_for_backward(parts.saved);
         return parts.outputs;
@@ -160,19 +213,20 @@ struct RecomputedCall : torch::autograd::Function<RecomputedCall> {
         inputs.pop_back();
         Recomputation& call = owned_by<Recomputation>(owner);
 
-        Tensors result(1 + call.trained.size() + 1);  // one an argument of forward()
+        Tensors result(1 + call.trained.size() + call.parameters.size() + 1);  // one an argument of forward()
         if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& each) { return each.defined(); })) {
             return result;
         }
-        Tensors input_gradients = run_again(call, inputs, gradients);
-        std::move(input_gradients.begin(), input_gradients.end(), result.begin() + 1);
+        run_again(call, inputs, gradients, std::span{result}.subspan(1));
         return result;
     }
 
-    /// Returns the gradients of call.trained, or nothing.
-    static Tensors run_again(Recomputation& call, const Tensors& inputs, const Tensors& gradients) {
+    /// Puts the gradients of call.trained, as far as there are any, and after them those of call.parameters into `result`.
+    static void run_again(Recomputation& call, const Tensors& inputs, const Tensors& gradients,
+                          std::span<at::Tensor> result) {
         if (call.before_rerun) call.before_rerun();
         const auto input_gradients = std::make_shared<Tensors>();
+        RerunParameters parameters{call.parameters};
         Tensors outputs;
         {
             const at::AutoGradMode recording{true};
@@ -187,6 +241,7 @@ struct RecomputedCall : torch::autograd::Function<RecomputedCall> {
             const GeneratorsAsBefore as_before{call.generators};
             outputs = call.forward(given);
         }
+        parameters.end_recording();
         if (outputs.size() != call.output_count) {
             refuse_recomputation("a recomputed block returned " + std::to_string(call.output_count) +
                                      " tensors, and in backward, for the same inputs, " +
@@ -203,7 +258,10 @@ struct RecomputedCall : torch::autograd::Function<RecomputedCall> {
         }
         outputs.clear();
         if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
-        return std::move(*input_gradients);
+        std::move(input_gradients->begin(), input_gradients->end(), result.begin());
+        Tensors of_parameters = parameters.gradients();
+        std::move(of_parameters.begin(), of_parameters.end(),
+                  result.begin() + static_cast<std::ptrdiff_t>(call.trained.size()));
     }
 };
 
@@ -213,14 +271,21 @@ STRATA_INLINE std::int64_t version_of(const at::Tensor& tensor) {
 }
 
 STRATA_INLINE Tensors recomputed(const Tensors& inputs, std::function<Tensors(const Tensors&)> forward,
-                                 std::function<void()> before_rerun, bool parameters_train) {
+                                 std::function<void()> before_rerun, const std::optional<Tensors>& parameters) {
     const auto requires_gradient = [](const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); };
-    if (!at::GradMode::is_enabled() ||
-        !(parameters_train || std::any_of(inputs.begin(), inputs.end(), requires_gradient))) {
+    const auto any_requires = [&](const Tensors& tensors) {
+        return std::any_of(tensors.begin(), tensors.end(), requires_gradient);
+    };
+    if (!at::GradMode::is_enabled() || !(!parameters || any_requires(*parameters) || any_requires(inputs))) {
         return forward(inputs);
     }
     const auto call = std::make_shared<Recomputation>(
-        Recomputation{std::move(forward), std::move(before_rerun), GeneratorStates{inputs}, {}, {}, {}, 0});
+        Recomputation{std::move(forward), std::move(before_rerun), GeneratorStates{inputs}, {}, {}, {}, {}, 0});
+    for (const at::Tensor& parameter : parameters.value_or(Tensors{})) {
+        const auto same = [&](const at::Tensor& known) { return known.is_same(parameter); };
+        if (requires_gradient(parameter) && std::none_of(call->parameters.begin(), call->parameters.end(), same))
+            call->parameters.push_back(parameter);
+    }
     Tensors trained;
     std::vector<std::int64_t> versions;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -264,7 +329,8 @@ STRATA_INLINE Tensors recomputed(const Tensors& inputs, std::function<Tensors(co
     Tensors saved = inputs;
     saved.push_back(owner_of(call));
     const at::Tensor always_trained = at::empty({0}).requires_grad_();
-    made = RecomputedCall::apply(always_trained, at::TensorList{trained}, RecomputedCall::Parts{made, saved});
+    made = RecomputedCall::apply(always_trained, at::TensorList{trained}, at::TensorList{call->parameters},
+                                 RecomputedCall::Parts{made, saved});
     for (std::size_t k = 0; k < made.size(); ++k) outputs[call->made[k]] = std::move(made[k]);
     return outputs;
 }

@@ -99,10 +99,8 @@ STRATA_INLINE void UnitGathering::reshard(const std::function<bool(const at::Ten
 
 // ---- the units' side --------------------------------------------------------------------------------------------------
 
-STRATA_INLINE UnitHooks::CallPlan UnitGathering::call_plan(std::int32_t number) const {
-    const auto units = static_cast<std::int32_t>(units_.size());
-    return {.recomputes = options_.recomputes != nullptr && options_.recomputes(number, units),
-            .trains = units_[static_cast<std::size_t>(number)].trained > 0};
+STRATA_INLINE bool UnitGathering::recomputes(std::int32_t number) const {
+    return options_.recomputes != nullptr && options_.recomputes(number, static_cast<std::int32_t>(units_.size()));
 }
 
 STRATA_INLINE void UnitGathering::before_forward(std::int32_t number) {

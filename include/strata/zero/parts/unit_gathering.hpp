@@ -84,7 +84,7 @@ public:
 
     // ---- the units' side ------------------------------------------------------------------------------------------
 
-    [[nodiscard]] CallPlan call_plan(std::int32_t number) const override;
+    [[nodiscard]] bool recomputes(std::int32_t number) const override;
     void before_forward(std::int32_t number) override;
     void after_forward(std::int32_t number, const std::vector<at::Tensor>& outputs, std::size_t watched) override;
     void forward_failed(std::int32_t number) noexcept override;
