@@ -206,6 +206,8 @@ strata_room(zero
         parts/average_swap.hpp
         parts/backward_pass.hpp
         parts/buckets.hpp
+        parts/engine_settings.hpp
+        parts/engine_works.hpp
         parts/exchange.hpp
         parts/gradient_norm.hpp
         parts/gradient_reduction.hpp
@@ -217,11 +219,14 @@ strata_room(zero
         parts/scaler.hpp
         parts/shard_store.hpp
         parts/staging.hpp
+        parts/state_carry.hpp
         parts/state_pass.hpp
         parts/state_transfer.hpp
         parts/state_update.hpp
+        parts/staying_parameters.hpp
         parts/take_over.hpp
         parts/tier_folder.hpp
+        parts/trainable_change.hpp
         parts/trained_model.hpp
         parts/unit_gathering.hpp
         parts/weight_gathering.hpp
@@ -375,6 +380,7 @@ strata_room(train
         step_undo.hpp
         stop_signal.hpp
         trainable.hpp
+        trainable_history.hpp
         trainer.hpp
         trainer_run.hpp
         turn_plan.hpp

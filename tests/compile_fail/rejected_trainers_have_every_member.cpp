@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <torch/torch.h>
 
@@ -39,6 +40,7 @@ void use(Session& session) {
     trainer.report().title += std::to_string(trainer.fit(source, 5).step);
     trainer.report().title += std::to_string(fit_in_turns(Turn{trainer, source}, Turn{shared, source, 2})[1].step);
     trainer.run().release_room();
+    trainer.set_trainable([](std::string_view name) { return name != "table"; });
     trainer.with_average([&] { trainer.model().eval(); });
     trainer.with_whole_model([&] { trainer.model().eval(); });
     const at::Device where = trainer.device();

@@ -52,7 +52,8 @@ void keep_newest(const std::filesystem::path& folder, std::int64_t count);
 ///   prefix  of that name
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint, std::string_view prefix = "damaged_");
 
-/// Throws Error checkpoint_mismatch unless the manifest's parameters and state are those of this trainer.
+/// Throws Error checkpoint_mismatch unless the manifest's parameters and state are those of this trainer, or those that
+/// set_trainable() had chosen in a run that began as this trainer did.
 void check_matches(const std::filesystem::path& checkpoint, const Manifest& found, const Manifest& expected);
 
 /// Whether an error of a checkpoint's files says that another checkpoint may be whole.
@@ -230,6 +231,10 @@ Manifest open(Comm& comm, const std::filesystem::path& checkpoint, const Manifes
     comm::agree(comm, [&] { detail::read_model(checkpoint, buffers); });
     return manifest;
 }
+
+/// Fills `values` with what model.safetensors has under this name, converted to their type. Local. Throws
+/// checkpoint_mismatch when there is nothing of that size, io_failed.
+void read_parameter(const std::filesystem::path& checkpoint, const std::string& name, at::Tensor values);
 
 /// The state in a checkpoint, read by element, wherever it lies.
 class StateReader {

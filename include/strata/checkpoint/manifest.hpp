@@ -35,9 +35,13 @@ struct Manifest {
     std::int64_t step = 0;     ///< optimizer steps done
     std::int64_t samples = 0;  ///< samples consumed over all ranks: the position in the data
     std::uint64_t seed = 0;
-    int world = 1;            ///< ranks that wrote it
-    std::string update_rule;  ///< state names joined by ",": tells one rule's state from another's
-    std::vector<zero::ParameterInfo> parameters;
+    int world = 1;                                ///< ranks that wrote it
+    std::string update_rule;                      ///< state names joined by ",": tells one rule's state from another's
+    std::vector<zero::ParameterInfo> parameters;  ///< that are trained at this step
+    // Where set_trainable() has changed which ones those are, else empty:
+    std::vector<std::string> began_with;  ///< names of those that were trained when the run's trainer was made
+    std::vector<std::string> settled;     ///< and of those that were trained later or then, and are frozen at this step
+    std::vector<zero::ParameterInfo> frozen;  ///< of a trainer that resumes: what else the model has. Not written
     std::vector<FileRecord> files;
     std::map<std::string, double> scalars;  ///< numbers of the engine by name: the state of fp16's loss scale
     // What a resumed run compares with its own, to say what is another now:
@@ -46,6 +50,9 @@ struct Manifest {
     Facts environment;   ///< what bits depend on beside that: train::environment()
     bool sealed = true;  ///< false for one of format 1, read from a file that nothing protects from changes
 };
+
+/// The names of what was trained when the trainer was made.
+[[nodiscard]] std::vector<std::string> began_with(const Manifest& manifest);
 
 /// Appears whole or not at all, with the SHA-256 of everything before it as its last line: the seal. Throws Error: io_failed,
 /// no_space.

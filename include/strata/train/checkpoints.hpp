@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,6 +22,7 @@
 #include <strata/core/step_name.hpp>
 #include <strata/storage/reserved_room.hpp>
 #include <strata/train/session.hpp>
+#include <strata/train/trainable_history.hpp>
 #include <strata/zero/state.hpp>
 
 namespace strata::train {
@@ -34,7 +38,7 @@ class Checkpoints {
 public:
     ///   kept  newest ones that stay
     Checkpoints(Session& session, Model& model, Engine& engine, std::int64_t kept)
-        : session_{session}, model_{model}, engine_{engine}, kept_{kept} {}
+        : session_{session}, model_{model}, engine_{engine}, kept_{kept}, history_{engine.layout()} {}
 
     /// Where they are. Once, before all others. Local.
     ///
@@ -46,6 +50,19 @@ public:
         std::error_code none;
         std::filesystem::remove(file, none);  // of a run that was killed; this one may have nothing left to do
         if (reserves) room_.emplace(file, "one checkpoint");
+    }
+
+    /// Engine::set_trainable(), remembered for checkpoints. Throws what it throws.
+    void set_trainable(const std::function<bool(std::string_view name)>& trains) {
+        engine_.set_trainable(trains);
+        history_.chosen(engine_.step_count(), engine_.layout());
+        static_cast<void>(bytes_needed());  // of the next checkpoint
+    }
+    /// What a checkpoint of this moment says about parameters. Local.
+    void describe_parameters(checkpoint::Manifest& manifest) const {
+        manifest.parameters = engine_.layout();
+        manifest.frozen = engine_.frozen_layout();
+        history_.describe(manifest);
     }
 
     /// Loads the newest checkpoint that is whole into engine and model, and says which were passed over. Nothing where there
@@ -175,6 +192,7 @@ public:
 
 private:
     void load(const std::filesystem::path& path, const checkpoint::Manifest& manifest) {
+        train_as_in(path, manifest);
         checkpoint::StateReader state{path, manifest};
         const bool averaged = state.has(zero::average_kind);
         engine_.set_step_count(manifest.step);
@@ -189,6 +207,28 @@ private:
             }
         }
         newest_ = {manifest.step, path};
+        if (!history_.was_chosen_since(manifest.step)) return;
+        engine_.set_trainable([this](std::string_view name) { return history_.is_chosen(name); });
+        history_.chosen(manifest.step, engine_.layout());
+    }
+
+    /// What the run trained at that step is trained, and what it had trained before has the values that it had then.
+    void train_as_in(const std::filesystem::path& path, const checkpoint::Manifest& manifest) {
+        if (manifest.parameters != engine_.layout()) {
+            std::set<std::string_view> trained;
+            for (const zero::ParameterInfo& parameter : manifest.parameters) trained.insert(parameter.name);
+            engine_.set_trainable([&](std::string_view name) { return trained.contains(name); });
+            session_.progress().note("the run had set_trainable() choose " + std::to_string(trained.size()) +
+                                     " parameters by then: they are trained");
+        }
+        const std::set<std::string_view> settled(manifest.settled.begin(), manifest.settled.end());
+        if (!settled.empty()) {
+            engine_.write_frozen([&](std::string_view name) { return settled.contains(name); },
+                                 [&](const std::string& name, const at::Tensor& values) {
+                                     checkpoint::read_parameter(path, name, values);
+                                 });
+        }
+        history_.resumed(manifest);
     }
 
     [[nodiscard]] std::vector<checkpoint::NamedTensor> named_buffers() const {
@@ -235,6 +275,7 @@ private:
     Model& model_;
     Engine& engine_;
     std::int64_t kept_;
+    TrainableHistory history_;
     std::filesystem::path folder_;
     std::optional<storage::ReservedRoom> room_;  // rank 0
     std::uint64_t total_bytes_ = 0;

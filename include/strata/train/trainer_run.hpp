@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,10 @@ public:
 
     /// Calls `action` after every `steps`-th step and the last one; 0: after the last one. Local.
     void every(std::int64_t steps, RunActions::Call action) { actions_.add(steps, std::move(action)); }
+    /// Whether no step was done since a checkpoint was loaded. Local.
+    [[nodiscard]] bool has_just_resumed() const noexcept { return engine_.step_count() == resumed_at_; }
+    /// Engine::set_trainable(), between steps.
+    void set_trainable(const std::function<bool(std::string_view name)>& trains) { checkpoints_.set_trainable(trains); }
     [[nodiscard]] ReportContent& report() noexcept { return record_.report(); }
     /// What it is called beside others: TrainOptions::name.
     [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
@@ -203,7 +208,7 @@ public:
         m.seed = options_.seed;
         for (const std::string_view state : Rule::state_names)
             m.update_rule += (m.update_rule.empty() ? "" : ",") + std::string{state};
-        m.parameters = engine_.layout();
+        checkpoints_.describe_parameters(m);
         m.scalars = engine_.scalars();
         m.plan = plan_.facts();
         m.data = data_;
@@ -234,6 +239,7 @@ private:
         log_is_open_ = false;
         if (!found) return;
         samples_ = found->samples;
+        resumed_at_ = found->step;
         session_.progress().note("resuming from " + checkpoints_.newest().string() + " (step " +
                                  std::to_string(found->step) + ", " + std::to_string(samples_) + " samples)");
         for (const std::string& line : changes_since(*found, manifest(), plan_)) session_.progress().note(line);
@@ -298,6 +304,7 @@ private:
     RunPlan plan_;
     checkpoint::Facts data_;
     std::int64_t samples_ = 0;
+    std::int64_t resumed_at_ = -1;  // the step of the checkpoint that was loaded; -1: none
     RanksTogether together_;
     bool has_begun_ = false;   // --fresh is done with; rank 0
     bool ended_well_ = false;  // the state is that of the last step, and nothing has to be loaded

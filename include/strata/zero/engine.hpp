@@ -25,16 +25,11 @@
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/memory_meter.hpp>
-#include <strata/zero/non_finite.hpp>
 #include <strata/zero/parameters.hpp>
-#include <strata/zero/parts/assembly.hpp>
-#include <strata/zero/parts/average_swap.hpp>
-#include <strata/zero/parts/backward_pass.hpp>
-#include <strata/zero/parts/gradient_norm.hpp>
+#include <strata/zero/parts/engine_works.hpp>
 #include <strata/zero/parts/gradient_view.hpp>
-#include <strata/zero/parts/scaler.hpp>
-#include <strata/zero/parts/state_transfer.hpp>
-#include <strata/zero/parts/whole_model.hpp>
+#include <strata/zero/parts/state_carry.hpp>
+#include <strata/zero/parts/trainable_change.hpp>
 #include <strata/zero/state.hpp>
 
 namespace strata::zero {
@@ -97,7 +92,8 @@ public:
     /// Throws no_parameters, bad_parameter, bad_value, not_enough_memory, and rank_mismatch when ranks have different
     /// models or options; where a tier keeps files also bad_reference, no_space, swap_in_use, swap_lock_timeout and io_failed.
     Engine(Comm& comm, std::vector<Parameter> parameters, Options options = {}, Compute compute = {})
-        : parts_{comm, std::move(parameters), std::move(options), std::move(compute)} {}
+        : works_{std::make_unique<Works>(comm, std::move(parameters), std::move(options), std::move(compute))},
+          pool_{works_->parts.pool} {}
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
     ~Engine() = default;
@@ -109,21 +105,21 @@ public:
     /// not gathered, a rank whose pass throws has done its part for the others: it may throw alone, and they do not wait.
     void backward(const at::Tensor& loss) {
         begin_backward();
-        passes_.run(loss);
+        works().passes.run(loss);
     }
 
     /// backward() of a rank that has no loss, for it failed: its gradients are zeros, so that the others need not wait for
     /// it, and what comes of them is of no use. Collective with their backward(). Not where units are gathered.
     void backward_without_loss() {
         begin_backward();
-        passes_.run_without_loss();
+        works().passes.run_without_loss();
     }
 
     /// Forgets the gradients since the last step: backward() begins anew. After a pass that threw, or for a step that is not
     /// to be made. When backward() threw after other micro-batches of the step, their gradients are mixed with what it
     /// left, and backward() and step() throw wrong_call_order until this was called; so do they on a rank of several whose
     /// pass threw, for what it gave the others. On all ranks; exchanges nothing.
-    void discard_step() { passes_.discard_step(); }
+    void discard_step() { works().passes.discard_step(); }
 
     /// Between the last backward() of a step and step(): calls body(const GradientPiece&) for every parameter that this rank's
     /// share has elements of. What it writes to a piece is what step() uses. Local. Throws wrong_call_order.
@@ -142,7 +138,7 @@ public:
     /// Whether weights and state are those after step_count() steps: false when an update or write_state() threw half way.
     [[nodiscard]] bool state_is_whole() const noexcept { return state_is_whole_; }
     /// Whether units are whole only while they compute, so that forward passes are collective.
-    [[nodiscard]] bool gathers_units() const noexcept { return parts_.gathers(); }
+    [[nodiscard]] bool gathers_units() const noexcept { return works_ && works_->parts.gathers(); }
 
     /// Clips, updates and shares the weights, after gradient_accumulation_steps calls of backward(). Collective.
     ///
@@ -152,9 +148,9 @@ public:
     /// when it cannot. Also wrong_call_order, and what a tier's disk meets.
     StepResult step(double lr, bool loss_is_finite = true) {
         check_step(lr);
-        parts_.gradients.start_step();
+        works().parts.gradients.start_step();
         const at::NoGradGuard no_grad;
-        const double loss_scale = scaler_.value();
+        const double loss_scale = works().scaler.value();
         const auto skipped = [&](double norm, bool non_finite) {
             return StepResult{.grad_norm = norm,
                               .step = step_count_,
@@ -163,33 +159,33 @@ public:
                               .loss_scale = loss_scale};
         };
         if (!loss_is_finite) {  // no loss scale mends that
-            non_finite_.met(step_count_ + 1, "loss");
+            works().non_finite.met(step_count_ + 1, "loss");
             return skipped(std::numeric_limits<double>::quiet_NaN(), true);
         }
-        double norm = norm_(sums());
-        if (scaler_.scales()) {
-            const auto verdict = scaler_.update(!std::isfinite(norm));
+        double norm = works().norm(sums());
+        if (works().scaler.scales()) {
+            const auto verdict = works().scaler.update(!std::isfinite(norm));
             if (verdict.skip) return skipped(norm, false);
             norm *= verdict.unscale;
         }
         if (!std::isfinite(norm)) {
-            non_finite_.met(step_count_ + 1, "gradient norm");
+            works().non_finite.met(step_count_ + 1, "gradient norm");
             return skipped(norm, true);
         }
-        non_finite_.passed();
-        const Options& options = parts_.options;
+        works().non_finite.passed();
+        const Options& options = works().parts.options;
         const double factor =
-            optim::clip_coefficient(norm, options.max_grad_norm) / parts_.exchange.world() / loss_scale;
+            optim::clip_coefficient(norm, options.max_grad_norm) / works().parts.exchange.world() / loss_scale;
         const auto limit = options.max_grad_value > 0.0 ? static_cast<float>(options.max_grad_value)
                                                         : std::numeric_limits<float>::infinity();
-        update_.begin(parts_.groups, {.number = step_count_ + 1,
-                                      .lr = lr,
-                                      .transform = {static_cast<float>(factor), limit},
-                                      .rounding_seed = options.rounding_seed,
-                                      .average = parts_.average.get()});
+        works().update.begin(works().parts.groups, {.number = step_count_ + 1,
+                                                    .lr = lr,
+                                                    .transform = {static_cast<float>(factor), limit},
+                                                    .rounding_seed = options.rounding_seed,
+                                                    .average = works().parts.average.get()});
         state_is_whole_ = false;
-        update_.run(parts_.groups);
-        parts_.end_pass();
+        works().update.run(works().parts.groups);
+        works().parts.end_pass();
         weights_changed();
         state_is_whole_ = true;
         return {.grad_norm = norm, .step = ++step_count_, .skipped = false, .loss_scale = loss_scale};
@@ -198,14 +194,10 @@ public:
     /// Gathers the unit that a parameter, frozen or not, belongs to, and drops the one of the call before; nothing for
     /// parameters that are whole anyway. For reading all parameters one after the other without having them all. Between
     /// passes. Collective.
-    void hold_unit_of(const at::Tensor& parameter) {
-        if (!parts_.gathers()) return;
-        const auto found = parts_.unit_numbers.find(parameter.unsafeGetTensorImpl());
-        if (found != parts_.unit_numbers.end()) parts_.gathering->hold_only(found->second);
-    }
+    void hold_unit_of(const at::Tensor& parameter) { works().parts.hold_unit_of(parameter); }
     /// Drops what hold_unit_of() has gathered.
     void drop_units() {
-        if (parts_.gathers()) parts_.gathering->drop_all();
+        if (works().parts.gathers()) works().parts.gathering->drop_all();
     }
 
     /// Calls `body` while all parameters are whole, so that a rank may use the model on its own in it. Memory for all
@@ -217,31 +209,32 @@ public:
     /// while the average is in its place.
     template <class Body>
     void with_whole_model(Body&& body) {
-        whole_.lend([&] { std::forward<Body>(body)(); }, [this] { begin_call("writing parameters of a whole model"); });
+        works().whole.lend([&] { std::forward<Body>(body)(); },
+                           [this] { begin_call("writing parameters of a whole model"); });
     }
 
     /// Puts the average of the weights in their place, and back: for validation and export. In between backward(),
     /// step(), read_state() and write_state() throw wrong_call_order. Collective. Only with Ema<...>.
     void swap_average() requires(Setup::averaging::enabled) {
         const at::NoGradGuard no_grad;
-        parts_.exchange.wait();
-        swap_->swap();
-        parts_.failure.tell(parts_.exchange);
-        swap_->done();
+        works().parts.exchange.wait();
+        works().swap->swap();
+        works().parts.failure.tell(works().parts.exchange);
+        works().swap->done();
         weights_changed();
     }
-    [[nodiscard]] bool average_is_in() const noexcept { return swap_ && swap_->is_in(); }
+    [[nodiscard]] bool average_is_in() const noexcept { return works_ && works_->swap && works_->swap->is_in(); }
     /// Makes the average that of the weights as they are, for a checkpoint without one. Collective.
     void restart_average() requires(Setup::averaging::enabled) {
         const at::NoGradGuard no_grad;
-        parts_.exchange.wait();
-        swap_->restart();
-        parts_.failure.tell(parts_.exchange);
+        works().parts.exchange.wait();
+        works().swap->restart();
+        works().parts.failure.tell(works().parts.exchange);
     }
 
     /// The runs of this rank's state, between two steps: the weights, the update rule's states, and with Ema<...> the
     /// average. Stage 0, which has all of it, shows the same share as the other stages. Local.
-    [[nodiscard]] std::vector<StateOutline> state_outline() const { return transfer_.outline(); }
+    [[nodiscard]] std::vector<StateOutline> state_outline() const { return works().transfer.outline(); }
 
     /// Calls sink(std::string_view kind, std::int64_t begin, std::span<const float> values) with all parts of these runs,
     /// kind by kind in each part of the model; a part is in memory during the call only. Local. Throws wrong_call_order,
@@ -249,7 +242,7 @@ public:
     template <class Sink>
     void read_state(Sink&& sink) {
         begin_call("read_state()");
-        transfer_.read(std::ref(sink));
+        works().transfer.read(std::ref(sink));
     }
 
     /// Calls source(std::string_view kind, std::int64_t begin, std::span<float> values) to fill the same parts anew, and
@@ -261,54 +254,123 @@ public:
     void write_state(Source&& source, bool average = true) {
         begin_call("write_state()");
         const at::NoGradGuard no_grad;
-        parts_.gradients.start_step();
+        works().parts.gradients.start_step();
         state_is_whole_ = false;
-        transfer_.write(std::ref(source), average);
-        parts_.end_pass();
+        works().transfer.write(std::ref(source), average);
+        works().parts.end_pass();
         weights_changed();
         state_is_whole_ = true;
     }
 
+    /// Trains the parameters for whose names `trains` is true from the next step on, and freezes the others. Collective,
+    /// between two steps; `trains` is asked for every parameter that the engine was given, and says the same on every rank.
+    ///
+    /// Parameters that were trained before keep masters, states and average, bit for bit, and step_count() goes on. Those that
+    /// were not start as at the engine's beginning: masters and average from their values, and the rule's initial states. Those
+    /// that no longer are keep the values that the model computes with, and give up masters, states and average. layout()
+    /// and state_outline() are those of what is trained now. References to layout() and graphs that were recorded end.
+    ///
+    /// The parts of the engine are made anew: it costs about what making the engine did. While that lasts a rank has the
+    /// state of what stays twice, the second time in host memory or, where the tier keeps files, on its disk; shards of units
+    /// too, on their tier. not_enough_memory and no_space tell of that before anything has changed, and so do rank_mismatch,
+    /// no_parameters, bad_parameter, wrong_call_order, and what `trains` throws. What else is thrown, on all ranks, ends the
+    /// run: from then on every call throws wrong_call_order.
+    void set_trainable(const std::function<bool(std::string_view name)>& trains) {
+        check_between_steps();
+        begin_call("set_trainable()");
+        const at::NoGradGuard no_grad;
+        auto& parts = works().parts;
+        const TrainableChange change{parts.parameters, trains, parts.exchange};
+        if (!change.any()) return;
+        change.apply(parts.compute.device());
+        std::optional<StateCarry<typename Works::Parts>> carry;
+        try {
+            carry.emplace(parts, parts.next_buckets());
+        } catch (...) {
+            change.undo();
+            throw;
+        }
+        state_is_whole_ = false;
+        const auto before = std::move(works_);
+        before->parts.release();
+        auto next = std::make_unique<Works>(*before);
+        carry->put_into(next->parts, before->parts.buckets);
+        works_ = std::move(next);
+        weights_changed();
+        state_is_whole_ = true;
+    }
+    /// What is frozen, in order, as layout() describes what is trained: begin counts in an array of its own.
+    [[nodiscard]] std::vector<ParameterInfo> frozen_layout() const {
+        std::vector<ParameterInfo> layout;
+        std::int64_t begin = 0;
+        for (const Parameter& parameter : works().parts.frozen) {
+            layout.push_back({parameter.name, parameter.tensor.sizes().vec(), begin});
+            begin += parameter.tensor.numel();
+        }
+        return layout;
+    }
+    /// Gives frozen parameters the values that they had in another run: calls fill(const std::string& name, at::Tensor values)
+    /// for each whose name is `wanted`, one after the other, while its unit is whole. Every rank fills it alike. Between steps.
+    /// Collective, though `fill` is not; throws on all ranks what it threw on one, after which the run is over.
+    template <class Wanted, class Fill>
+    void write_frozen(Wanted&& wanted, Fill&& fill) {
+        begin_call("write_frozen()");
+        const at::NoGradGuard no_grad;
+        works().whole.write_frozen(wanted, fill, [this](const at::Tensor& tensor) { hold_unit_of(tensor); });
+        weights_changed();
+    }
+
     /// What a checkpoint keeps beside step_count() and the state, by name: with fp16 the state of the loss scale, else
     /// nothing. The same on every rank. Names that are missing leave their value as it is.
-    [[nodiscard]] std::map<std::string, double> scalars() const { return scaler_.scalars(); }
-    void restore_scalars(const std::map<std::string, double>& values) { scaler_.restore(values); }
+    [[nodiscard]] std::map<std::string, double> scalars() const { return works().scaler.scalars(); }
+    void restore_scalars(const std::map<std::string, double>& values) { works().scaler.restore(values); }
 
     /// Optimizer steps done. A restored run sets it: AdamW's bias correction depends on it.
     [[nodiscard]] std::int64_t step_count() const noexcept { return step_count_; }
     void set_step_count(std::int64_t steps) noexcept { step_count_ = steps; }
 
     /// Trained parameters in order, and their elements in all.
-    [[nodiscard]] const std::vector<ParameterInfo>& layout() const noexcept { return parts_.buckets.layout(); }
-    [[nodiscard]] std::int64_t numel() const noexcept { return parts_.buckets.numel(); }
+    [[nodiscard]] const std::vector<ParameterInfo>& layout() const { return works().parts.buckets.layout(); }
+    [[nodiscard]] std::int64_t numel() const { return works().parts.buckets.numel(); }
 
     /// What this rank holds, by what it is and where. Local, from any thread.
-    [[nodiscard]] const MemoryMeter& memory() const noexcept { return parts_.pool->meter(); }
-    [[nodiscard]] MemoryMeter& memory() noexcept { return parts_.pool->meter(); }
+    [[nodiscard]] const MemoryMeter& memory() const noexcept { return pool_->meter(); }
+    [[nodiscard]] MemoryMeter& memory() noexcept { return pool_->meter(); }
 
 private:
-    using Parts = Assembly<Setup, Comm, Compute>;
-    using Pass = typename Parts::Pass;
-    /// Of weights without a master while the average is in their place.
-    static constexpr Place aside =
-        Compute::is_host && Parts::State::memory == Place::device ? Place::device : Place::host;
-    using Swap = AverageSwap<Pass, aside>;
+    using Works = EngineWorks<Setup, Comm, Compute>;
+
+    [[nodiscard]] Works& works() const {
+        if (works_) return *works_;
+        throw Error{Errc::wrong_call_order, "an engine was used after its set_trainable() had failed half way",
+                    "make a new trainer, which resumes from the newest checkpoint"};
+    }
+    void check_between_steps() const {
+        const GradientReduction& gradients = works().parts.gradients;
+        if (!works().parts.options.computes_only && gradients.passes() == 0 && !gradients.spoiled()) return;
+        throw Error{Errc::wrong_call_order,
+                    works().parts.options.computes_only ? "set_trainable() was called on an engine that only computes"
+                                                        : "set_trainable() was called in the middle of a step, after " +
+                                                              std::to_string(gradients.passes()) + " backward passes",
+                    "call it on a trainer's engine, before the first backward() of a step"};
+    }
 
     void begin_backward() {
-        if (parts_.options.computes_only) {
+        if (works().parts.options.computes_only) {
             throw Error{Errc::wrong_call_order, "backward() was called on an engine that only computes",
                         "leave computes_only out of its options, and give it parameters that require a gradient"};
         }
-        passes_.check_not_spoiled("backward()");
+        works().passes.check_not_spoiled("backward()");
         begin_call("backward()");
     }
     [[nodiscard]] GradientView gradients(std::string_view call) {
-        passes_.check_complete(call);
+        works().passes.check_complete(call);
         begin_call(call);
-        return {parts_.buckets, parts_.gradients, parts_.exchange, 1.0 / parts_.exchange.world() / scaler_.value()};
+        return {works().parts.buckets, works().parts.gradients, works().parts.exchange,
+                1.0 / works().parts.exchange.world() / works().scaler.value()};
     }
     void check_step(double lr) {
-        passes_.check_complete("step()");
+        works().passes.check_complete("step()");
         if (!(lr >= 0.0 && std::isfinite(lr))) {
             throw Error{
                 Errc::bad_learning_rate,
@@ -319,7 +381,7 @@ private:
     }
     void begin_call(std::string_view call) {
         // A forward pass may have gathered ahead, and a backward pass that threw left reductions.
-        parts_.exchange.wait();
+        works().parts.exchange.wait();
         if (!average_is_in()) return;
         throw Error{Errc::wrong_call_order,
                     std::string{call} + " was called while the average is in the weights' place",
@@ -327,41 +389,17 @@ private:
     }
     /// Drops units that were gathered before, ahead of a forward pass or by hold_unit_of().
     void weights_changed() {
-        if (parts_.gathers()) parts_.gathering->drop_all();
-        parts_.buckets.bump_versions();
+        if (works().parts.gathers()) works().parts.gathering->drop_all();
+        works().parts.buckets.bump_versions();
     }
     [[nodiscard]] std::vector<at::Tensor> sums() const {
         std::vector<at::Tensor> all;
-        for (std::size_t i = 0; i < parts_.buckets.size(); ++i) all.push_back(parts_.gradients.sum_S(i));
+        for (std::size_t i = 0; i < works().parts.buckets.size(); ++i) all.push_back(works().parts.gradients.sum_S(i));
         return all;
     }
-    [[nodiscard]] static std::vector<std::string_view> kinds() {
-        std::vector<std::string_view> names{weight_kind};
-        names.insert(names.end(), Rule::state_names.begin(), Rule::state_names.end());
-        return names;
-    }
-    [[nodiscard]] std::optional<Swap> made_swap() {
-        if (parts_.average == nullptr) return std::nullopt;
-        return std::optional<Swap>{std::in_place,  parts_.pass,    *parts_.average,
-                                   parts_.weights, parts_.buckets, *parts_.pool};
-    }
 
-    Parts parts_;
-    NonFiniteSteps non_finite_{parts_.options.on_non_finite, parts_.options.non_finite_limit};
-    Scaler scaler_{Setup::precision::scales_loss, parts_.options.loss_scale};
-    GradientNorm<Compute> norm_{parts_.exchange, *parts_.pool, parts_.compute};
-    typename Parts::Update update_{parts_.pass,     parts_.gradients, parts_.weights, parts_.buckets,
-                                   parts_.exchange, *parts_.pool,     parts_.compute};
-    StateTransfer<Pass> transfer_{parts_.pass,     kinds(),      parts_.average.get(), parts_.buckets,
-                                  parts_.exchange, *parts_.pool, parts_.failure};
-    WholeModel<Pass> whole_{parts_.pass,    parts_.gathers() ? parts_.gathering.get() : nullptr,
-                            parts_.weights, parts_.buckets,
-                            parts_.frozen,  parts_.exchange,
-                            parts_.failure};
-    std::optional<Swap> swap_ = made_swap();
-    BackwardPass passes_{
-        {parts_.exchange, parts_.buckets, parts_.gradients, parts_.gathering.get(), scaler_, parts_.frozen},
-        [this] { parts_.state.prefetch(); }};
+    std::unique_ptr<Works> works_;  // none after a change of what is trained that failed
+    std::shared_ptr<detail::BufferPool> pool_;
     std::int64_t step_count_ = 0;
     bool state_is_whole_ = true;
 };

@@ -295,6 +295,16 @@ TEST_F(Checkpoint, AnotherModelIsNamedByItsFirstDifference) {
     expected.parameters[1].name = "c";
     EXPECT_NE(refusal(expected).find("the parameter b where this model has c"), std::string::npos);
     expected = manifest(0);
+    expected.frozen = {expected.parameters[1]};
+    expected.parameters.pop_back();
+    EXPECT_NE(refusal(expected).find("trains the parameter b, and this trainer was made with it frozen"),
+              std::string::npos);
+    expected.began_with = {"a", "b"};
+    EXPECT_EQ(refusal(expected), "") << "set_trainable() has frozen it since";
+    expected.frozen[0].shape = {2, 2};
+    EXPECT_NE(refusal(expected).find("the parameter b, which this model lacks or has in another shape"),
+              std::string::npos);
+    expected = manifest(0);
     expected.parameters[1].shape = {2, 2};
     EXPECT_NE(refusal(expected).find("of another shape"), std::string::npos);
     expected = manifest(0);

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -57,6 +58,20 @@ TEST_F(Manifest, EveryFieldComesBack) {
     EXPECT_EQ(found.data, filled().data);
     EXPECT_EQ(found.environment, filled().environment);
     EXPECT_TRUE(found.sealed);
+    EXPECT_TRUE(found.began_with.empty() && found.settled.empty());
+}
+
+TEST_F(Manifest, SaysWhatWasTrainedWhereThatHasChanged) {
+    auto m = filled();
+    EXPECT_EQ(began_with(m), (std::vector<std::string>{"a.weight", "scalar"}));
+    m.began_with = {"scalar", "b"};
+    m.settled = {"b"};
+    m.frozen = {{"c", {1}, 0}};
+    write_manifest(file, m);
+    const auto found = read_manifest(file);
+    EXPECT_EQ(began_with(found), (std::vector<std::string>{"scalar", "b"}));
+    EXPECT_EQ(found.settled, (std::vector<std::string>{"b"}));
+    EXPECT_TRUE(found.frozen.empty()) << "of a trainer, not of a checkpoint";
 }
 
 std::string text_of(const std::filesystem::path& file) {

@@ -203,6 +203,20 @@ TEST(Parts, GradientReductionBucketsAreReducedTheLastOneFirstAndMissingGradients
     EXPECT_EQ(r.model.pool->meter().of(MemoryKind::gradients, Place::device).now, 10 * 4) << "whole gradients are gone";
 }
 
+TEST(Parts, GradientReductionAParameterThatIsDoneWithoutAGradientCountsAsZero) {
+    Reduced r{{.sharded = true}};
+    r.gradients.begin_pass();
+    r.model.trained[2].tensor.mutable_grad() = torch::ones_like(r.model.trained[2].tensor);
+    r.gradients.arrived(2);
+    r.model.trained[1].tensor.mutable_grad() = torch::ones_like(r.model.trained[1].tensor);
+    r.gradients.arrived(1);
+    EXPECT_EQ(r.exchange.count("reduce_scatter"), 1U);
+    EXPECT_TRUE(r.gradients.arrived(0)) << "and its bucket is complete";
+    EXPECT_EQ(r.exchange.count("reduce_scatter"), 2U) << "before the pass ends";
+    r.gradients.end_pass();
+    EXPECT_EQ(sum_of(r.gradients, 0), (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}));
+}
+
 TEST(Parts, GradientReductionMicroBatchesAddUpInFp32) {
     Reduced r{{.dtype = at::kBFloat16, .sharded = true, .micro_batches = 2}};
     backward(r.gradients, r.model, 1.0F);

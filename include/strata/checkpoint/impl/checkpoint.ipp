@@ -286,6 +286,22 @@ STRATA_INLINE void read_model(const std::filesystem::path& checkpoint, std::span
 
 }  // namespace detail
 
+STRATA_INLINE void read_parameter(const std::filesystem::path& checkpoint, const std::string& name, at::Tensor values) {
+    const storage::SafetensorsFile file{checkpoint / model_file};
+    const storage::SafetensorsEntry* const entry = file.header().find(name);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+        if (entry == nullptr) break;
+        const at::Tensor host = at::empty(values.sizes(), at::TensorOptions{}.dtype(type));
+        if (entry->dtype != detail::dtype_of({name, host}) || entry->end - entry->begin != host.nbytes()) continue;
+        file.read(*entry, {static_cast<std::byte*>(host.data_ptr()), host.nbytes()});
+        values.copy_(host);
+        return;
+    }
+    throw Error{Errc::checkpoint_mismatch,
+                "the checkpoint " + checkpoint.string() + " has no values of the parameter " + name + " of this shape",
+                "train with the model that wrote it, or start over with --fresh"};
+}
+
 STRATA_INLINE std::filesystem::path set_aside(const std::filesystem::path& checkpoint, std::string_view prefix) {
     const auto plain = checkpoint.parent_path() / (std::string{prefix} + checkpoint.filename().string());
     auto place = plain;
@@ -361,7 +377,31 @@ STRATA_INLINE void check_matches(const std::filesystem::path& checkpoint, const 
         throw mismatch("holds the optimizer state \"" + found.update_rule + "\", this trainer keeps \"" +
                            expected.update_rule + "\"",
                        "use the Optimizer<...> that wrote it");
+    if (found.parameters == expected.parameters) return;
+    const bool changed = !found.began_with.empty() || !expected.began_with.empty();  // by set_trainable()
+    if (changed && began_with(found) == began_with(expected)) {
+        for (const zero::ParameterInfo& theirs : found.parameters) {
+            const auto same = [&](const zero::ParameterInfo& ours) {
+                return ours.name == theirs.name && ours.shape == theirs.shape;
+            };
+            if (std::any_of(expected.parameters.begin(), expected.parameters.end(), same) ||
+                std::any_of(expected.frozen.begin(), expected.frozen.end(), same))
+                continue;
+            throw mismatch("has the parameter " + theirs.name + ", which this model lacks or has in another shape",
+                           "train with the model that wrote it");
+        }
+        return;
+    }
+    const auto frozen_here = [&](const zero::ParameterInfo& theirs) {
+        return std::any_of(expected.frozen.begin(), expected.frozen.end(),
+                           [&](const zero::ParameterInfo& ours) { return ours.name == theirs.name; });
+    };
     for (std::size_t i = 0; i < std::max(found.parameters.size(), expected.parameters.size()); ++i) {
+        if (i < found.parameters.size() && frozen_here(found.parameters[i]))
+            throw mismatch("is of a run that trains the parameter " + found.parameters[i].name +
+                               ", and this trainer was made with it frozen",
+                           "freeze what was frozen when the run began, before the trainer is made, and change it with "
+                           "set_trainable() afterwards");
         if (i >= found.parameters.size())
             throw mismatch("lacks the parameter " + expected.parameters[i].name, "train with the model that wrote it");
         if (i >= expected.parameters.size())

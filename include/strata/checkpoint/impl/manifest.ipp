@@ -92,6 +92,13 @@ STRATA_INLINE FileRecord file_record_from(const std::string& text) {
     return detail::file_record_from(nlohmann::ordered_json::parse(text));
 }
 
+STRATA_INLINE std::vector<std::string> began_with(const Manifest& manifest) {
+    if (!manifest.began_with.empty()) return manifest.began_with;
+    std::vector<std::string> names;
+    for (const zero::ParameterInfo& parameter : manifest.parameters) names.push_back(parameter.name);
+    return names;
+}
+
 STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manifest& manifest) {
     nlohmann::ordered_json json{{"format", detail::format_name},
                                 {"step", manifest.step},
@@ -104,6 +111,8 @@ STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manif
     for (const zero::ParameterInfo& p : manifest.parameters)
         json["parameters"].push_back(nlohmann::ordered_json{{"name", p.name}, {"shape", p.shape}, {"begin", p.begin}});
     for (const FileRecord& record : manifest.files) json["files"].push_back(detail::to_json(record));
+    if (!manifest.began_with.empty()) json["began_with"] = manifest.began_with;
+    if (!manifest.settled.empty()) json["settled"] = manifest.settled;
     if (!manifest.scalars.empty()) json["scalars"] = manifest.scalars;
     json["plan"] = detail::to_json(manifest.plan);
     json["data"] = detail::to_json(manifest.data);
@@ -135,6 +144,8 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
             manifest.parameters.push_back(std::move(info));
         }
         for (const auto& record : json.at("files")) manifest.files.push_back(detail::file_record_from(record));
+        if (json.contains("began_with")) manifest.began_with = json.at("began_with").get<std::vector<std::string>>();
+        if (json.contains("settled")) manifest.settled = json.at("settled").get<std::vector<std::string>>();
         if (json.contains("scalars")) manifest.scalars = json.at("scalars").get<std::map<std::string, double>>();
         if (json.contains("plan")) manifest.plan = detail::facts_from(json.at("plan"));
         if (json.contains("data")) manifest.data = detail::facts_from(json.at("data"));

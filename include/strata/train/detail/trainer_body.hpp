@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -114,6 +115,27 @@ public:
     template <class Source>
     FitResult fit(Source&& source, std::int64_t) {
         return fit(std::forward<Source>(source));
+    }
+
+    /// Trains the parameters for whose names `trains` is true from the next step on, and freezes the others: before fit(),
+    /// between its calls, or in an action of every(). The function is asked on every rank, for every parameter of the model,
+    /// and says the same everywhere. Collective.
+    ///
+    /// What was trained before keeps its optimizer state and average, bit for bit; what was not starts with its values as they
+    /// are; what no longer is keeps its values, and its state is given up. Steps and schedule go on. Checkpoints say what is
+    /// trained, and a run that resumes trains that. So a program that is started again does what it did before: a call after fits
+    /// that asked for fewer steps than the checkpoint has is of the past, and changes nothing.
+    ///
+    /// Throws Error: rank_mismatch, no_parameters, bad_parameter, bad_value, not_enough_memory, no_space, wrong_call_order in
+    /// the middle of a step, and what `trains` throws, after all of which nothing has changed; zero::Engine::set_trainable()
+    /// says what it costs.
+    void set_trainable(const std::function<bool(std::string_view name)>& trains) {
+        if (run_.has_just_resumed() && run_.step() > asked_for_) {
+            session_.progress().note("set_trainable() for the steps after step " + std::to_string(asked_for_) +
+                                     " changes nothing: the run resumed after them");
+            return;
+        }
+        run_.set_trainable(trains);
     }
 
     [[nodiscard]] Model& model() noexcept { return *model_; }

@@ -84,6 +84,9 @@ Options checked(Options options) {
 /// Compares the descriptions of all ranks, in rank order. Throws rank_mismatch naming the first difference.
 void check_same_model(const std::vector<std::string>& descriptions);
 
+/// Throws bad_parameter for one whose values are with another engine.
+void check_values_are_there(const std::vector<Parameter>& parameters);
+
 /// Moves the parameters that require a gradient out of `parameters` and returns them, in order.
 /// Throws no_parameters if there is none, bad_parameter for one that cannot be trained, or is neither on `device` nor on
 /// the CPU.
@@ -115,7 +118,7 @@ void explain_missing_memory(const c10::Error& error);
 /// Throws bad_value when libtorch's error says that tensors of two devices met, for a batch whose tensors strata cannot see.
 void explain_unseen_batch(const c10::Error& error, at::Device device);
 
-/// A contiguous copy on `device`, floating point values as `dtype`.
+/// The tensor's values on `device`, contiguous, floating point ones as `dtype`: its own memory where that is nobody else's.
 [[nodiscard]] at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype, at::Device device);
 
 }  // namespace strata::zero::detail

@@ -90,7 +90,7 @@ STRATA_INLINE void BackwardPass::check_parameters_stayed() const {
         throw Error{
             Errc::bad_parameter,
             "the parameter " + parameter.name + " was frozen when the engine took it, and now requires a gradient",
-            "call requires_grad_(true) before the trainer is made"};
+            "call set_trainable() between two steps instead, or requires_grad_(true) before the trainer is made"};
     }
 }
 

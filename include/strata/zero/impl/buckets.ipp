@@ -81,9 +81,10 @@ STRATA_INLINE void Buckets::check_parameters_stayed() const {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const TrainedParameter& p = parameters_[i];
         if (!p.tensor.requires_grad()) {
-            throw Error{
-                Errc::bad_parameter, "the parameter " + layout_[i].name + " was frozen after the engine had taken it",
-                "call requires_grad_(false) before the trainer is made, and after it requires_grad_(true) before backward()"};
+            throw Error{Errc::bad_parameter,
+                        "the parameter " + layout_[i].name + " was frozen after the engine had taken it",
+                        "call set_trainable() between two steps instead; after a requires_grad_(false) for a while, "
+                        "requires_grad_(true) before backward()"};
         }
         if (!p.tensor.storage().is_alias_of(buckets_[p.bucket].weight_B.storage()) ||
             p.tensor.storage_offset() != p.offset) {

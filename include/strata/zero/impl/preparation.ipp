@@ -47,6 +47,16 @@ STRATA_INLINE void check_same_model(const std::vector<std::string>& descriptions
     throw Error{Errc::bad_parameter, "the parameter " + parameter.name + " " + why, fix};
 }
 
+STRATA_INLINE void check_values_are_there(const std::vector<Parameter>& parameters) {
+    for (const Parameter& parameter : parameters) {
+        const at::Tensor& tensor = parameter.tensor;
+        if (tensor.has_storage() && tensor.numel() > 0 && tensor.storage().data() == nullptr) {
+            refuse(parameter, "has no memory: its values are with another engine, of ZeroStage<3>, or went with it",
+                   "make one trainer a model, and for another one build the model again");
+        }
+    }
+}
+
 STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& parameters, at::Device device,
                                                       bool computes_only) {
     const auto middle = std::stable_partition(parameters.begin(), parameters.end(), [](const Parameter& parameter) {
@@ -64,10 +74,6 @@ STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& pa
     for (const std::vector<Parameter>* group : {&trained, &parameters}) {
         for (const Parameter& parameter : *group) {
             const at::Tensor& tensor = parameter.tensor;
-            if (tensor.has_storage() && tensor.numel() > 0 && tensor.storage().data() == nullptr) {
-                refuse(parameter, "has no memory: its values are with another engine, of ZeroStage<3>, or went with it",
-                       "make one trainer a model, and for another one build the model again");
-            }
             if (tensor.is_cpu() || tensor.device() == device) continue;  // the engine moves it
             refuse(parameter, "is on " + tensor.device().str() + ", and this engine trains on " + device.str(),
                    "leave the model on the CPU: the engine moves it" +
@@ -150,8 +156,10 @@ STRATA_INLINE void explain_unseen_batch(const c10::Error& error, at::Device devi
 }
 
 STRATA_INLINE at::Tensor converted_frozen(const at::Tensor& tensor, at::ScalarType dtype, at::Device device) {
-    const at::Tensor values = tensor.detach().to(device).contiguous();
-    return tensor.is_floating_point() ? values.to(dtype).contiguous() : values;
+    at::Tensor values = tensor.detach().to(device).contiguous();
+    if (tensor.is_floating_point()) values = values.to(dtype).contiguous();
+    const bool part_of_more = values.has_storage() && values.storage().nbytes() > values.nbytes();
+    return part_of_more ? values.clone() : values;  // of a bucket, which would stay
 }
 
 }  // namespace strata::zero::detail

@@ -69,6 +69,7 @@ STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {
         const TrainedParameter& p = buckets_.parameter(i);
         return all_B.narrow(0, p.offset, p.tensor.numel()).view(p.tensor.sizes());
     };
+    if (options_.gather) options_.gather(trained_[first].tensor);
     for (std::size_t i = first; i < end; ++i) view_of(values_B, i).copy_(trained_[i].tensor.detach());
     exchange_.broadcast(values_B);
 
@@ -113,6 +114,7 @@ STRATA_INLINE void TakeOver::take_frozen_unit(std::size_t unit) {
     const FrozenUnit& frozen = frozen_units_[unit];
     const std::int64_t padded = share_numel(frozen.numel, buckets_.world()) * buckets_.world();
     const at::Tensor all_B = pool_.zeros(padded, options_.dtype, MemoryKind::gathered, Place::device);
+    if (options_.gather) options_.gather(frozen.tensors.front());
     std::int64_t at = 0;
     for (const at::Tensor& tensor : frozen.tensors) {
         all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());

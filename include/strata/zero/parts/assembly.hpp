@@ -20,7 +20,6 @@
 #include <strata/core/error.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/place.hpp>
-#include <strata/policy/zero_stage.hpp>
 #include <strata/zero/average.hpp>
 #include <strata/zero/averages/ema.hpp>
 #include <strata/zero/compute_device.hpp>
@@ -29,6 +28,7 @@
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/engine_settings.hpp>
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/local_failure.hpp>
@@ -66,12 +66,16 @@ public:
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
     static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
                                             detail::AverageOn<typename Setup::averaging, Kept>, char>) > 0);
-    static constexpr Sharded sharded{Setup::sharding::shards_state != ShardedOver::nothing,
-                                     Setup::sharding::shards_gradients != ShardedOver::nothing,
-                                     Setup::sharding::shards_parameters != ShardedOver::nothing};
+    using Settings = EngineSettings<Setup>;
+    static constexpr Sharded sharded = Settings::sharded;
 
-    Assembly(Comm& comm, std::vector<Parameter> parameters, Options given, Compute device)
-        : Assembly{comm, std::move(parameters), std::make_unique<Options>(detail::checked(std::move(given))), device} {}
+    Assembly(Comm& comm, std::vector<Parameter> given, Options wanted, Compute device)
+        : Assembly{comm, std::move(given), std::make_shared<Options>(detail::checked(std::move(wanted))), device,
+                   nullptr} {}
+    /// The same model, of which now other parameters require a gradient, with initial states. `before` has released what it
+    /// can, lends this object the rest, and is of no use afterwards.
+    explicit Assembly(Assembly& before)
+        : Assembly{before.comm_, before.parameters, before.options_, before.compute, &before} {}
     Assembly(const Assembly&) = delete;
     Assembly& operator=(const Assembly&) = delete;
     ~Assembly() { exchange.close(); }
@@ -84,25 +88,71 @@ public:
         failure.tell(exchange);
     }
 
+    /// Gathers the unit that a parameter belongs to, and drops the one of the call before. Nothing where it is whole anyway.
+    void hold_unit_of(const at::Tensor& parameter) {
+        if (!gathers()) return;
+        const auto found = unit_numbers.find(parameter.unsafeGetTensorImpl());
+        if (found != unit_numbers.end()) gathering->hold_only(found->second);
+    }
+
+    // ---- other parameters are to be trained -------------------------------------------------------------------------
+
+    /// The table of what requires a gradient now.
+    [[nodiscard]] Buckets next_buckets() const {
+        std::vector<Parameter> trained;
+        std::vector<std::size_t> group_of_each;
+        for (const Parameter& parameter : parameters) {
+            if (!parameter.tensor.requires_grad()) continue;
+            trained.push_back(parameter);
+            group_of_each.push_back(settings_.group_of(parameter.name));
+        }
+        return {trained, group_of_each, bucket_options()};
+    }
+    /// Lets gradients, states and average go. What is left are the values of the model.
+    void release() {
+        gradients.release();
+        average.reset();
+        std::destroy_at(
+            &state);  // tiers have no call for that; `pass` refers to it, and its class is made without arguments
+        std::construct_at(&state);
+        for (std::size_t i = 0; i < buckets.size(); ++i) {
+            if (!buckets[i].sharded) buckets[i].weight_B.reset();  // its parameters have the memory
+        }
+        pool->trim();
+    }
+    /// What a tier of this engine is lent. `name` is of a file, which no other of the engine's files has.
+    [[nodiscard]] TierContext tier_context(std::string name, offload::PipelineOptions windows) const {
+        if (!windows.pinning.pin) windows.pinning = compute.pinning();
+        if (times_made_ > 0) name += "." + std::to_string(times_made_);
+        return {*pool, folder->get(), std::move(name), std::move(windows)};
+    }
+
 private:
     static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
-    std::unique_ptr<Options> options_;
-    TrainedModel model_;
+    Comm& comm_;
+    std::shared_ptr<Options> options_;
+    Settings settings_{*options_};
+    std::int64_t times_made_;  // with other parameters, before this time
 
 public:
     Options& options = *options_;
+    std::vector<Parameter> parameters;  ///< all of them, in the order in which they were given
+
+private:
+    TrainedModel model_;
+
+public:
     Compute compute;
-    std::shared_ptr<detail::BufferPool> pool =
-        std::make_shared<detail::BufferPool>(compute.device(), compute.pinning());
+    std::shared_ptr<detail::BufferPool> pool;
     ExchangeOver<Comm, Compute> exchange;
     Buckets buckets;
-    std::vector<UpdateGroup<Rule>> groups;  ///< the last one is that of the options
+    std::vector<UpdateGroup<Rule>> groups = settings_.groups();  ///< the last one is that of the options
     LocalFailure failure{State::fails_alone || Shards::fails_alone};
-    TierFolder folder{State::wants_folder || Shards::wants_folder};
+    std::shared_ptr<TierFolder> folder;
     State state;
     ShardsOf<Shards, Element> shards{*pool};
     std::unique_ptr<ShardedAverage> average = made_average();  ///< nullptr without one
-    GradientReduction gradients{exchange, *pool, buckets, gradient_options()};
+    GradientReduction gradients{exchange, *pool, buckets, settings_.gradients()};
     WeightGathering weights{exchange, buckets};
     Pass pass{state, shards, buckets, *pool, failure};
     std::unique_ptr<UnitGathering> gathering;          ///< where units are gathered or recomputed
@@ -110,86 +160,44 @@ public:
     std::vector<Parameter> frozen;                     ///< what does not require a gradient
 
 private:
-    Assembly(Comm& comm, std::vector<Parameter> parameters, std::unique_ptr<Options> checked, Compute device)
-        : options_{std::move(checked)},
+    Assembly(Comm& comm, std::vector<Parameter> given, std::shared_ptr<Options> checked, Compute device,
+             Assembly* before)
+        : comm_{comm},
+          options_{std::move(checked)},
+          times_made_{before == nullptr ? 0 : before->times_made_ + 1},
+          parameters{std::move(given)},
           model_{sorted_model(
-              comm, std::move(parameters), [this](std::string_view name) { return group_of(name); }, described(),
-              device.device(), options_->computes_only)},
+              comm, parameters, [this](std::string_view name) { return settings_.group_of(name); },
+              settings_.described(), device.device(), options_->computes_only)},
           compute{std::move(device)},
+          pool{before == nullptr ? std::make_shared<detail::BufferPool>(compute.device(), compute.pinning())
+                                 : before->pool},
           exchange{comm, *pool, compute},
-          buckets{model_.trained, model_.group_of, bucket_options(comm)} {
+          buckets{model_.trained, model_.group_of, bucket_options()},
+          folder{before == nullptr ? std::make_shared<TierFolder>(State::wants_folder || Shards::wants_folder)
+                                   : before->folder} {
         const at::NoGradGuard no_grad;
-        make_groups();
+        if (before == nullptr) detail::check_values_are_there(parameters);
+        settings_.check();
         if (sharded.parameters && !model_.has_units() && !options.computes_only) {
-            throw Error{Errc::bad_parameter,
-                        "ZeroStage<3> shards the parameters of units, and this model has no unit to train",
+            throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit",
                         "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
         }
-        if (options.reduce_once_a_step && (sharded.gradients || sharded.parameters)) {
-            throw Error{
-                Errc::bad_value,
-                "reduce_once_a_step adds micro-batches up on each rank, and this sharding keeps no whole gradients there",
-                "leave reduce_once_a_step out, or use ZeroStage<1>"};
+        TakeOver::Options take_over_options{
+            .dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)};
+        if (before != nullptr) {
+            take_over_options.gather = [before](const at::Tensor& parameter) { before->hold_unit_of(parameter); };
         }
-        TakeOver model{exchange,
-                       *pool,
-                       buckets,
-                       shards,
-                       model_.trained,
-                       model_.frozen,
-                       {.dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)}};
+        TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen, take_over_options};
         require_memory(model);
-        take_over(model);
+        take_over(model, before);
         frozen = std::move(model_.frozen);
         model_ = {};
     }
 
-    // ---- what the options say --------------------------------------------------------------------------------------
-
-    [[nodiscard]] std::size_t group_of(std::string_view name) const {
-        const auto takes = [&](const ParameterGroup<Rule>& group) { return group.takes && group.takes(name); };
-        const auto found = std::find_if(options_->groups.begin(), options_->groups.end(), takes);
-        return static_cast<std::size_t>(found - options_->groups.begin());
-    }
-    [[nodiscard]] std::string described() const {
-        const Options& o = *options_;
-        std::string text = "bucket_numel " + std::to_string(o.bucket_numel) + ", gradient_accumulation_steps " +
-                           std::to_string(o.gradient_accumulation_steps) +
-                           (o.reduce_once_a_step ? ", reduce_once_a_step" : "");
-        if (sharded.parameters) {
-            text += ", prefetch_bucket_bytes " + std::to_string(o.prefetch_bucket_bytes) + ", max_live_parameters " +
-                    std::to_string(o.max_live_parameters);
-        }
-        return text;
-    }
-    [[nodiscard]] Buckets::Options bucket_options(Comm& comm) const {
-        return {.bucket_numel = options_->bucket_numel,
-                .replicates_state = !sharded.state,
-                .shards_units = sharded.parameters && (Shards::gathers_alone || comm.world() > 1),
-                .rank = comm.rank(),
-                .world = comm.world()};
-    }
-    [[nodiscard]] GradientReduction::Options gradient_options() const {
-        return {.dtype = detail::dtype_v<gradient_element_t<Element>>,
-                .sharded = sharded.gradients,
-                .overlap = options_->overlap,
-                .once_a_step = options_->reduce_once_a_step,
-                .buckets_in_flight = options_->buckets_in_flight,
-                .micro_batches = options_->gradient_accumulation_steps};
-    }
-    void make_groups() {
-        for (const ParameterGroup<Rule>& group : options.groups) {
-            for (std::size_t k = 0; k < states; ++k) {
-                if (optim::initial_state<Rule>(group.update, k) == optim::initial_state<Rule>(options.update, k))
-                    continue;
-                throw Error{Errc::bad_value,
-                            "a parameter group starts the state " + std::string{Rule::state_names[k]} +
-                                " with another value than the other parameters",
-                            "give every group the same initial value"};
-            }
-            groups.push_back({group.lr_factor, group.update});
-        }
-        groups.push_back({1.0, options.update});
+    [[nodiscard]] Buckets::Options bucket_options() const {
+        return settings_.buckets(sharded.parameters && (Shards::gathers_alone || comm_.world() > 1), comm_.rank(),
+                                 comm_.world());
     }
     [[nodiscard]] std::unique_ptr<ShardedAverage> made_average() const {
         if constexpr (Setup::averaging::enabled) {
@@ -210,7 +218,7 @@ private:
         const PlaceBytes trained_shards = Shards::bytes(buckets.shard_numels());
         const MemoryPlan plan{.device_is_host = Compute::is_host,
                               .dtype = dtype,
-                              .gradients = gradient_options(),
+                              .gradients = settings_.gradients(),
                               .state = State::bytes(buckets.part_numels()),
                               .average = average ? average->bytes(buckets.share_numels()) : PlaceBytes{},
                               .trained_shards = trained_shards,
@@ -229,10 +237,14 @@ private:
     }
 
     /// Files first, then bucket by bucket: values, shards, master, states. What fails on one rank does so on all.
-    void take_over(TakeOver& model) {
+    void take_over(TakeOver& model, Assembly* before) {
         model.take_frozen();
-        folder.agree_on_name(exchange);
-        exchange.agree([&] { make_tiers(model); });
+        if (before == nullptr) folder->agree_on_name(exchange);
+        exchange.agree([&] {
+            if (before == nullptr)
+                folder->open(options.tiers.nvme_path, exchange.rank(), options.tiers.nvme_lock_timeout);
+            make_tiers(model);
+        });
         std::array<float, states> initial{};
         for (std::size_t k = 0; k < states; ++k) initial[k] = optim::initial_state<Rule>(options.update, k);
         failure.keep([&] { state.fill(initial, [&](std::size_t bucket) { return take_bucket(model, bucket); }); });
@@ -240,19 +252,15 @@ private:
         while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });
         for (std::size_t i = 0; i < model.frozen_units().size(); ++i) failure.keep([&] { model.take_frozen_unit(i); });
         failure.tell(exchange);
+        if (before != nullptr && before->gathers()) before->gathering->drop_all();
         if (sharded.parameters || Setup::recompute::any) hand_over_units(model);
         pool->trim();
         if constexpr (!Compute::is_host) compute.release_cached();
     }
     void make_tiers(const TakeOver& model) {
-        folder.open(options.tiers.nvme_path, exchange.rank(), options.tiers.nvme_lock_timeout);
-        const auto context = [&](const char* name, offload::PipelineOptions windows) {
-            if (!windows.pinning.pin) windows.pinning = compute.pinning();
-            return TierContext{*pool, folder.get(), name, std::move(windows)};
-        };
-        state.make(context("optimizer", options.tiers.state), buckets.part_numels());
-        shards.make(context("parameters", options.tiers.units), model.shard_numels());
-        if (average) average->make(context("average", options.tiers.state), buckets.share_numels());
+        state.make(tier_context("optimizer", options.tiers.state), buckets.part_numels());
+        shards.make(tier_context("parameters", options.tiers.units), model.shard_numels());
+        if (average) average->make(tier_context("average", options.tiers.state), buckets.share_numels());
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values_B = model.take_bucket(bucket);

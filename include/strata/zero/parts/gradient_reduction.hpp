@@ -49,6 +49,8 @@ public:
 
     /// Makes what a bucket's gradients need between passes: zeros. Once for each, in order.
     void take(std::size_t bucket);
+    /// Gives all of it back. No pass follows.
+    void release() noexcept { sums_.clear(); }
     /// Bytes on the device that take() makes of it, and that a pass makes of a whole bucket.
     [[nodiscard]] static std::int64_t bytes_kept(const Options& options, std::int64_t padded, std::int64_t share);
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -42,6 +43,8 @@ public:
         at::ScalarType dtype = at::kFloat;  ///< parameters are kept in
         Place device = Place::host;         ///< memory_of() the device
         Place state = Place::host;          ///< and of the state's first values
+        /// Makes the unit of a parameter whole, for values that are sharded yet; collective. Empty: all are there.
+        std::function<void(const at::Tensor& parameter)> gather{};
     };
     /// All but `options` outlive it.
     TakeOver(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, ShardStore& shards,

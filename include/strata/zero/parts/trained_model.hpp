@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/parts/trained_model.hpp - TrainedModel: a model's parameters, sorted and checked before an engine takes them.
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -21,11 +22,11 @@ struct TrainedModel {
     std::vector<std::size_t> group_of;  ///< of `trained`
     std::vector<Parameter> frozen;
 
+    /// Whether a parameter of a unit is among them, trained or frozen.
     [[nodiscard]] bool has_units() const {
-        for (const Parameter& parameter : trained) {
-            if (parameter.unit >= 0) return true;
-        }
-        return false;
+        const auto in_unit = [](const Parameter& parameter) { return parameter.unit >= 0; };
+        return std::any_of(trained.begin(), trained.end(), in_unit) ||
+               std::any_of(frozen.begin(), frozen.end(), in_unit);
     }
 };
 

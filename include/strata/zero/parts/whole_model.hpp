@@ -6,6 +6,8 @@
 #include <exception>
 #include <functional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,22 @@ public:
         }
         if (gathering_ != nullptr) gathering_->hold_all(false);
         if (failure) std::rethrow_exception(failure);
+    }
+
+    /// Engine::write_frozen(), of parameters that `hold` makes whole. Collective.
+    void write_frozen(const std::function<bool(std::string_view name)>& wanted,
+                      const std::function<void(const std::string& name, at::Tensor values)>& fill,
+                      const std::function<void(const at::Tensor&)>& hold) {
+        for (const Parameter& parameter : frozen_) {
+            if (!wanted(parameter.name)) continue;
+            hold(parameter.tensor);
+            exchange_.agree([&] { fill(parameter.name, parameter.tensor.detach()); });
+            if (gathering_ == nullptr || !shards_frozen(parameter)) continue;
+            failure_.keep([&] {
+                gathering_->reshard([&](const at::Tensor& tensor) { return tensor.is_same(parameter.tensor); });
+            });
+        }
+        failure_.tell(exchange_);
     }
 
 private:

@@ -1,0 +1,98 @@
+#pragma once
+// strata/zero/parts/engine_settings.hpp - EngineSettings: what a setup and its options say to the parts of an engine.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <strata/core/error.hpp>
+#include <strata/optim/update_rule.hpp>
+#include <strata/policy/zero_stage.hpp>
+#include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/engine_options.hpp>
+#include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/gradient_reduction.hpp>
+#include <strata/zero/parts/state_update.hpp>
+
+namespace strata::zero {
+
+/// Local. The options outlive it.
+template <class Setup>
+class EngineSettings {
+public:
+    using Rule = typename Setup::optimizer::rule;
+    using Options = engine_options_t<Setup>;
+    static constexpr Sharded sharded{Setup::sharding::shards_state != ShardedOver::nothing,
+                                     Setup::sharding::shards_gradients != ShardedOver::nothing,
+                                     Setup::sharding::shards_parameters != ShardedOver::nothing};
+
+    explicit EngineSettings(const Options& options) : options_{options} {}
+
+    /// Throws bad_value for options that the setup cannot follow. Once ranks know that they have the same.
+    void check() const {
+        if (options_.reduce_once_a_step && (sharded.gradients || sharded.parameters)) {
+            throw Error{
+                Errc::bad_value,
+                "reduce_once_a_step adds micro-batches up on each rank, and this sharding keeps no whole gradients there",
+                "leave reduce_once_a_step out, or use ZeroStage<1>"};
+        }
+    }
+
+    /// The number of a parameter's group.
+    [[nodiscard]] std::size_t group_of(std::string_view name) const {
+        const auto takes = [&](const ParameterGroup<Rule>& group) { return group.takes && group.takes(name); };
+        const auto found = std::find_if(options_.groups.begin(), options_.groups.end(), takes);
+        return static_cast<std::size_t>(found - options_.groups.begin());
+    }
+    /// What groups are updated with; the last one is of the parameters that are in no other. Throws bad_value.
+    [[nodiscard]] std::vector<UpdateGroup<Rule>> groups() const {
+        std::vector<UpdateGroup<Rule>> found;
+        for (const ParameterGroup<Rule>& group : options_.groups) {
+            for (std::size_t k = 0; k < optim::state_count_v<Rule>; ++k) {
+                if (optim::initial_state<Rule>(group.update, k) == optim::initial_state<Rule>(options_.update, k))
+                    continue;
+                throw Error{Errc::bad_value,
+                            "a parameter group starts the state " + std::string{Rule::state_names[k]} +
+                                " with another value than the other parameters",
+                            "give every group the same initial value"};
+            }
+            found.push_back({group.lr_factor, group.update});
+        }
+        found.push_back({1.0, options_.update});
+        return found;
+    }
+    /// What must be the same on every rank: names and values.
+    [[nodiscard]] std::string described() const {
+        std::string text = "bucket_numel " + std::to_string(options_.bucket_numel) + ", gradient_accumulation_steps " +
+                           std::to_string(options_.gradient_accumulation_steps) +
+                           (options_.reduce_once_a_step ? ", reduce_once_a_step" : "");
+        if (sharded.parameters) {
+            text += ", prefetch_bucket_bytes " + std::to_string(options_.prefetch_bucket_bytes) +
+                    ", max_live_parameters " + std::to_string(options_.max_live_parameters);
+        }
+        return text;
+    }
+    [[nodiscard]] Buckets::Options buckets(bool shards_units, int rank, int world) const {
+        return {.bucket_numel = options_.bucket_numel,
+                .replicates_state = !sharded.state,
+                .shards_units = shards_units,
+                .rank = rank,
+                .world = world};
+    }
+    [[nodiscard]] GradientReduction::Options gradients() const {
+        using Element = typename Setup::precision::element;
+        return {.dtype = detail::dtype_v<gradient_element_t<Element>>,
+                .sharded = sharded.gradients,
+                .overlap = options_.overlap,
+                .once_a_step = options_.reduce_once_a_step,
+                .buckets_in_flight = options_.buckets_in_flight,
+                .micro_batches = options_.gradient_accumulation_steps};
+    }
+
+private:
+    const Options& options_;
+};
+
+}  // namespace strata::zero

@@ -1,0 +1,46 @@
+#pragma once
+// strata/zero/parts/trainable_change.hpp - TrainableChange: which parameters of a model are to be trained from now on.
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/core/inline.hpp>
+#include <strata/zero/parameters.hpp>
+#include <strata/zero/parts/exchange.hpp>
+
+namespace strata::zero {
+
+/// A predicate over names becomes requires_grad of a model's parameters, on all ranks or on none.
+class TrainableChange {
+public:
+    /// Asks `trains` for every parameter, in order. Collective. Throws on all ranks what `trains` threw on one, and
+    /// rank_mismatch when ranks have different answers.
+    ///
+    ///   parameters  outlive this object
+    TrainableChange(const std::vector<Parameter>& parameters, const std::function<bool(std::string_view name)>& trains,
+                    Exchange& exchange);
+
+    /// Whether something becomes another thing than it is.
+    [[nodiscard]] bool any() const;
+    /// Sets requires_grad. Throws no_parameters, and bad_parameter for what cannot be trained; nothing is set then. The
+    /// same on every rank.
+    ///
+    ///   device  where the engine computes
+    void apply(at::Device device) const;
+    /// Sets it back.
+    void undo() const;
+
+private:
+    const std::vector<Parameter>& parameters_;
+    std::vector<char> before_;  // by parameter: whether it is trained
+    std::vector<char> after_;
+};
+
+}  // namespace strata::zero
+
+#ifndef STRATA_COMPILED
+#include <strata/zero/impl/trainable_change.ipp>
+#endif
