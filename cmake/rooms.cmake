@@ -189,6 +189,7 @@ strata_room(zero
     HEADERS
         average.hpp
         averages/ema.hpp
+        buffers.hpp
         compute_device.hpp
         detail/buffer_pool.hpp
         detail/gradient_hooks.hpp
@@ -224,6 +225,7 @@ strata_room(zero
         parts/tier_folder.hpp
         parts/trained_model.hpp
         parts/unit_gathering.hpp
+        parts/unit_order.hpp
         parts/weight_gathering.hpp
         parts/whole_model.hpp
         parts/written_weights.hpp

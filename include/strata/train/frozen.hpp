@@ -20,6 +20,7 @@
 #include <strata/train/compute.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/unit_rules.hpp>
+#include <strata/zero/buffers.hpp>
 #include <strata/zero/engine.hpp>
 
 namespace strata {
@@ -75,12 +76,12 @@ private:
     static_assert(sizeof(detail::SentenceOf<Wrong>) > 0);
 
 public:
-    /// Freezes the model, switches it to evaluation and takes it over: its parameters get the values of rank 0. Collective. Throws
+    /// Freezes the model, switches it to evaluation and takes it over: its parameters and buffers get the values of rank 0. Collective. Throws
     /// Error: bad_parameter, bad_value, rank_mismatch, not_enough_memory; with OffloadTarget<Nvme, Parameters> also bad_reference,
     /// no_space, swap_in_use, swap_lock_timeout, io_failed.
     Frozen(Session& session, std::shared_ptr<Model> model, const FrozenOptions& options = {})
         : compute_{session.template ranks<typename Compute::Ranks>()},
-          model_{train::buffers_on_device(frozen(std::move(model)), compute_)},
+          model_{train::with_buffers_taken(frozen(std::move(model)), compute_)},
           engine_{compute_.comm(), zero::parameters_of(*model_), engine_options(session, options), compute_.device()} {}
     Frozen(Session& session, Model model, const FrozenOptions& options = {})
         : Frozen{session, std::make_shared<Model>(std::move(model)), options} {}
@@ -89,7 +90,13 @@ public:
     template <class... Args>
     auto operator()(Args&&... args) {
         const at::NoGradGuard no_grad;
-        return model_->forward(std::forward<Args>(args)...);
+        try {
+            return model_->forward(std::forward<Args>(args)...);
+        } catch (const c10::Error& error) {
+            zero::explain_mixed_types(error, zero::buffers_of(*model_),
+                                      zero::detail::dtype_v<typename setup::precision::element>);
+            throw;
+        }
     }
 
     /// For its other members, and for a loss whose gradient goes through it: its own parameters get none.

@@ -30,6 +30,7 @@
 #include <strata/train/step_pass.hpp>
 #include <strata/train/step_undo.hpp>
 #include <strata/train/validate.hpp>
+#include <strata/zero/buffers.hpp>
 #include <strata/zero/engine_options.hpp>
 
 namespace strata::train {
@@ -150,7 +151,10 @@ public:
                       {.seed = options_.seed,
                        .micro_batches = options_.engine.gradient_accumulation_steps,
                        .device = device_,
-                       .who = who()}};
+                       .who = who(),
+                       .explain = [this](const c10::Error& error) {
+                           zero::explain_mixed_types(error, zero::buffers_of(model_), parameter_type);
+                       }}};
         const StepSums sums = pass.run(
             source, [this] { return session_.stop_requested(); }, [this] { return record_.seconds(); });
         metrics.loss = sums.loss;
@@ -284,6 +288,8 @@ private:
         if (!interrupted) actions_.call_due(session_.comm(), together_, who(), metrics, last_step);
         return is_due(options_.checkpoint_every, metrics.step, last_step);
     }
+
+    static constexpr at::ScalarType parameter_type = zero::detail::dtype_v<typename Setup::precision::element>;
 
     Session& session_;
     Model& model_;

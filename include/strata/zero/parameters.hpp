@@ -36,6 +36,7 @@ public:
         if (unit < 0 && marked != nullptr) {
             unit = units_++;
             link = marked->link();
+            link->name = prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1);
         }
         for (const auto& item : module.named_parameters(/*recurse=*/false)) {
             const at::Tensor& tensor = item.value();
