@@ -59,6 +59,7 @@ strata_room(options
     HEADERS
         ema_options.hpp
         engine_options.hpp
+        gradient_norms_options.hpp
         loss_scale_options.hpp
         on_non_finite.hpp
         pipeline_options.hpp
@@ -354,8 +355,10 @@ strata_room(train
         fit_result.hpp
         frozen.hpp
         gallery.hpp
+        gradient_norms.hpp
         loss_curve.hpp
         metrics.hpp
+        named_norm.hpp
         options.hpp
         options_from_config.hpp
         picture_grid.hpp

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -18,6 +19,7 @@
 #include <strata/core/error.hpp>
 #include <strata/train/checkpoints.hpp>
 #include <strata/train/environment.hpp>
+#include <strata/train/gradient_norms.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/ranks_together.hpp>
@@ -247,6 +249,7 @@ private:
     zero::StepResult update(double learning_rate, const StepSamples& samples, bool loss_is_finite) {
         together_.part();
         try {
+            norms_ = norms_of_step(engine_, model_, options_.gradient_norms);
             const zero::StepResult result = engine_.step(learning_rate, loss_is_finite);
             together_.meet();
             return result;
@@ -281,7 +284,7 @@ private:
 
     /// Logs, and calls what is due; returns whether a checkpoint is.
     [[nodiscard]] bool finish(const StepMetrics& metrics, bool interrupted, std::int64_t last_step) {
-        comm::agree(session_.comm(), [&] { record_.append(metrics); });
+        comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {})); });
         session_.progress().step(metrics, last_step, options_.name);
         if (interrupted && metrics.step != last_step)
             session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
@@ -299,6 +302,7 @@ private:
     Checkpoints<Setup, Model, Engine> checkpoints_;
     StepUndo<Engine, Setup::averaging::enabled> undo_;
     RunRecord record_;
+    std::vector<NamedNorm> norms_;  // of the step under way
     RunActions actions_;
     std::filesystem::path folder_;  // empty until it is taken
     RunPlan plan_;
