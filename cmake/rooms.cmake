@@ -208,7 +208,9 @@ strata_room(zero
         parts/average_swap.hpp
         parts/backward_pass.hpp
         parts/buckets.hpp
+        parts/exceptions.hpp
         parts/exchange.hpp
+        parts/formats.hpp
         parts/gradient_norm.hpp
         parts/gradient_reduction.hpp
         parts/gradient_view.hpp
@@ -219,6 +221,7 @@ strata_room(zero
         parts/scaler.hpp
         parts/shard_store.hpp
         parts/staging.hpp
+        parts/state_in_formats.hpp
         parts/state_pass.hpp
         parts/state_transfer.hpp
         parts/state_update.hpp

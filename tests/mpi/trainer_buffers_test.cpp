@@ -79,7 +79,8 @@ TEST_F(TrainerBuffers, AnEngineAloneIsGivenThemByACall) {
 }
 
 TEST_F(TrainerBuffers, TypesThatDoNotGoTogetherNameTheBuffer) {
-    expect_refused(Errc::bad_parameter, "parameters are kept in bf16, and buffers keep their own types: table in fp32",
+    expect_refused(Errc::bad_parameter,
+                   "parameters are kept in bf16, and buffers and exceptions keep their own types: table in fp32",
                    [&](Session& session) {
                        Trainer<Tables, ZeroStage<1>, Precision<Bf16>> trainer{session, own_tables(), options(3)};
                        trainer.model().converts = false;

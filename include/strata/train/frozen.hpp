@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -40,6 +41,7 @@ struct SentenceOf<rule::None> {};
 struct FrozenOptions {
     std::int64_t prefetch_bucket_bytes = -1;  ///< ZeroStage<3>
     std::int64_t max_live_parameters = 0;     ///< ZeroStage<3>
+    std::string excepted_parameters{};        ///< Precision<Format, Except<Other>>
     zero::TierOptions tiers{};                ///< OffloadTarget<Nvme, Parameters>: nvme_path, units
 
     static void describe(auto& option) {
@@ -49,6 +51,8 @@ struct FrozenOptions {
         option("max_live_parameters", &FrozenOptions::max_live_parameters, ranges::size,
                {.help = "No unit is gathered ahead while more parameters of units than this would be whole at once",
                 .special = "0 is no bound"});
+        option("excepted_parameters", &FrozenOptions::excepted_parameters,
+               "Of a precision with exceptions: parts of the names of parameters that keep the other number format");
         option.part("tiers", &FrozenOptions::tiers, "");
     }
     void check(OptionCheck& check) const { check.described(*this); }
@@ -93,7 +97,7 @@ public:
         try {
             return model_->forward(std::forward<Args>(args)...);
         } catch (const c10::Error& error) {
-            zero::explain_mixed_types(error, zero::buffers_of(*model_),
+            zero::explain_mixed_types(error, zero::tensors_of(*model_),
                                       zero::detail::dtype_v<typename setup::precision::element>);
             throw;
         }
@@ -129,6 +133,7 @@ private:
         typename Engine::Options options;
         options.computes_only = true;
         options.tiers = given.tiers;
+        options.excepted_parameters = given.excepted_parameters;
         options.prefetch_bucket_bytes = given.prefetch_bucket_bytes;
         options.max_live_parameters = given.max_live_parameters;
         return options;

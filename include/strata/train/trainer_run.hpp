@@ -155,7 +155,7 @@ public:
                        .device = device_,
                        .who = who(),
                        .explain = [this](const c10::Error& error) {
-                           zero::explain_mixed_types(error, zero::buffers_of(model_), parameter_type);
+                           zero::explain_mixed_types(error, zero::tensors_of(model_), parameter_type);
                        }}};
         const StepSums sums = pass.run(
             source, [this] { return session_.stop_requested(); }, [this] { return record_.seconds(); });

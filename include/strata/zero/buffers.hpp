@@ -71,11 +71,20 @@ void take_buffers(Comm& comm, const std::vector<Buffer>& buffers, at::Device dev
     }
 }
 
-/// Throws bad_parameter naming the buffers of another floating point type than the parameters', where libtorch's error says that
-/// types met which do not go together: an fp32 buffer makes what it touches fp32, and a bf16 layer refuses that. Local.
+/// Buffers, and parameters behind them, under their names.
+template <class Module>
+[[nodiscard]] std::vector<Buffer> tensors_of(Module& module) {
+    std::vector<Buffer> found = buffers_of(module);
+    for (const auto& item : module.named_parameters()) found.push_back({item.key(), item.value()});
+    return found;
+}
+
+/// Throws bad_parameter naming the tensors of another floating point type than `type`, where libtorch's error says that types met
+/// which do not go together: an fp32 buffer makes what it touches fp32, and a bf16 layer refuses that. Local.
 ///
-///   parameters  what they are kept in
-void explain_mixed_types(const c10::Error& error, const std::vector<Buffer>& buffers, at::ScalarType parameters);
+///   tensors  of the model
+///   type     what parameters are kept in, but for exceptions
+void explain_mixed_types(const c10::Error& error, const std::vector<Buffer>& tensors, at::ScalarType type);
 
 }  // namespace strata::zero
 

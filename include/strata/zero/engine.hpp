@@ -58,7 +58,8 @@ namespace strata::zero {
 /// memory() counts them. Gradients have the parameters' type, but fp16 ones are collected in fp32, because ranks add up
 /// in fp32; with several micro-batches a step they add up in fp32, P/W more. The model keeps its tensors: they become
 /// views of the engine's buckets. While an engine lives, do not convert or move the model. After it they stay valid, but
-/// for the units of stage 3, whose parameters go with it.
+/// for the units of stage 3, whose parameters go with it. Parameters that excepted_parameters names keep the other format of
+/// Precision<Format, Except<Other>>, with gradients and state of that.
 ///
 /// Buckets are reduced on a thread of the engine's own while backward goes on, and updated weights are gathered while
 /// the next bucket is updated. When backward(), step() or write_state() returns, nothing is under way: between them

@@ -50,16 +50,16 @@ STRATA_INLINE void place_buffer(const at::Tensor& buffer, at::Device device) {
 
 namespace strata::zero {
 
-STRATA_INLINE void explain_mixed_types(const c10::Error& error, const std::vector<Buffer>& buffers,
-                                       at::ScalarType parameters) {
+STRATA_INLINE void explain_mixed_types(const c10::Error& error, const std::vector<Buffer>& tensors,
+                                       at::ScalarType type) {
     const std::string message = error.msg();
     const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
     if (!says("dtype") && !says("scalar type") && !says("should be the same")) return;
     constexpr std::size_t shown = 3;
     std::string names;
     std::size_t found = 0;
-    for (const Buffer& buffer : buffers) {
-        const bool differs = buffer.tensor.is_floating_point() && buffer.tensor.scalar_type() != parameters;
+    for (const Buffer& buffer : tensors) {
+        const bool differs = buffer.tensor.is_floating_point() && buffer.tensor.scalar_type() != type;
         if (!differs || ++found > shown) continue;
         names += (names.empty() ? "" : ", ") + buffer.name + " in " + detail::type_text(buffer.tensor.scalar_type());
     }
@@ -67,9 +67,9 @@ STRATA_INLINE void explain_mixed_types(const c10::Error& error, const std::vecto
     if (found > shown) names += " and " + std::to_string(found - shown) + " more";
     throw Error{Errc::bad_parameter,
                 "the forward pass brought together tensors of different types (" +
-                    message.substr(0, message.find('\n')) + "): parameters are kept in " +
-                    detail::type_text(parameters) + ", and buffers keep their own types: " + names,
-                "convert what comes of a buffer before a layer takes it, (x + table).to(x.dtype()), or register the "
+                    message.substr(0, message.find('\n')) + "): parameters are kept in " + detail::type_text(type) +
+                    ", and buffers and exceptions keep their own types: " + names,
+                "convert what comes of them before a layer takes it, (x + table).to(x.dtype()), or register the "
                 "buffer in the parameters' type"};
 }
 

@@ -29,12 +29,15 @@
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/exceptions.hpp>
 #include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/formats.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/local_failure.hpp>
 #include <strata/zero/parts/memory_plan.hpp>
 #include <strata/zero/parts/shard_store.hpp>
 #include <strata/zero/parts/sharded_average.hpp>
+#include <strata/zero/parts/state_in_formats.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/state_update.hpp>
 #include <strata/zero/parts/take_over.hpp>
@@ -60,8 +63,11 @@ public:
     using Element = typename Numerics::element;
     using Kept = typename Numerics::kept;
     static constexpr std::size_t states = optim::state_count_v<Rule>;
-    using State = detail::state_on_t<typename Setup::offload::tier, Kept, states, Numerics::has_master>;
+    using Formats = FormatsOf<Numerics>;
+    static constexpr bool has_exceptions = Formats::has_exceptions;
+    using State = typename detail::StateOfPrecision<typename Setup::offload::tier, Numerics, states>::type;
     using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
+    using Store = typename detail::ShardsOfPrecision<typename Setup::parameter_offload::tier, Numerics>::type;
     using Pass = StatePass<Numerics, states, State, Compute>;
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
     static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
@@ -85,7 +91,6 @@ public:
     }
 
 private:
-    static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
     std::unique_ptr<Options> options_;
     TrainedModel model_;
 
@@ -100,7 +105,7 @@ public:
     LocalFailure failure{State::fails_alone || Shards::fails_alone};
     TierFolder folder{State::wants_folder || Shards::wants_folder};
     State state;
-    ShardsOf<Shards, Element> shards{*pool};
+    Store shards{*pool};
     std::unique_ptr<ShardedAverage> average = made_average();  ///< nullptr without one
     GradientReduction gradients{exchange, *pool, buckets, gradient_options()};
     WeightGathering weights{exchange, buckets};
@@ -113,8 +118,9 @@ private:
     Assembly(Comm& comm, std::vector<Parameter> parameters, std::unique_ptr<Options> checked, Compute device)
         : options_{std::move(checked)},
           model_{sorted_model(
-              comm, std::move(parameters), [this](std::string_view name) { return group_of(name); }, described(),
-              device.device(), options_->computes_only)},
+              comm, with_exceptions(std::move(parameters), *options_, has_exceptions),
+              [this](std::string_view name) { return group_of(name); }, described(), device.device(),
+              options_->computes_only)},
           compute{std::move(device)},
           exchange{comm, *pool, compute},
           buckets{model_.trained, model_.group_of, bucket_options(comm)} {
@@ -131,13 +137,8 @@ private:
                 "reduce_once_a_step adds micro-batches up on each rank, and this sharding keeps no whole gradients there",
                 "leave reduce_once_a_step out, or use ZeroStage<1>"};
         }
-        TakeOver model{exchange,
-                       *pool,
-                       buckets,
-                       shards,
-                       model_.trained,
-                       model_.frozen,
-                       {.dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)}};
+        TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen, take_over_options()};
+        if constexpr (has_exceptions) shards.set_excepted(model.shards_excepted());
         require_memory(model);
         take_over(model);
         frozen = std::move(model_.frozen);
@@ -169,8 +170,17 @@ private:
                 .rank = comm.rank(),
                 .world = comm.world()};
     }
+    [[nodiscard]] static TakeOver::Options take_over_options() {
+        TakeOver::Options options{.dtype = Formats::dtype(false),
+                                  .excepted_dtype = Formats::dtype(true),
+                                  .device = Pass::device_memory,
+                                  .state = memory_of<Compute>(State::memory)};
+        if constexpr (has_exceptions) options.excepted_state = memory_of<Compute>(State::excepted_memory);
+        return options;
+    }
     [[nodiscard]] GradientReduction::Options gradient_options() const {
-        return {.dtype = detail::dtype_v<gradient_element_t<Element>>,
+        return {.dtype = Formats::gradient_dtype(false),
+                .excepted_dtype = Formats::gradient_dtype(true),
                 .sharded = sharded.gradients,
                 .overlap = options_->overlap,
                 .once_a_step = options_->reduce_once_a_step,
@@ -207,14 +217,15 @@ private:
 
     /// Compares what is going to be allocated with what this node and the device have free, before any of it is.
     void require_memory(const TakeOver& model) {
-        const PlaceBytes trained_shards = Shards::bytes(buckets.shard_numels());
+        const PlaceBytes trained_shards = shards.bytes(buckets.shard_numels());
         const MemoryPlan plan{.device_is_host = Compute::is_host,
-                              .dtype = dtype,
+                              .dtype = Formats::dtype(false),
+                              .excepted_dtype = Formats::dtype(true),
                               .gradients = gradient_options(),
-                              .state = State::bytes(buckets.part_numels()),
+                              .state = state_bytes(),
                               .average = average ? average->bytes(buckets.share_numels()) : PlaceBytes{},
                               .trained_shards = trained_shards,
-                              .frozen_shards = Shards::bytes(model.shard_numels()) - trained_shards};
+                              .frozen_shards = shards.bytes(model.shard_numels()) - trained_shards};
         const MemoryPlan::Need need = plan.need(buckets, model_.frozen);
         const std::string fix = plan.fix(sharded);
         detail::require_node_memory(
@@ -226,6 +237,13 @@ private:
                                               compute.free_memory(), fix);
             });
         }
+    }
+
+    [[nodiscard]] PlaceBytes state_bytes() const {
+        if constexpr (has_exceptions)
+            return State::bytes(buckets.part_numels(), buckets.unexcepted());
+        else
+            return State::bytes(buckets.part_numels());
     }
 
     /// Files first, then bucket by bucket: values, shards, master, states. What fails on one rank does so on all.
@@ -250,20 +268,25 @@ private:
             if (!windows.pinning.pin) windows.pinning = compute.pinning();
             return TierContext{*pool, folder.get(), name, std::move(windows)};
         };
-        state.make(context("optimizer", options.tiers.state), buckets.part_numels());
+        const TierContext of_state = context("optimizer", options.tiers.state);
+        if constexpr (has_exceptions)
+            state.make(of_state, buckets.part_numels(), buckets.unexcepted());
+        else
+            state.make(of_state, buckets.part_numels());
         shards.make(context("parameters", options.tiers.units), model.shard_numels());
         if (average) average->make(context("average", options.tiers.state), buckets.share_numels());
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values_B = model.take_bucket(bucket);
         if (average) {  // of the weights as they are kept
-            const at::Tensor& weights_B = Numerics::has_master ? values_B : buckets[bucket].weight_B;
+            const at::Tensor& weights_B =
+                Formats::has_master(buckets.excepted(bucket)) ? values_B : buckets[bucket].weight_B;
             detail::tensor_over(average->values(bucket), pool->device_of(average->memory()))
                 .copy_(buckets.own_share(weights_B));
         }
         gradients.take(bucket);
         model.shard_bucket(bucket);
-        return model.start_of_state(values_B);
+        return model.start_of_state(values_B, buckets.excepted(bucket));
     }
     void hand_over_units(TakeOver& model) {
         const auto recomputed = [](std::int32_t unit, std::int32_t units) -> bool {

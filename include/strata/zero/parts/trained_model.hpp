@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/parts/trained_model.hpp - TrainedModel: a model's parameters, sorted and checked before an engine takes them.
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace strata::zero {
 
-/// Parameters that require a gradient, each with the number of its group, and those that do not.
+/// Parameters that require a gradient, each with the number of its group, and those that do not. Exceptions come last in both.
 struct TrainedModel {
     std::vector<Parameter> trained;
     std::vector<std::size_t> group_of;  ///< of `trained`
@@ -39,6 +40,8 @@ template <class Comm>
 [[nodiscard]] TrainedModel sorted_model(Comm& comm, std::vector<Parameter> parameters,
                                         const std::function<std::size_t(std::string_view)>& group_of,
                                         const std::string& options, at::Device device, bool computes_only) {
+    std::stable_partition(parameters.begin(), parameters.end(),
+                          [](const Parameter& parameter) { return !parameter.excepted; });
     std::vector<std::size_t> groups;
     for (const Parameter& parameter : parameters) groups.push_back(group_of(parameter.name));
     detail::check_same_model(comm.all_gather_varied(detail::describe(parameters, groups, options)));
