@@ -59,6 +59,7 @@ strata_room(options
     HEADERS
         ema_options.hpp
         engine_options.hpp
+        gradient_norms_options.hpp
         loss_scale_options.hpp
         on_non_finite.hpp
         pipeline_options.hpp
@@ -189,6 +190,7 @@ strata_room(zero
     HEADERS
         average.hpp
         averages/ema.hpp
+        buffers.hpp
         compute_device.hpp
         detail/buffer_pool.hpp
         detail/gradient_hooks.hpp
@@ -208,7 +210,9 @@ strata_room(zero
         parts/buckets.hpp
         parts/engine_settings.hpp
         parts/engine_works.hpp
+        parts/exceptions.hpp
         parts/exchange.hpp
+        parts/formats.hpp
         parts/gradient_norm.hpp
         parts/gradient_reduction.hpp
         parts/gradient_view.hpp
@@ -220,6 +224,7 @@ strata_room(zero
         parts/shard_store.hpp
         parts/staging.hpp
         parts/state_carry.hpp
+        parts/state_in_formats.hpp
         parts/state_pass.hpp
         parts/state_transfer.hpp
         parts/state_update.hpp
@@ -229,6 +234,7 @@ strata_room(zero
         parts/trainable_change.hpp
         parts/trained_model.hpp
         parts/unit_gathering.hpp
+        parts/unit_order.hpp
         parts/weight_gathering.hpp
         parts/whole_model.hpp
         parts/written_weights.hpp
@@ -357,8 +363,10 @@ strata_room(train
         fit_result.hpp
         frozen.hpp
         gallery.hpp
+        gradient_norms.hpp
         loss_curve.hpp
         metrics.hpp
+        named_norm.hpp
         options.hpp
         options_from_config.hpp
         picture_grid.hpp

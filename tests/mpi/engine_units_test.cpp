@@ -509,8 +509,8 @@ TEST(EngineUnits, RanksThatCallUnitsInAnotherOrderAreAllTold) {
         model.row[last ? 0 : 1]->forward(model.row[last ? 1 : 0]->forward(h));
     });
     EXPECT_EQ(error.code(), Errc::rank_mismatch) << error.what();
-    EXPECT_NE(error.problem().find("'unit 0'"), std::string::npos) << error.what();
-    EXPECT_NE(error.problem().find("'unit 1'"), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("the unit block0"), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("the unit block1"), std::string::npos) << error.what();
 }
 
 struct FailingBlock : Block {

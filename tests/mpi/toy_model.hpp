@@ -126,6 +126,7 @@ struct Case {
     int buckets_in_flight = 4;
     std::int64_t prefetch_bucket_bytes = -1;
     std::int64_t max_live_parameters = 0;
+    std::string excepted_parameters{};
     bool groups = false;  ///< biases learn twice as fast and do not decay
     std::filesystem::path nvme_path{};
     strata::offload::PipelineOptions nvme{};
@@ -142,6 +143,7 @@ typename AnyEngine::Options options_of(const Case& settings) {
         .bucket_numel = settings.bucket_numel,
         .gradient_accumulation_steps = settings.accumulation,
         .max_grad_norm = settings.max_grad_norm,
+        .excepted_parameters = settings.excepted_parameters,
         .overlap = settings.overlap,
         .buckets_in_flight = settings.buckets_in_flight,
         .prefetch_bucket_bytes = settings.prefetch_bucket_bytes,

@@ -62,6 +62,11 @@ struct EngineOptions {
     typename Rule::Options update{};             ///< betas, weight decay, ... of parameters that no group takes
     std::vector<ParameterGroup<Rule>> groups{};  ///< a parameter belongs to the first that takes it
 
+    /// Precision<Format, Except<Other>>: parameters that keep the other format, by parts of their names in the state dict with commas
+    /// between: "norm,embed". And those that `excepts` takes.
+    std::string excepted_parameters{};
+    std::function<bool(std::string_view name)> excepts{};
+
     OnNonFinite on_non_finite =
         OnNonFinite::stop;               ///< a step whose loss or gradients are not finite; fp16 has loss_scale first
     std::int64_t non_finite_limit = 10;  ///< OnNonFinite::skip: steps in a row that are skipped at most
@@ -95,6 +100,10 @@ struct EngineOptions {
                {.help = "The norm that the whole gradient is scaled down to", .special = "0 does not clip"});
         option("max_grad_value", &E::max_grad_value, ranges::gradient_limit,
                {.help = "What every element of the gradient is clamped to instead", .special = "0 does not clip"});
+        option(
+            "excepted_parameters", &E::excepted_parameters,
+            "Of a precision with exceptions: parts of the names of parameters that keep the other number format, with commas "
+            "between: `norm,embed`");
         option("on_non_finite", &E::on_non_finite, on_non_finite_names,
                {.help = "Whether a step whose loss or gradients are not finite ends the run or is skipped"});
         option("non_finite_limit", &E::non_finite_limit, ranges::positive,

@@ -2,6 +2,7 @@
 // strata/policy/precision.hpp - slot::Numerics, and Precision<Format>: number formats of computation and kept state.
 
 #include <concepts>
+#include <type_traits>
 
 #include <strata/core/bf16.hpp>
 #include <strata/core/fp16.hpp>
@@ -51,6 +52,15 @@ struct PureBf16 {
     using scaler = NoScaler;
 };
 
+/// Parameters that a run names keep another number format than the others: Precision<Bf16, Except<Fp32>>.
+///
+///   Format  of theirs; its scaler is NoScaler, because one loss has one scale
+template <class Format>
+struct Except {
+    using format = Format;
+};
+struct NoExcept {};  ///< all parameters are kept in one format
+
 /// What a number format says: four types. Which of their combinations can be trained is said at
 /// detail::have_kernels().
 ///
@@ -78,6 +88,31 @@ struct FormatMembers<Format> {
     static constexpr bool has_master = !std::same_as<typename Format::master, NoMaster>;
     static constexpr bool scales_loss = std::same_as<typename Format::scaler, LossScaling>;
 };
+
+/// The same of Except<Format>; void where there are no exceptions.
+template <class Exception>
+struct ExceptedMembers {
+    using type = void;
+};
+template <NumberFormat Format>
+struct ExceptedMembers<Except<Format>> {
+    using type = FormatMembers<Format>;
+};
+
+/// What a precision says of its exceptions: a format's members; void where it has none.
+template <class P>
+struct ExceptedOf {
+    using type = void;
+};
+template <class P>
+requires requires { typename P::excepted; }
+struct ExceptedOf<P> {
+    using type = typename P::excepted;
+};
+template <class P>
+using excepted_of_t = typename ExceptedOf<P>::type;
+template <class P>
+inline constexpr bool has_exceptions_v = !std::is_void_v<excepted_of_t<P>>;
 
 /// Without a master, weights and states are of the parameters' own format, in fp32 or by stochastic rounding in bf16
 /// (optim/update_kernel.hpp); with one, all of that is fp32 and parameters are rounded copies in 16 bits.
@@ -117,6 +152,29 @@ struct FormatCanBeTrained {
     };
 };
 
+template <class Exception>
+struct ExceptionCanBeTrained {
+    static constexpr bool holds = std::same_as<Exception, NoExcept>;
+};
+template <class Format>
+struct ExceptionCanBeTrained<Except<Format>> {
+    static constexpr bool holds = [] {
+        if constexpr (FormatCanBeTrained<Format>::holds) return std::same_as<typename Format::scaler, NoScaler>;
+        return false;
+    }();
+};
+/// Its sentence, for whatever stands there.
+template <class Exception>
+struct ExceptionIsAFormat {
+    static constexpr bool holds = ExceptionCanBeTrained<Exception>::holds;
+    struct Report {
+        static_assert(holds,
+                      "[ST0141] Precision<Format, Exception> is given an exception that nothing can train with. Fix: "
+                      "type Precision<Bf16, Except<Fp32>>, or another number format whose scaler is NoScaler in place "
+                      "of Fp32; leave the exception out where all parameters are kept in one format.");
+    };
+};
+
 /// Of a policy that is no Precision<Format>: it says the members of one itself.
 template <class P>
 struct PrecisionCanBeTrained {
@@ -143,7 +201,7 @@ struct PrecisionCanBeTrained {
 
 }  // namespace rule
 
-template <class Format>
+template <class Format, class Exception = NoExcept>
 struct Precision;
 
 namespace slot {
@@ -171,16 +229,20 @@ concept PrecisionPolicy = PolicyFor<P, slot::Numerics> && rule::PrecisionCanBeTr
 /// Number formats of a run.
 ///
 ///   Format       Fp32, Bf16, Fp16, PureBf16, or a NumberFormat of your own
+///   Exception    Except<OtherFormat>: parameters that EngineOptions::excepted_parameters names are kept in that, norms and
+///                embeddings in fp32 say; their gradients and states too
 ///
 ///   element      what parameters and their gradients are kept in
 ///   kept         what optimizer states are kept in; the master weights too, where there are some
 ///   has_master   parameters are rounded copies of weights kept in `kept`; otherwise they are the weights themselves
 ///   scales_loss  gradients are made of a scaled loss, and a step that overflows is skipped
-template <class Format>
+///   excepted     the first three of the exceptions' format; void without exceptions
+template <class Format, class Exception>
 struct Precision : detail::FormatMembers<Format> {
     using slot = slot::Numerics;
-    using broken = rule::first_broken_t<rule::FormatCanBeTrained<Format>>;
+    using broken = rule::first_broken_t<rule::FormatCanBeTrained<Format>, rule::ExceptionIsAFormat<Exception>>;
     using format = Format;
+    using excepted = typename detail::ExceptedMembers<Exception>::type;
 };
 
 static_assert(PrecisionPolicy<Precision<Fp32>> && PrecisionPolicy<Precision<Bf16>> &&

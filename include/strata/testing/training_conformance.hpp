@@ -115,7 +115,9 @@ template <class Setup, comm::Communicator Comm>
 [[nodiscard]] SmallRun small_run(Comm& comm) {
     detail::SmallModel model;
     const std::vector<zero::Parameter> parameters = zero::parameters_of(model);
-    zero::Engine<Setup, Comm> engine{comm, parameters};
+    typename zero::Engine<Setup, Comm>::Options options;
+    if constexpr (strata::detail::has_exceptions_v<typename Setup::precision>) options.excepted_parameters = "bias";
+    zero::Engine<Setup, Comm> engine{comm, parameters, options};
     const at::Tensor batch = detail::small_batch(comm);
     SmallRun run;
     for (int step = 0; step < detail::small_run_steps; ++step) {
@@ -145,7 +147,7 @@ template <class Setup, comm::Communicator Comm>
 ///   * Where state lives and over whom it is sharded, what is recomputed, whether weights are averaged, and by what bytes
 ///     travel changes no bit: they are those of the same rule and number formats under ZeroStage<0>. So it is of an
 ///     elementwise rule; under one with norms of whole parameters some tiers form sums in another order.
-///   * A number format follows fp32: its last loss is at most a quarter of the first one away from that of fp32.
+///   * A number format follows fp32, with exceptions, biases, or without: its last loss is at most a quarter of the first one away from that of fp32.
 /// The composition's device and backend are not looked at. Collective; every rank returns what it met itself.
 ///
 ///   comm  of the ranks that train; the composition's Ranks<...> is not looked at

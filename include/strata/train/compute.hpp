@@ -12,6 +12,7 @@
 #include <strata/comm/default_comm.hpp>
 #include <strata/policy/compute.hpp>
 #include <strata/policy/ranks.hpp>
+#include <strata/zero/buffers.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/tensors_in.hpp>
 
@@ -31,12 +32,11 @@ void move_batch(Batch& batch, at::Device device) {
     }
 }
 
-/// A model's buffers go where it computes; its parameters are the engine's to move.
+/// A model whose buffers are where it computes, with the values of rank 0; its parameters are the engine's to take. Collective.
+/// Throws what zero::take_buffers() throws.
 template <class Model, class AnyCompute>
-[[nodiscard]] std::shared_ptr<Model> buffers_on_device(std::shared_ptr<Model> model, const AnyCompute& compute) {
-    if (AnyCompute::Device::is_host) return model;
-    const at::Device device = compute.device().device();
-    for (at::Tensor& buffer : model->buffers()) buffer.set_data(buffer.to(device));
+[[nodiscard]] std::shared_ptr<Model> with_buffers_taken(std::shared_ptr<Model> model, AnyCompute& compute) {
+    zero::take_buffers(compute.comm(), zero::buffers_of(*model), compute.device().device());
     return model;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +21,7 @@
 #include <strata/train/compute.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/unit_rules.hpp>
+#include <strata/zero/buffers.hpp>
 #include <strata/zero/engine.hpp>
 
 namespace strata {
@@ -39,6 +41,7 @@ struct SentenceOf<rule::None> {};
 struct FrozenOptions {
     std::int64_t prefetch_bucket_bytes = -1;  ///< ZeroStage<3>
     std::int64_t max_live_parameters = 0;     ///< ZeroStage<3>
+    std::string excepted_parameters{};        ///< Precision<Format, Except<Other>>
     zero::TierOptions tiers{};                ///< OffloadTarget<Nvme, Parameters>: nvme_path, units
 
     static void describe(auto& option) {
@@ -48,6 +51,8 @@ struct FrozenOptions {
         option("max_live_parameters", &FrozenOptions::max_live_parameters, ranges::size,
                {.help = "No unit is gathered ahead while more parameters of units than this would be whole at once",
                 .special = "0 is no bound"});
+        option("excepted_parameters", &FrozenOptions::excepted_parameters,
+               "Of a precision with exceptions: parts of the names of parameters that keep the other number format");
         option.part("tiers", &FrozenOptions::tiers, "");
     }
     void check(OptionCheck& check) const { check.described(*this); }
@@ -75,12 +80,12 @@ private:
     static_assert(sizeof(detail::SentenceOf<Wrong>) > 0);
 
 public:
-    /// Freezes the model, switches it to evaluation and takes it over: its parameters get the values of rank 0. Collective. Throws
+    /// Freezes the model, switches it to evaluation and takes it over: its parameters and buffers get the values of rank 0. Collective. Throws
     /// Error: bad_parameter, bad_value, rank_mismatch, not_enough_memory; with OffloadTarget<Nvme, Parameters> also bad_reference,
     /// no_space, swap_in_use, swap_lock_timeout, io_failed.
     Frozen(Session& session, std::shared_ptr<Model> model, const FrozenOptions& options = {})
         : compute_{session.template ranks<typename Compute::Ranks>()},
-          model_{train::buffers_on_device(frozen(std::move(model)), compute_)},
+          model_{train::with_buffers_taken(frozen(std::move(model)), compute_)},
           engine_{compute_.comm(), zero::parameters_of(*model_), engine_options(session, options), compute_.device()} {}
     Frozen(Session& session, Model model, const FrozenOptions& options = {})
         : Frozen{session, std::make_shared<Model>(std::move(model)), options} {}
@@ -89,7 +94,13 @@ public:
     template <class... Args>
     auto operator()(Args&&... args) {
         const at::NoGradGuard no_grad;
-        return model_->forward(std::forward<Args>(args)...);
+        try {
+            return model_->forward(std::forward<Args>(args)...);
+        } catch (const c10::Error& error) {
+            zero::explain_mixed_types(error, zero::tensors_of(*model_),
+                                      zero::detail::dtype_v<typename setup::precision::element>);
+            throw;
+        }
     }
 
     /// For its other members, and for a loss whose gradient goes through it: its own parameters get none.
@@ -122,6 +133,7 @@ private:
         typename Engine::Options options;
         options.computes_only = true;
         options.tiers = given.tiers;
+        options.excepted_parameters = given.excepted_parameters;
         options.prefetch_bucket_bytes = given.prefetch_bucket_bytes;
         options.max_live_parameters = given.max_live_parameters;
         return options;

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <strata/core/inline.hpp>
+#include <strata/train/named_norm.hpp>
 
 namespace strata::train {
 
@@ -35,7 +37,8 @@ public:
     /// `file`.kept-1, or the first number that is free, before `file` is replaced at once. notes() says so.
     MetricsLog(std::filesystem::path file, std::int64_t resumed_step);
 
-    void append(const StepMetrics& metrics);
+    ///   norms  gradient norms of the step's, by layer; of most steps none
+    void append(const StepMetrics& metrics, std::span<const NamedNorm> norms = {});
 
     /// Every step so far, those of the runs before this one included, in order. Steps may be missing.
     [[nodiscard]] const std::vector<StepMetrics>& history() const noexcept { return history_; }

@@ -27,7 +27,7 @@ public:
     [[nodiscard]] StepMetrics last() const;
 
     /// Throws Error: io_failed, no_space; the line is then kept for complete().
-    void append(const StepMetrics& metrics);
+    void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {});
 
     /// Writes report.html: `content` with the history and the sample grids that are there. Throws as write_report() does.
     void report(ReportContent& content) const;
@@ -39,6 +39,7 @@ private:
     std::filesystem::path folder_;
     std::optional<MetricsLog> log_;
     std::optional<StepMetrics> missing_;
+    std::vector<NamedNorm> missing_norms_;
     std::uintmax_t whole_bytes_ = 0;  // of the file without the line that is missing
 };
 

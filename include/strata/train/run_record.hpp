@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
@@ -56,7 +58,11 @@ public:
     void complete(StepMetrics& metrics, double seconds, const RunPlan& plan);
 
     /// Throws io_failed, no_space; the line is then kept for mend().
-    void append(const StepMetrics& metrics) { log_.append(metrics); }
+    ///
+    ///   norms  gradient norms by layer, of the steps that have them
+    void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {}) {
+        log_.append(metrics, std::move(norms));
+    }
     [[nodiscard]] ReportContent& report() noexcept { return report_; }
     void write_report() { log_.report(report_); }
     /// What the log and the report lack after a failure, as far as that can be written now. Throws nothing.

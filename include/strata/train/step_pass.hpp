@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,7 +47,8 @@ public:
         std::uint64_t seed;
         int micro_batches;  ///< a step
         at::Device device;
-        std::string who;  ///< "step 7 on rank 1"
+        std::string who;                                   ///< "step 7 on rank 1"
+        std::function<void(const c10::Error&)> explain{};  ///< throws an Error in the place of libtorch's, if it can
     };
 
     StepPass(Comm& comm, Model& model, Engine& engine, RanksTogether& together, Settings settings)
@@ -118,6 +120,7 @@ private:
             return model_.loss(batch);
         } catch (const c10::Error& error) {
             zero::detail::explain_missing_memory(error);
+            if (settings_.explain) settings_.explain(error);
             if constexpr (!on_host && !zero::holds_tensors_v<Batch>)
                 zero::detail::explain_unseen_batch(error, settings_.device);
             throw;

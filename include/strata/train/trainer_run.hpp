@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -19,6 +20,7 @@
 #include <strata/core/error.hpp>
 #include <strata/train/checkpoints.hpp>
 #include <strata/train/environment.hpp>
+#include <strata/train/gradient_norms.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/ranks_together.hpp>
@@ -31,6 +33,7 @@
 #include <strata/train/step_pass.hpp>
 #include <strata/train/step_undo.hpp>
 #include <strata/train/validate.hpp>
+#include <strata/zero/buffers.hpp>
 #include <strata/zero/engine_options.hpp>
 
 namespace strata::train {
@@ -155,7 +158,10 @@ public:
                       {.seed = options_.seed,
                        .micro_batches = options_.engine.gradient_accumulation_steps,
                        .device = device_,
-                       .who = who()}};
+                       .who = who(),
+                       .explain = [this](const c10::Error& error) {
+                           zero::explain_mixed_types(error, zero::tensors_of(model_), parameter_type);
+                       }}};
         const StepSums sums = pass.run(
             source, [this] { return session_.stop_requested(); }, [this] { return record_.seconds(); });
         metrics.loss = sums.loss;
@@ -249,6 +255,7 @@ private:
     zero::StepResult update(double learning_rate, const StepSamples& samples, bool loss_is_finite) {
         together_.part();
         try {
+            norms_ = norms_of_step(engine_, model_, options_.gradient_norms);
             const zero::StepResult result = engine_.step(learning_rate, loss_is_finite);
             together_.meet();
             return result;
@@ -283,13 +290,15 @@ private:
 
     /// Logs, and calls what is due; returns whether a checkpoint is.
     [[nodiscard]] bool finish(const StepMetrics& metrics, bool interrupted, std::int64_t last_step) {
-        comm::agree(session_.comm(), [&] { record_.append(metrics); });
+        comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {})); });
         session_.progress().step(metrics, last_step, options_.name);
         if (interrupted && metrics.step != last_step)
             session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
         if (!interrupted) actions_.call_due(session_.comm(), together_, who(), metrics, last_step);
         return is_due(options_.checkpoint_every, metrics.step, last_step);
     }
+
+    static constexpr at::ScalarType parameter_type = zero::detail::dtype_v<typename Setup::precision::element>;
 
     Session& session_;
     Model& model_;
@@ -299,6 +308,7 @@ private:
     Checkpoints<Setup, Model, Engine> checkpoints_;
     StepUndo<Engine, Setup::averaging::enabled> undo_;
     RunRecord record_;
+    std::vector<NamedNorm> norms_;  // of the step under way
     RunActions actions_;
     std::filesystem::path folder_;  // empty until it is taken
     RunPlan plan_;

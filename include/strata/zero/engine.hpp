@@ -53,12 +53,14 @@ namespace strata::zero {
 /// memory() counts them. Gradients have the parameters' type, but fp16 ones are collected in fp32, because ranks add up
 /// in fp32; with several micro-batches a step they add up in fp32, P/W more. The model keeps its tensors: they become
 /// views of the engine's buckets. While an engine lives, do not convert or move the model. After it they stay valid, but
-/// for the units of stage 3, whose parameters go with it.
+/// for the units of stage 3, whose parameters go with it. Parameters that excepted_parameters names keep the other format of
+/// Precision<Format, Except<Other>>, with gradients and state of that.
 ///
 /// Buckets are reduced on a thread of the engine's own while backward goes on, and updated weights are gathered while
 /// the next bucket is updated. When backward(), step() or write_state() returns, nothing is under way: between them
-/// the communicator is the caller's, but for forward passes at stage 3, which are collective: every rank calls the same
-/// units in the same order, with or without gradients. Parameters outside of units are whole on every rank at stage 3
+/// the communicator is the caller's, but for forward passes at stage 3, which are collective: without gradients every rank
+/// calls the same units in the same order; with them a rank may leave a unit out, and takes part in gathering it for the others
+/// until all have ended backward(), where it gives zeros for its gradient. Parameters outside of units are whole on every rank at stage 3
 /// too; frozen ones inside of units are sharded like the others. In a world of one nothing needs to be gathered, and
 /// stage 3 leaves units whole, unless the tier of their shards gathers them alone too, as Nvme does.
 ///

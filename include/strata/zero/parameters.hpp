@@ -22,6 +22,7 @@ struct Parameter {
     at::Tensor tensor;                 ///< the model's own tensor, not a copy
     std::int32_t unit = -1;            ///< number of the unit it belongs to, in registration order; -1 outside of units
     std::shared_ptr<UnitLink> link{};  ///< of that unit, where there is one
+    bool excepted = false;             ///< it keeps the other format of Precision<Format, Except<Other>>
 };
 
 namespace detail {
@@ -36,6 +37,7 @@ public:
         if (unit < 0 && marked != nullptr) {
             unit = units_++;
             link = marked->link();
+            link->name = prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1);
         }
         for (const auto& item : module.named_parameters(/*recurse=*/false)) {
             const at::Tensor& tensor = item.value();

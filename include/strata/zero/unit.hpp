@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -55,6 +56,7 @@ protected:
 struct UnitLink {
     UnitHooks* hooks = nullptr;
     std::int32_t number = -1;  ///< in registration order
+    std::string name{};        ///< as in the state dict: "block0"
 };
 
 /// What every Unit<Block> is as well, whatever its block: how a walk over a model finds units.
@@ -344,7 +346,8 @@ struct SignatureOfForward<Block> {
 ///
 /// Under ZeroStage<3> a unit's parameters are there while its forward() runs and while backward is inside it, and have
 /// no memory otherwise: hold and call the block as Unit<Block>, because a call of Block::forward() finds them gone, and
-/// libtorch then throws. All ranks must call the same units in the same order. Under Recompute<Blocks> forward() runs
+/// libtorch then throws. Where no gradient is recorded all ranks must call the same
+/// units in the same order; else a rank may leave one out, or its output, and gives zeros for its gradient. Under Recompute<Blocks> forward() runs
 /// again in backward: the same inputs must give the same outputs, random numbers of libtorch's generators aside. Under
 /// stages 0 to 2 without recomputation forward() is Block's.
 ///

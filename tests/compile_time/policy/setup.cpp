@@ -161,6 +161,13 @@ using ScaledBf16 = Format<bf16, float, float, LossScaling>;
 static_assert(Setup<Precision<ScaledBf16>>::precision::has_master &&
               Setup<Precision<ScaledBf16>>::precision::scales_loss);
 static_assert(std::same_as<Setup<Precision<ScaledBf16>>::precision::format, ScaledBf16>);
+using NormsInFp32 = Setup<Precision<Bf16, Except<Fp32>>>::precision;
+static_assert(NormsInFp32::has_master && !NormsInFp32::excepted::has_master &&
+              std::same_as<NormsInFp32::excepted::element, float> && detail::has_exceptions_v<NormsInFp32> &&
+              !detail::has_exceptions_v<Precision<Bf16>>);
+static_assert(rule::ExceptionIsAFormat<Except<Bf16>>::holds && !rule::ExceptionIsAFormat<Except<Fp16>>::holds &&
+                  !rule::ExceptionIsAFormat<Fp32>::holds && !rule::ExceptionIsAFormat<Except<int>>::holds,
+              "one loss has one scale");
 template <class... Types>
 inline constexpr bool is_trained = rule::FormatCanBeTrained<Format<Types...>>::holds;
 static_assert(is_trained<float, float, NoMaster, LossScaling> && is_trained<fp16, float, float, NoScaler>);

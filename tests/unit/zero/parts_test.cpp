@@ -221,7 +221,7 @@ TEST(Parts, GradientReductionMicroBatchesAddUpInFp32) {
     Reduced r{{.dtype = at::kBFloat16, .sharded = true, .micro_batches = 2}};
     backward(r.gradients, r.model, 1.0F);
     backward(r.gradients, r.model, 0.00390625F);  // bf16 has no 1.00390625
-    EXPECT_EQ(r.gradients.sum_dtype(), at::kFloat);
+    EXPECT_EQ(r.gradients.sum_dtype(0), at::kFloat);
     EXPECT_EQ(sum_of(r.gradients, 0).front(), 1.00390625F);
 }
 
@@ -456,6 +456,14 @@ TEST(Parts, MemoryPlanCountsWhatIsKeptAndWhatTheModelGivesBack) {
     // of gradients a share of 10, and two buckets that wait
     EXPECT_EQ(sharded.need(model.buckets, {}).host, 20 * 4 + 10 * 4 + 12 * 2 * 4 - 18 * 4);
     EXPECT_NE(sharded.fix({true, true, false}).find("more ranks"), std::string::npos) << "it is on disk already";
+}
+
+TEST(Parts, MemoryPlanCountsExceptionsInTheirOwnFormat) {
+    std::vector<Parameter> trained = parameters();
+    trained[2].excepted = true;
+    const Buckets buckets{trained, {0, 0, 0}, {.bucket_numel = 100, .rank = 0, .world = 2}};  // 12 elements, and 8
+    const MemoryPlan plan{.dtype = at::kBFloat16, .gradients = {.dtype = at::kBFloat16, .sharded = false}};
+    EXPECT_EQ(plan.need(buckets, {}).host, 2 * (12 * 2 + 8 * 4) + 12 * 4 - 18 * 4) << "of parameters and of gradients";
 }
 
 TEST(Parts, MemoryPlanTellsTheDeviceFromItsHost) {

@@ -43,13 +43,13 @@ public:
     static constexpr bool is_rejected = false;
 
     /// In a build with CUDA the model moves to this rank's GPU, part by part, and batches follow it as far as
-    /// zero::for_each_tensor() finds their tensors; what it does not find is the model's to move. Rank 0's weights become
-    /// everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value; with OffloadTarget<Nvme> also
+    /// zero::for_each_tensor() finds their tensors; what it does not find is the model's to move. Rank 0's weights
+    /// and buffers become everyone's. Collective. Throws Error: no_parameters, bad_parameter, bad_value, rank_mismatch; with OffloadTarget<Nvme> also
     /// bad_reference, no_space, not_enough_memory, swap_in_use, swap_lock_timeout, io_failed.
     TrainerBody(Session& session, std::shared_ptr<Model> model, Options options)
         : session_{checked(session, options)},
           compute_{session.template ranks<typename Compute::Ranks>()},
-          model_{train::buffers_on_device(std::move(model), compute_)},
+          model_{train::with_buffers_taken(std::move(model), compute_)},
           options_{std::move(options)},
           engine_{compute_.comm(), zero::parameters_of(*model_), options_.engine, compute_.device()} {}
     TrainerBody(Session& session, Model model, Options options)

@@ -34,12 +34,24 @@ inline std::string json_number(double value, int digits) {
     return text.data();
 }
 
-inline std::string to_json_line(const StepMetrics& m) {
+/// ,"grad_norms":{"block0.linear":0.5,...}
+inline std::string to_json(std::span<const NamedNorm> norms) {
+    if (norms.empty()) return {};
+    std::string text;
+    for (const NamedNorm& part : norms) {
+        text += text.empty() ? ",\"grad_norms\":{" : ",";
+        text += nlohmann::json(part.name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + ":" +
+                json_number(part.norm, 6);
+    }
+    return text + "}";
+}
+
+inline std::string to_json_line(const StepMetrics& m, std::span<const NamedNorm> norms) {
     return "{\"step\":" + std::to_string(m.step) + ",\"loss\":" + json_number(m.loss, 17) +
            ",\"lr\":" + json_number(m.learning_rate, 17) + ",\"grad_norm\":" + json_number(m.grad_norm, 17) +
            ",\"samples_per_second\":" + json_number(m.samples_per_second, 6) +
            ",\"seconds\":" + json_number(m.seconds, 6) + ",\"epoch\":" + json_number(m.epoch, 6) +
-           (m.skipped > 0 ? ",\"skipped\":" + std::to_string(m.skipped) : "") + "}\n";
+           (m.skipped > 0 ? ",\"skipped\":" + std::to_string(m.skipped) : "") + to_json(norms) + "}\n";
 }
 
 /// The step that a line tells of, whatever else it has; none if it is no JSON object with a step of 1 or more, or a
@@ -301,10 +313,10 @@ STRATA_INLINE MetricsLog::MetricsLog(std::filesystem::path file, std::int64_t re
     if (!out_) throw storage::detail::file_error(errno != 0 ? errno : EIO, "open", file_);
 }
 
-STRATA_INLINE void MetricsLog::append(const StepMetrics& metrics) {
+STRATA_INLINE void MetricsLog::append(const StepMetrics& metrics, std::span<const NamedNorm> norms) {
     history_.push_back(metrics);
     errno = 0;
-    out_ << detail::to_json_line(metrics);
+    out_ << detail::to_json_line(metrics, norms);
     out_.flush();
     if (out_) return;
     const int failure = errno;

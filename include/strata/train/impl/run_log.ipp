@@ -2,6 +2,7 @@
 // strata/train/impl/run_log.ipp - the log and the report, continued.
 
 #include <system_error>
+#include <utility>
 
 #include <strata/train/run_log.hpp>
 
@@ -18,12 +19,13 @@ STRATA_INLINE StepMetrics RunLog::last() const {
     return log_ && !log_->history().empty() ? log_->history().back() : StepMetrics{};
 }
 
-STRATA_INLINE void RunLog::append(const StepMetrics& metrics) {
+STRATA_INLINE void RunLog::append(const StepMetrics& metrics, std::vector<NamedNorm> norms) {
     if (!log_) return;
     missing_ = metrics;
+    missing_norms_ = std::move(norms);
     std::error_code unknown;
     whole_bytes_ = std::filesystem::file_size(folder_ / log_name, unknown);
-    log_->append(metrics);
+    log_->append(metrics, missing_norms_);
     missing_.reset();
 }
 
@@ -42,7 +44,7 @@ STRATA_INLINE void RunLog::complete() {
     // What there is of the line is no damage to set aside.
     std::filesystem::resize_file(folder_ / log_name, whole_bytes_, none);
     open(folder_, metrics.step - 1);
-    append(metrics);
+    append(metrics, std::move(missing_norms_));
 }
 
 }  // namespace strata::train

@@ -16,7 +16,7 @@ STRATA_INLINE Buckets::Buckets(const std::vector<Parameter>& trained, const std:
         const at::Tensor& tensor = trained[i].tensor;
         layout_.push_back({trained[i].name, tensor.sizes().vec(), numel_});
         parameters_.push_back({tensor, 0, 0, group_of[i]});
-        extents.push_back({tensor.numel(), trained[i].unit});
+        extents.push_back({tensor.numel(), trained[i].unit, trained[i].excepted});
         numel_ += tensor.numel();
     }
     std::size_t shards = 0;

@@ -20,22 +20,23 @@ STRATA_INLINE GradientReduction::GradientReduction(Exchange& exchange, detail::B
       sums_(buckets.size()),
       arrived_(buckets.parameters().size(), 0) {}
 
-STRATA_INLINE std::int64_t GradientReduction::bytes_kept(const Options& options, std::int64_t padded,
+STRATA_INLINE std::int64_t GradientReduction::bytes_kept(const Options& options, bool excepted, std::int64_t padded,
                                                          std::int64_t share) {
-    const auto sum = share * static_cast<std::int64_t>(c10::elementSize(sum_dtype_of(options)));
+    const auto sum = share * static_cast<std::int64_t>(c10::elementSize(sum_dtype_of(options, excepted)));
     if (options.sharded) return sum;
     const bool own_sum = options.micro_batches > 1 && !options.once_a_step;
-    return padded * static_cast<std::int64_t>(c10::elementSize(bucket_dtype_of(options))) + (own_sum ? sum : 0);
+    return padded * static_cast<std::int64_t>(c10::elementSize(bucket_dtype_of(options, excepted))) +
+           (own_sum ? sum : 0);
 }
 
 STRATA_INLINE void GradientReduction::take(std::size_t bucket) {
     Sum& s = sums_[bucket];
     if (!options_.sharded)
         s.gradient_B =
-            pool_.zeros(buckets_.padded_of(bucket), bucket_dtype_of(options_), MemoryKind::gradients, Place::device);
+            pool_.zeros(buckets_.padded_of(bucket), bucket_dtype(bucket), MemoryKind::gradients, Place::device);
     const bool view = !options_.sharded && (!accumulates() || options_.once_a_step);
     s.sum_S = view ? buckets_.own_share(s.gradient_B)
-                   : pool_.zeros(buckets_.share_of(bucket), sum_dtype(), MemoryKind::gradients, Place::device);
+                   : pool_.zeros(buckets_.share_of(bucket), sum_dtype(bucket), MemoryKind::gradients, Place::device);
 }
 
 STRATA_INLINE void GradientReduction::begin_pass() {
@@ -57,7 +58,7 @@ STRATA_INLINE at::Tensor& GradientReduction::gradient_of(std::size_t bucket) {
     at::Tensor& gradient_B = sums_[bucket].gradient_B;
     if (!gradient_B.defined())
         gradient_B =
-            pool_.empty(buckets_.padded_of(bucket), bucket_dtype_of(options_), MemoryKind::gradients, Place::device);
+            pool_.empty(buckets_.padded_of(bucket), bucket_dtype(bucket), MemoryKind::gradients, Place::device);
     return gradient_B;
 }
 
@@ -191,8 +192,9 @@ STRATA_INLINE void GradientReduction::gather_sums(std::size_t bucket) {
     if (bucket == sums_.size()) return;
     Sum& s = sums_[bucket];
     const bool own_memory = accumulates() && !options_.once_a_step;
-    s.gathered_B = own_memory ? pool_.empty(buckets_.padded_of(bucket), sum_dtype(), MemoryKind::buffers, Place::device)
-                              : s.gradient_B;
+    s.gathered_B = own_memory
+                       ? pool_.empty(buckets_.padded_of(bucket), sum_dtype(bucket), MemoryKind::buffers, Place::device)
+                       : s.gradient_B;
     s.ticket =
         exchange_.post("gradient sums", [this, from = s.sum_S, to = s.gathered_B] { exchange_.all_gather(from, to); });
 }

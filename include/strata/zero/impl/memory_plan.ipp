@@ -11,22 +11,26 @@
 namespace strata::zero {
 
 STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const std::vector<Parameter>& frozen) const {
-    const auto element = static_cast<std::int64_t>(c10::elementSize(dtype));
+    const auto element_of = [&](bool excepted) {
+        return static_cast<std::int64_t>(c10::elementSize(excepted ? excepted_dtype : dtype));
+    };
+    const bool gathers = buckets.shards_units();
+    const std::int64_t waiting = buckets.world() == 1 ? 1 : gathers ? 2 : gradients.buckets_in_flight + 1;
     std::int64_t device = 0;
+    // Beside what is kept: a bucket's values in fp32 while it is taken over; later gradients on their way, and whole units.
     std::int64_t largest = 0;
     for (std::size_t i = 0; i < buckets.size(); ++i) {
         const std::int64_t all = buckets.padded_of(i);
-        if (!buckets[i].sharded) device += all * element;
-        device += GradientReduction::bytes_kept(gradients, all, buckets.share_of(i));
-        largest = std::max(largest, all);
+        const bool excepted = buckets.excepted(i);
+        if (!buckets[i].sharded) device += all * element_of(excepted);
+        device += GradientReduction::bytes_kept(gradients, excepted, all, buckets.share_of(i));
+        const auto gradient =
+            static_cast<std::int64_t>(c10::elementSize(excepted ? gradients.excepted_dtype : gradients.dtype));
+        const std::int64_t in_use =
+            (gradients.sharded ? waiting * gradient : 0) + (gathers ? 2 * element_of(excepted) : 0);
+        largest = std::max(largest, all * std::max<std::int64_t>(sizeof(float), in_use));
     }
-    // Beside them: a bucket's values in fp32 while it is taken over; later gradients on their way, and whole units.
-    const bool gathers = buckets.shards_units();
-    const std::int64_t waiting = buckets.world() == 1 ? 1 : gathers ? 2 : gradients.buckets_in_flight + 1;
-    const std::int64_t in_use =
-        (gradients.sharded ? waiting * static_cast<std::int64_t>(c10::elementSize(gradients.dtype)) : 0) +
-        (gathers ? 2 * element : 0);
-    device += largest * std::max<std::int64_t>(sizeof(float), in_use);
+    device += largest;
 
     // What parameters give back is in the memory where they are now.
     const auto given_back = [&](const at::Tensor& tensor, bool of_device) {
@@ -46,7 +50,7 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
         bytes += in(state, of_device) + in(average, of_device) + in(trained_shards, of_device);
         std::int64_t shards_need = in(frozen_shards, of_device);
         for (const Parameter& p : frozen) {
-            const std::int64_t size = p.tensor.is_floating_point() ? element : p.tensor.element_size();
+            const std::int64_t size = p.tensor.is_floating_point() ? element_of(p.excepted) : p.tensor.element_size();
             // Given back only when all of the above is there: it makes room for its shard, or itself, and for nothing else.
             if (gathers && shards_frozen(p)) {
                 shards_need -=

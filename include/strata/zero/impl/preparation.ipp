@@ -21,7 +21,8 @@ STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, con
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const Parameter& parameter = parameters[i];
         text << "parameter " << parameter.name << ' ' << parameter.tensor.sizes() << " in unit " << parameter.unit
-             << ", group " << groups[i] << (parameter.tensor.requires_grad() ? "" : ", frozen") << '\n';
+             << ", group " << groups[i] << (parameter.tensor.requires_grad() ? "" : ", frozen")
+             << (parameter.excepted ? ", excepted" : "") << '\n';
     }
     return text.str();
 }

@@ -16,11 +16,12 @@ inline constexpr std::int64_t trimmed_numel = std::int64_t{8} << 20;
 }  // namespace detail
 
 STRATA_INLINE std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen) {
-    std::map<std::int32_t, FrozenUnit> units;
+    std::map<std::pair<std::int32_t, bool>, FrozenUnit> units;
     for (const Parameter& parameter : frozen) {
         if (!shards_frozen(parameter)) continue;
-        FrozenUnit& unit = units[parameter.unit];
+        FrozenUnit& unit = units[{parameter.unit, parameter.excepted}];
         unit.unit = parameter.unit;
+        unit.excepted = parameter.excepted;
         unit.tensors.push_back(parameter.tensor);
         unit.numel += parameter.tensor.numel();
     }
@@ -48,11 +49,20 @@ STRATA_INLINE std::vector<std::int64_t> TakeOver::shard_numels() const {
     return numels;
 }
 
+STRATA_INLINE std::vector<char> TakeOver::shards_excepted() const {
+    std::vector<char> excepted;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+        if (buckets_[i].sharded) excepted.push_back(buckets_.excepted(i) ? 1 : 0);
+    }
+    for (const FrozenUnit& unit : frozen_units_) excepted.push_back(unit.excepted ? 1 : 0);
+    return excepted;
+}
+
 STRATA_INLINE void TakeOver::take_frozen() {
     for (const Parameter& parameter : frozen_) {
         if (buckets_.shards_units() && shards_frozen(parameter)) continue;
         const at::Tensor values =
-            detail::converted_frozen(parameter.tensor, options_.dtype, pool_.device_of(Place::device));
+            detail::converted_frozen(parameter.tensor, dtype_of(parameter.excepted), pool_.device_of(Place::device));
         exchange_.broadcast(values);
         at::Tensor{parameter.tensor}.set_data(values);
     }
@@ -73,8 +83,8 @@ STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {
     for (std::size_t i = first; i < end; ++i) view_of(values_B, i).copy_(trained_[i].tensor.detach());
     exchange_.broadcast(values_B);
 
-    b.weight_B =
-        pool_.empty(padded, options_.dtype, b.sharded ? MemoryKind::gathered : MemoryKind::parameters, Place::device);
+    b.weight_B = pool_.empty(padded, dtype_of(b.bucket.excepted),
+                             b.sharded ? MemoryKind::gathered : MemoryKind::parameters, Place::device);
     b.weight_B.copy_(values_B);
     for (std::size_t i = first; i < end; ++i) {
         at::Tensor tensor = trained_[i].tensor;
@@ -100,8 +110,8 @@ STRATA_INLINE void TakeOver::trim_now_and_then(std::int64_t numel) {
     untrimmed_ = 0;
 }
 
-STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values_B) const {
-    const bool moves = options_.state != options_.device;
+STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values_B, bool excepted) const {
+    const bool moves = (excepted ? options_.excepted_state : options_.state) != options_.device;
     const bool all = buckets_.replicates_state();
     if (!moves && (all || exchange_.alone())) return values_B;
     const at::Tensor kept = all ? values_B : buckets_.own_share(values_B);
@@ -113,7 +123,7 @@ STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values_B) co
 STRATA_INLINE void TakeOver::take_frozen_unit(std::size_t unit) {
     const FrozenUnit& frozen = frozen_units_[unit];
     const std::int64_t padded = share_numel(frozen.numel, buckets_.world()) * buckets_.world();
-    const at::Tensor all_B = pool_.zeros(padded, options_.dtype, MemoryKind::gathered, Place::device);
+    const at::Tensor all_B = pool_.zeros(padded, dtype_of(frozen.excepted), MemoryKind::gathered, Place::device);
     if (options_.gather) options_.gather(frozen.tensors.front());
     std::int64_t at = 0;
     for (const at::Tensor& tensor : frozen.tensors) {

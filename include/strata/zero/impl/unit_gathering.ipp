@@ -8,13 +8,14 @@
 #include <ATen/core/grad_mode.h>
 
 #include <strata/core/error.hpp>
+#include <strata/core/fnv1a.hpp>
 #include <strata/zero/parts/unit_gathering.hpp>
 
 namespace strata::zero {
 
 STRATA_INLINE UnitGathering::UnitGathering(Exchange& exchange, ShardStore& shards, detail::BufferPool& pool,
                                            const Options& options, Reduce reduce)
-    : exchange_{exchange}, shards_{shards}, pool_{pool}, options_{options}, reduce_{std::move(reduce)} {}
+    : exchange_{exchange}, shards_{shards}, pool_{pool}, options_{options}, order_{exchange, std::move(reduce)} {}
 
 STRATA_INLINE UnitGathering::~UnitGathering() {
     for (const Unit& unit : units_) {
@@ -36,12 +37,8 @@ STRATA_INLINE void UnitGathering::add(std::shared_ptr<UnitLink> link, std::vecto
     next_.resize(units_.size() * phases, none);
     link->number = static_cast<std::int32_t>(units_.size()) - 1;
     link->hooks = this;
+    order_.add_unit(link->name);
     unit.link = std::move(link);
-}
-
-STRATA_INLINE void UnitGathering::set_buckets(std::size_t buckets) {
-    ready_.assign(buckets, 0);
-    reduced_.assign(buckets, 0);
 }
 
 // ---- the engine's side of a pass ------------------------------------------------------------------------------------
@@ -54,12 +51,16 @@ STRATA_INLINE void UnitGathering::gradient_arrived(std::int32_t number) {
 
 STRATA_INLINE void UnitGathering::end_pass() {
     offered_.clear();
-    exchange_.post("gradients", [this] {
-        for (std::size_t bucket = reduced_.size(); bucket-- > 0;) {
-            if (reduced_[bucket] == 0) reduce_(bucket);
-        }
+    exchange_.post("units", [this, mine = learned()] {
+        order_.complete_rest();
+        exchange_.alone() ? order_.reduce_complete() : meet_at_the_end(mine);
     });
     start_anew();
+    // What ranks have learned differently would let them gather ahead, and keep whole, different units.
+    for (int& following : next_) {
+        if (following == none || phase_of(following) == Phase::inference) continue;
+        if (!learned_the_same_[static_cast<std::size_t>(phase_of(following))]) following = none;
+    }
 }
 
 STRATA_INLINE void UnitGathering::drop_all() {
@@ -72,7 +73,7 @@ STRATA_INLINE void UnitGathering::hold_only(std::int32_t number) {
     for (Unit& unit : units_) {
         if (&unit != &held) drop(unit);
     }
-    if (!held.whole) gather(held);
+    if (!held.whole) gather(held, Phase::inference);
     held.ticket.wait();
 }
 
@@ -81,7 +82,7 @@ STRATA_INLINE void UnitGathering::hold_all(bool hold) {
     pinned_ = false;
     if (!hold) return drop_all();
     for (Unit& unit : units_) {
-        if (!unit.whole) gather(unit);
+        if (!unit.whole) gather(unit, Phase::inference);
         unit.ticket.wait();
     }
     pinned_ = true;
@@ -146,10 +147,23 @@ STRATA_INLINE void UnitGathering::start_anew() {
     exchange_.wait();
     abandoned_ = pinned_ = false;
     offered_.clear();
-    ready_.assign(ready_.size(), 0);
-    reduced_.assign(reduced_.size(), 0);
+    order_.start_anew();
+    last_ = none;
     for (Unit& unit : units_) unit.arrived = unit.watched = 0;
     drop_all();
+}
+
+STRATA_INLINE UnitOrder::Learned UnitGathering::learned() const {
+    UnitOrder::Learned hashes{};
+    for (std::size_t i = 0; i < hashes.size(); ++i) {
+        std::string text;
+        for (const int following : next_) {
+            const bool is_its_own = following != none && static_cast<std::size_t>(phase_of(following)) == i;
+            text += std::to_string(is_its_own ? following : none) + ' ';
+        }
+        hashes[i] = core::fnv1a(text);
+    }
+    return hashes;
 }
 
 STRATA_INLINE void UnitGathering::fetch(std::int32_t number, Phase phase) {
@@ -159,7 +173,7 @@ STRATA_INLINE void UnitGathering::fetch(std::int32_t number, Phase phase) {
     if (last_ != none) next_[static_cast<std::size_t>(last_)] = static_cast<int>(now);
     last_ = static_cast<int>(now);
     Unit& unit = this->unit(number);
-    if (!unit.whole) gather(unit);
+    if (!unit.whole) gather(unit, phase);
     if (unit.ahead) {
         unit.ahead = false;
         ahead_bytes_ -= unit.bytes;
@@ -184,7 +198,7 @@ STRATA_INLINE void UnitGathering::prefetch(std::size_t from) {
                           (options_.max_live_numel == 0 || live_numel_ + unit.numel <= options_.max_live_numel);
         gathers = gathers && fits;
         if (gathers) {
-            gather(unit);
+            gather(unit, phase_of(following));
             unit.ahead = true;
             ahead_bytes_ += unit.bytes;
         } else if (reads >= unit.flats.size()) {
@@ -198,7 +212,7 @@ STRATA_INLINE void UnitGathering::prefetch(std::size_t from) {
     }
 }
 
-STRATA_INLINE void UnitGathering::gather(Unit& unit) {
+STRATA_INLINE void UnitGathering::gather(Unit& unit, Phase phase) {
     for (const Flat& flat : unit.flats) {
         const std::size_t bytes = static_cast<std::size_t>(flat.all_B.numel() * flat.all_B.element_size());
         detail::give_memory(flat.all_B, pool_.take(bytes, MemoryKind::gathered, Place::device));
@@ -206,59 +220,57 @@ STRATA_INLINE void UnitGathering::gather(Unit& unit) {
     forbid_use(unit, false);
     unit.whole = true;
     live_numel_ += unit.numel;
-    unit.ticket = exchange_.post("unit " + std::to_string(&unit - units_.data()),
-                                 [this, &unit, offered = std::exchange(offered_, {})] {
-                                     for (const std::size_t bucket : offered) ready_[bucket] = 1;
-                                     for (const Flat& flat : unit.flats) gather_flat(flat);
-                                 });
-}
-
-// On the channel's thread, as is what it calls.
-STRATA_INLINE void UnitGathering::gather_flat(const Flat& flat) {
-    std::exception_ptr failure;
-    at::Tensor mine;
-    try {
-        mine = shards_.open(flat.shard, offload::Access::read);
-    } catch (const std::exception&) {
-        failure = std::current_exception();
-    }
-    if (!exchange_.alone()) exchange_readiness(failure);
-    if (failure) std::rethrow_exception(failure);
-    if (exchange_.alone()) reduce_ready([](std::size_t) { return true; });
-    exchange_.all_gather(mine, flat.all_B);
-    shards_.close(flat.shard, offload::Access::read);
-}
-
-/// Tells all ranks what is ready on this one, and reduces what is ready on all.
-STRATA_INLINE void UnitGathering::exchange_readiness(const std::exception_ptr& failure) {
-    const std::size_t length = 1 + ready_.size();
-    const auto world = static_cast<std::size_t>(exchange_.world());
-    const auto said = [](bool yes) { return std::byte{yes ? std::uint8_t{1} : std::uint8_t{0}}; };
-    said_.assign(length, std::byte{0});
-    said_[0] = said(failure != nullptr);
-    for (std::size_t i = 0; i < ready_.size(); ++i) said_[1 + i] = said(ready_[i] != 0);
-    heard_.resize(length * world);
-    exchange_.all_gather_bytes(said_, heard_);
-    for (std::size_t rank = 0; rank < world && !failure; ++rank) {
-        if (heard_[rank * length] == std::byte{0}) continue;
-        throw Error{Errc::io_failed, "rank " + std::to_string(rank) + " could not read its shards of the parameters",
-                    "look for the line of that rank, which names the disk's error"};
-    }
-    if (failure) return;
-    reduce_ready([&](std::size_t bucket) {
-        for (std::size_t rank = 0; rank < world; ++rank) {
-            if (heard_[rank * length + 1 + bucket] == std::byte{0}) return false;
-        }
-        return true;
+    // All such operations have one name: ranks may meet in them with different units.
+    unit.ticket = exchange_.post("units", [this, number = static_cast<std::int32_t>(&unit - units_.data()), phase,
+                                           offered = std::exchange(offered_, {})] {
+        for (const std::size_t bucket : offered) order_.complete(bucket);
+        for (std::size_t i = 0; i < this->unit(number).flats.size(); ++i)
+            gather_flat({number, phase, static_cast<std::uint16_t>(i)});
     });
 }
 
-STRATA_INLINE void UnitGathering::reduce_ready(const std::function<bool(std::size_t bucket)>& everywhere) {
-    for (std::size_t bucket = ready_.size(); bucket-- > 0;) {
-        if (ready_[bucket] == 0 || !everywhere(bucket)) continue;
-        reduce_(bucket);
-        ready_[bucket] = 0;
-        reduced_[bucket] = 1;
+// ---- what follows runs on the channel's thread --------------------------------------------------------------------------
+
+/// This rank's shard, or what opening it threw.
+STRATA_INLINE std::pair<at::Tensor, std::exception_ptr> UnitGathering::opened(const Flat& flat) {
+    try {
+        return {shards_.open(flat.shard, offload::Access::read), nullptr};
+    } catch (const std::exception&) {
+        return {{}, std::current_exception()};
+    }
+}
+
+STRATA_INLINE void UnitGathering::gather_flat(const UnitTurn& mine) {
+    const Flat& flat = flat_of(mine);
+    for (bool done = false; !done;) {
+        const auto [share, failure] = opened(flat);
+        if (failure && exchange_.alone()) std::rethrow_exception(failure);
+        if (exchange_.alone()) order_.reduce_complete();
+        const UnitOrder::Next next = exchange_.alone() ? UnitOrder::Next{mine} : order_.next(mine, failure);
+        if (next.is_everyones) exchange_.all_gather(share, flat.all_B);
+        shards_.close(flat.shard, offload::Access::read);
+        if (!next.is_everyones) take_part(next.turn, next.turn == mine);
+        done = next.turn == mine;
+    }
+}
+
+/// Gathers what some ranks need and others do not: those have no memory for it, and throw it away.
+STRATA_INLINE void UnitGathering::take_part(const UnitTurn& turn, bool is_mine) {
+    const Flat& flat = flat_of(turn);
+    const auto [share, failure] = opened(flat);
+    order_.check_all_read(failure);
+    exchange_.all_gather(share, is_mine ? flat.all_B
+                                        : pool_.empty(flat.all_B.numel(), flat.all_B.scalar_type(),
+                                                      MemoryKind::gathered, Place::device));
+    shards_.close(flat.shard, offload::Access::read);
+}
+
+STRATA_INLINE void UnitGathering::meet_at_the_end(const UnitOrder::Learned& mine) {
+    while (true) {
+        const UnitOrder::Next next = order_.next({}, nullptr, mine);
+        learned_the_same_ = next.learned_the_same;
+        if (next.is_everyones) return;
+        take_part(next.turn, false);
     }
 }
 

@@ -29,12 +29,15 @@
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/engine_settings.hpp>
+#include <strata/zero/parts/exceptions.hpp>
 #include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/formats.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/local_failure.hpp>
 #include <strata/zero/parts/memory_plan.hpp>
 #include <strata/zero/parts/shard_store.hpp>
 #include <strata/zero/parts/sharded_average.hpp>
+#include <strata/zero/parts/state_in_formats.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/state_update.hpp>
 #include <strata/zero/parts/take_over.hpp>
@@ -60,8 +63,11 @@ public:
     using Element = typename Numerics::element;
     using Kept = typename Numerics::kept;
     static constexpr std::size_t states = optim::state_count_v<Rule>;
-    using State = detail::state_on_t<typename Setup::offload::tier, Kept, states, Numerics::has_master>;
+    using Formats = FormatsOf<Numerics>;
+    static constexpr bool has_exceptions = Formats::has_exceptions;
+    using State = typename detail::StateOfPrecision<typename Setup::offload::tier, Numerics, states>::type;
     using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
+    using Store = typename detail::ShardsOfPrecision<typename Setup::parameter_offload::tier, Numerics>::type;
     using Pass = StatePass<Numerics, states, State, Compute>;
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
     static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
@@ -101,7 +107,7 @@ public:
     [[nodiscard]] Buckets next_buckets() const {
         std::vector<Parameter> trained;
         std::vector<std::size_t> group_of_each;
-        for (const Parameter& parameter : parameters) {
+        for (const Parameter& parameter : exceptions_last(parameters)) {
             if (!parameter.tensor.requires_grad()) continue;
             trained.push_back(parameter);
             group_of_each.push_back(settings_.group_of(parameter.name));
@@ -128,7 +134,6 @@ public:
     }
 
 private:
-    static constexpr at::ScalarType dtype = detail::dtype_v<Element>;
     Comm& comm_;
     std::shared_ptr<Options> options_;
     Settings settings_{*options_};
@@ -150,7 +155,7 @@ public:
     LocalFailure failure{State::fails_alone || Shards::fails_alone};
     std::shared_ptr<TierFolder> folder;
     State state;
-    ShardsOf<Shards, Element> shards{*pool};
+    Store shards{*pool};
     std::unique_ptr<ShardedAverage> average = made_average();  ///< nullptr without one
     GradientReduction gradients{exchange, *pool, buckets, settings_.gradients()};
     WeightGathering weights{exchange, buckets};
@@ -165,7 +170,7 @@ private:
         : comm_{comm},
           options_{std::move(checked)},
           times_made_{before == nullptr ? 0 : before->times_made_ + 1},
-          parameters{std::move(given)},
+          parameters{with_exceptions(std::move(given), *options_, has_exceptions)},
           model_{sorted_model(
               comm, parameters, [this](std::string_view name) { return settings_.group_of(name); },
               settings_.described(), device.device(), options_->computes_only)},
@@ -183,12 +188,8 @@ private:
             throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit",
                         "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
         }
-        TakeOver::Options take_over_options{
-            .dtype = dtype, .device = Pass::device_memory, .state = memory_of<Compute>(State::memory)};
-        if (before != nullptr) {
-            take_over_options.gather = [before](const at::Tensor& parameter) { before->hold_unit_of(parameter); };
-        }
-        TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen, take_over_options};
+        TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen, take_over_options(before)};
+        if constexpr (has_exceptions) shards.set_excepted(model.shards_excepted());
         require_memory(model);
         take_over(model, before);
         frozen = std::move(model_.frozen);
@@ -198,6 +199,16 @@ private:
     [[nodiscard]] Buckets::Options bucket_options() const {
         return settings_.buckets(sharded.parameters && (Shards::gathers_alone || comm_.world() > 1), comm_.rank(),
                                  comm_.world());
+    }
+    [[nodiscard]] static TakeOver::Options take_over_options(Assembly* before) {
+        TakeOver::Options options{.dtype = Formats::dtype(false),
+                                  .excepted_dtype = Formats::dtype(true),
+                                  .device = Pass::device_memory,
+                                  .state = memory_of<Compute>(State::memory)};
+        if constexpr (has_exceptions) options.excepted_state = memory_of<Compute>(State::excepted_memory);
+        if (before != nullptr)
+            options.gather = [before](const at::Tensor& parameter) { before->hold_unit_of(parameter); };
+        return options;
     }
     [[nodiscard]] std::unique_ptr<ShardedAverage> made_average() const {
         if constexpr (Setup::averaging::enabled) {
@@ -215,14 +226,15 @@ private:
 
     /// Compares what is going to be allocated with what this node and the device have free, before any of it is.
     void require_memory(const TakeOver& model) {
-        const PlaceBytes trained_shards = Shards::bytes(buckets.shard_numels());
+        const PlaceBytes trained_shards = shards.bytes(buckets.shard_numels());
         const MemoryPlan plan{.device_is_host = Compute::is_host,
-                              .dtype = dtype,
+                              .dtype = Formats::dtype(false),
+                              .excepted_dtype = Formats::dtype(true),
                               .gradients = settings_.gradients(),
-                              .state = State::bytes(buckets.part_numels()),
+                              .state = state_bytes(),
                               .average = average ? average->bytes(buckets.share_numels()) : PlaceBytes{},
                               .trained_shards = trained_shards,
-                              .frozen_shards = Shards::bytes(model.shard_numels()) - trained_shards};
+                              .frozen_shards = shards.bytes(model.shard_numels()) - trained_shards};
         const MemoryPlan::Need need = plan.need(buckets, model_.frozen);
         const std::string fix = plan.fix(sharded);
         detail::require_node_memory(
@@ -234,6 +246,13 @@ private:
                                               compute.free_memory(), fix);
             });
         }
+    }
+
+    [[nodiscard]] PlaceBytes state_bytes() const {
+        if constexpr (has_exceptions)
+            return State::bytes(buckets.part_numels(), buckets.unexcepted());
+        else
+            return State::bytes(buckets.part_numels());
     }
 
     /// Files first, then bucket by bucket: values, shards, master, states. What fails on one rank does so on all.
@@ -258,20 +277,25 @@ private:
         if constexpr (!Compute::is_host) compute.release_cached();
     }
     void make_tiers(const TakeOver& model) {
-        state.make(tier_context("optimizer", options.tiers.state), buckets.part_numels());
+        const TierContext of_state = tier_context("optimizer", options.tiers.state);
+        if constexpr (has_exceptions)
+            state.make(of_state, buckets.part_numels(), buckets.unexcepted());
+        else
+            state.make(of_state, buckets.part_numels());
         shards.make(tier_context("parameters", options.tiers.units), model.shard_numels());
         if (average) average->make(tier_context("average", options.tiers.state), buckets.share_numels());
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values_B = model.take_bucket(bucket);
         if (average) {  // of the weights as they are kept
-            const at::Tensor& weights_B = Numerics::has_master ? values_B : buckets[bucket].weight_B;
+            const at::Tensor& weights_B =
+                Formats::has_master(buckets.excepted(bucket)) ? values_B : buckets[bucket].weight_B;
             detail::tensor_over(average->values(bucket), pool->device_of(average->memory()))
                 .copy_(buckets.own_share(weights_B));
         }
         gradients.take(bucket);
         model.shard_bucket(bucket);
-        return model.start_of_state(values_B);
+        return model.start_of_state(values_B, buckets.excepted(bucket));
     }
     void hand_over_units(TakeOver& model) {
         const auto recomputed = [](std::int32_t unit, std::int32_t units) -> bool {

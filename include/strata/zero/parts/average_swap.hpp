@@ -41,12 +41,12 @@ public:
     /// Collective. What a disk meets on this rank is with the pass's LocalFailure; done() when all ranks know there was none.
     void swap() {
         const bool in = !in_;
-        const auto exchange = [this, in](const typename Pass::HostPart& run) { in ? put_in(run) : put_back(run); };
+        const auto exchange = [this, in](const auto& run) { in ? put_in(run) : put_back(run); };
         // The pass is over the parameters as a whole; where every rank has all of the state, the other ranks' part comes
         // from them below.
-        const bool whole = buckets_.replicates_state() || !Pass::has_master;
-        pass_.on_host(offload::Access::read, whole ? ParameterUse::update : ParameterUse::write, exchange,
-                      [this, in](const typename Pass::Run& run) {
+        const ParameterUse with_master = buckets_.replicates_state() ? ParameterUse::update : ParameterUse::write;
+        pass_.on_host(offload::Access::read, {with_master, ParameterUse::update}, exchange,
+                      [this, in](const auto& run) {
                           if (!run.last) return;
                           if (!in) set_aside_[run.bucket].reset();
                           buckets_.replicates_state() ? weights_.gather(run.bucket) : weights_.next();
@@ -57,7 +57,8 @@ public:
 
     /// Makes the average that of the weights as they are.
     void restart() {
-        const auto copy = [this](const typename Pass::HostPart& run) {
+        const auto copy = [this]<class Part>(const Part& run) {
+            using Kept = typename Part::Kept;
             const std::span<const Kept> weight = pass_.own_part(run, run.weight);
             Staging staging{pool_};
             const std::span<float> average =
@@ -66,46 +67,50 @@ public:
                            [](Kept value) { return detail::as_float(value); });
             staging.put_back();
         };
-        pass_.on_host(offload::Access::read, Pass::has_master ? ParameterUse::none : ParameterUse::read, copy);
+        pass_.on_host(offload::Access::read, {ParameterUse::none, ParameterUse::read}, copy);
     }
 
 private:
-    using Element = typename Pass::Element;
-    using Kept = typename Pass::Kept;
-    using Run = typename Pass::Run;
-
-    void put_in(const typename Pass::HostPart& run) {
+    template <class Part>
+    void put_in(const Part& run) {
+        using Element = typename Part::Element;
         const std::span<Element> parameters = pass_.own_part(run, run.parameters);
         Staging staging{pool_};
         const std::span<const float> average =
             staging.take(std::span<const float>{average_of(run, parameters.size())}, memory(), Place::host, true);
-        if constexpr (!Pass::has_master) {
+        if constexpr (!Part::has_master) {
             const std::span<Element> kept = aside_of(run, parameters.size());
             std::copy(parameters.begin(), parameters.end(), kept.begin());
         }
-        std::transform(average.begin(), average.end(), parameters.begin(), rounded<float>);
+        std::transform(average.begin(), average.end(), parameters.begin(), rounded<Element, float>);
     }
-    void put_back(const typename Pass::HostPart& run) {
+    template <class Part>
+    void put_back(const Part& run) {
+        using Element = typename Part::Element;
         const std::span<Element> parameters = pass_.own_part(run, run.parameters);
-        if constexpr (Pass::has_master) {
+        if constexpr (Part::has_master) {
+            using Kept = typename Part::Kept;
             const std::span<Kept> weight = pass_.own_part(run, run.weight);
-            std::transform(weight.begin(), weight.end(), parameters.begin(), rounded<Kept>);
+            std::transform(weight.begin(), weight.end(), parameters.begin(), rounded<Element, Kept>);
         } else {
             const std::span<Element> kept = aside_of(run, parameters.size());
             std::copy(kept.begin(), kept.end(), parameters.begin());
         }
     }
 
-    template <class Value>
+    template <class Element, class Value>
     static Element rounded(Value value) noexcept {
         return detail::kept_from<Element>(detail::as_float(value));
     }
     [[nodiscard]] Place memory() const { return memory_of<typename Pass::Device>(average_.memory()); }
-    [[nodiscard]] std::span<float> average_of(const Run& run, std::size_t numel) const {
+    template <class Part>
+    [[nodiscard]] std::span<float> average_of(const Part& run, std::size_t numel) const {
         return average_.values(run.bucket).subspan(pass_.own_begin(run), numel);
     }
     /// Room for a run's weights while the average is in their place.
-    [[nodiscard]] std::span<Element> aside_of(const Run& run, std::size_t numel) {
+    template <class Part>
+    [[nodiscard]] std::span<typename Part::Element> aside_of(const Part& run, std::size_t numel) {
+        using Element = typename Part::Element;
         at::Tensor& values_S = set_aside_[run.bucket];
         if (!values_S.defined())
             values_S = pool_.empty(buckets_.share_of(run.bucket), detail::dtype_v<Element>, MemoryKind::state, aside);

@@ -58,6 +58,13 @@ public:
     Buckets(const std::vector<Parameter>& trained, const std::vector<std::size_t>& group_of, const Options& options);
 
     [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
+    /// Those before the first one whose parameters keep the other number format.
+    [[nodiscard]] std::size_t unexcepted() const noexcept {
+        return static_cast<std::size_t>(
+            std::find_if(buckets_.begin(), buckets_.end(), [](const TrainedBucket& b) { return b.bucket.excepted; }) -
+            buckets_.begin());
+    }
+    [[nodiscard]] bool excepted(std::size_t bucket) const noexcept { return buckets_[bucket].bucket.excepted; }
     [[nodiscard]] TrainedBucket& operator[](std::size_t i) noexcept { return buckets_[i]; }
     [[nodiscard]] const TrainedBucket& operator[](std::size_t i) const noexcept { return buckets_[i]; }
     [[nodiscard]] const std::vector<TrainedParameter>& parameters() const noexcept { return parameters_; }

@@ -13,6 +13,7 @@
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/formats.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/state_update.hpp>
 
@@ -82,8 +83,9 @@ public:
                 .world = world};
     }
     [[nodiscard]] GradientReduction::Options gradients() const {
-        using Element = typename Setup::precision::element;
-        return {.dtype = detail::dtype_v<gradient_element_t<Element>>,
+        using Formats = FormatsOf<typename Setup::precision>;
+        return {.dtype = Formats::gradient_dtype(false),
+                .excepted_dtype = Formats::gradient_dtype(true),
                 .sharded = sharded.gradients,
                 .overlap = options_.overlap,
                 .once_a_step = options_.reduce_once_a_step,

@@ -30,8 +30,7 @@ public:
     /// sums  one a bucket: this rank's share (S), summed over ranks and not divided
     /// Collective; the same on every rank.
     [[nodiscard]] double operator()(const std::vector<at::Tensor>& sums) {
-        const std::vector<double> mine =
-            sums.front().scalar_type() == at::kFloat ? squares<float>(sums) : squares<bf16>(sums);
+        const std::vector<double> mine = squares(sums);
         const auto world = static_cast<std::size_t>(exchange_.world());
         std::vector<double> all(mine.size() * world);
         exchange_.all_gather_bytes(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
@@ -43,17 +42,19 @@ public:
     }
 
 private:
-    template <class Gradient>
+    [[nodiscard]] static bool is_fp32(const at::Tensor& sum) { return sum.scalar_type() == at::kFloat; }
     [[nodiscard]] std::vector<double> squares(const std::vector<at::Tensor>& sums) {
         std::vector<double> found(sums.size());
         if constexpr (Compute::is_host) {
             for (std::size_t i = 0; i < sums.size(); ++i)
-                found[i] = optim::sum_of_squares<Gradient>(detail::elements<Gradient>(sums[i]));
+                found[i] = is_fp32(sums[i]) ? optim::sum_of_squares<float>(detail::elements<float>(sums[i]))
+                                            : optim::sum_of_squares<bf16>(detail::elements<bf16>(sums[i]));
         } else {
             const at::Tensor there = pool_.empty(std::ssize(sums), at::kDouble, MemoryKind::buffers, Place::device);
             for (std::size_t i = 0; i < sums.size(); ++i) {
-                compute_.template sum_of_squares<Gradient>(detail::elements<const Gradient>(sums[i]),
-                                                           static_cast<double*>(there.data_ptr()) + i);
+                auto* const to = static_cast<double*>(there.data_ptr()) + i;
+                is_fp32(sums[i]) ? compute_.template sum_of_squares<float>(detail::elements<const float>(sums[i]), to)
+                                 : compute_.template sum_of_squares<bf16>(detail::elements<const bf16>(sums[i]), to);
             }
             const at::Tensor here = there.cpu();
             std::copy_n(static_cast<const double*>(here.data_ptr()), found.size(), found.begin());

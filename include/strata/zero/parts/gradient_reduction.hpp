@@ -34,10 +34,11 @@ using gradient_element_t = std::conditional_t<std::same_as<Element, fp16>, float
 class GradientReduction {
 public:
     struct Options {
-        at::ScalarType dtype = at::kFloat;  ///< of gradients in buckets
-        bool sharded = false;               ///< a bucket's gradients go when they are reduced
-        bool overlap = true;                ///< buckets are reduced while backward goes on
-        bool once_a_step = false;           ///< micro-batches are added up on this rank first, and then over ranks
+        at::ScalarType dtype = at::kFloat;           ///< of gradients in buckets
+        at::ScalarType excepted_dtype = at::kFloat;  ///< and in those whose parameters keep the other number format
+        bool sharded = false;                        ///< a bucket's gradients go when they are reduced
+        bool overlap = true;                         ///< buckets are reduced while backward goes on
+        bool once_a_step = false;  ///< micro-batches are added up on this rank first, and then over ranks
         int buckets_in_flight = 4;
         int micro_batches = 1;  ///< a step
     };
@@ -52,7 +53,8 @@ public:
     /// Gives all of it back. No pass follows.
     void release() noexcept { sums_.clear(); }
     /// Bytes on the device that take() makes of it, and that a pass makes of a whole bucket.
-    [[nodiscard]] static std::int64_t bytes_kept(const Options& options, std::int64_t padded, std::int64_t share);
+    [[nodiscard]] static std::int64_t bytes_kept(const Options& options, bool excepted, std::int64_t padded,
+                                                 std::int64_t share);
 
     /// From now on complete buckets are offered, and reduce() is called for each when all ranks have theirs.
     void reduce_when_told(std::function<void(std::size_t bucket)> offer) { offer_ = std::move(offer); }
@@ -94,7 +96,9 @@ public:
 
     [[nodiscard]] bool accumulates() const noexcept { return options_.micro_batches > 1; }
     /// fp32 where several micro-batches are added up, else that of gradients.
-    [[nodiscard]] at::ScalarType sum_dtype() const noexcept { return sum_dtype_of(options_); }
+    [[nodiscard]] at::ScalarType sum_dtype(std::size_t bucket) const noexcept {
+        return sum_dtype_of(options_, buckets_.excepted(bucket));
+    }
     /// The sum over ranks and micro-batches of this rank's share (S).
     [[nodiscard]] const at::Tensor& sum_S(std::size_t bucket) const noexcept { return sums_[bucket].sum_S; }
 
@@ -117,11 +121,15 @@ private:
         bool offered = false;  // it was complete in this pass
     };
 
-    [[nodiscard]] static at::ScalarType sum_dtype_of(const Options& options) noexcept {
-        return options.micro_batches > 1 ? at::kFloat : options.dtype;
+    [[nodiscard]] static at::ScalarType sum_dtype_of(const Options& options, bool excepted) noexcept {
+        return options.micro_batches > 1 ? at::kFloat : excepted ? options.excepted_dtype : options.dtype;
     }
-    [[nodiscard]] static at::ScalarType bucket_dtype_of(const Options& options) noexcept {
-        return options.once_a_step && options.micro_batches > 1 ? at::kFloat : options.dtype;
+    [[nodiscard]] static at::ScalarType bucket_dtype_of(const Options& options, bool excepted) noexcept {
+        if (options.once_a_step && options.micro_batches > 1) return at::kFloat;
+        return excepted ? options.excepted_dtype : options.dtype;
+    }
+    [[nodiscard]] at::ScalarType bucket_dtype(std::size_t bucket) const noexcept {
+        return bucket_dtype_of(options_, buckets_.excepted(bucket));
     }
     /// Gradients are added to those of the micro-batches before, on this rank.
     [[nodiscard]] bool adds_up_here() const noexcept { return options_.once_a_step && passes_ > 0; }

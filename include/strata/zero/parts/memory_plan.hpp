@@ -17,8 +17,9 @@ namespace strata::zero {
 
 /// Bytes that this rank is going to have beyond what the model gives back. An upper bound. Local.
 struct MemoryPlan {
-    bool device_is_host = true;         ///< the CPU is the device: there is one memory
-    at::ScalarType dtype = at::kFloat;  ///< parameters are kept in
+    bool device_is_host = true;                  ///< the CPU is the device: there is one memory
+    at::ScalarType dtype = at::kFloat;           ///< parameters are kept in
+    at::ScalarType excepted_dtype = at::kFloat;  ///< those are that keep the other number format
     GradientReduction::Options gradients{};
     PlaceBytes state{};  ///< masters and states, on every tier
     PlaceBytes average{};

@@ -16,6 +16,7 @@
 #include <strata/zero/parts/run_order.hpp>
 #include <strata/zero/parts/shard_store.hpp>
 #include <strata/zero/parts/staging.hpp>
+#include <strata/zero/parts/state_in_formats.hpp>
 #include <strata/zero/tier.hpp>
 
 namespace strata::zero {
@@ -23,11 +24,23 @@ namespace strata::zero {
 /// What a pass does with the parameters of a run.
 enum class ParameterUse : std::uint8_t { none, read, write, update };
 
+/// What a pass does with the parameters beside masters, and with those that are the weights themselves.
+struct ParameterUses {
+    ParameterUse with_master;
+    ParameterUse without_master;
+    constexpr ParameterUses(ParameterUse both) : with_master{both}, without_master{both} {}
+    constexpr ParameterUses(ParameterUse with, ParameterUse without) : with_master{with}, without_master{without} {}
+};
+
 /// A run of state and the parameters that it is about, in the memory where a pass works.
 ///
-///   works  Place::host, or Place::device for device addresses
-template <class Element, class Kept, std::size_t states, Place works>
-struct RunPart : StateRun<Kept, states> {
+///   Format  of numbers: a Precision, or what it says of its exceptions
+///   works   Place::host, or Place::device for device addresses
+template <class Format, std::size_t states, Place works>
+struct RunPart : StateRun<typename Format::kept, states> {
+    using Element = typename Format::element;
+    using Kept = typename Format::kept;
+    static constexpr bool has_master = Format::has_master;
     static constexpr Place memory = works;
     std::span<Element> parameters;
 };
@@ -39,74 +52,78 @@ struct RunPart : StateRun<Kept, states> {
 template <class Numerics, std::size_t states, class State, ComputeDevice Compute>
 class StatePass {
 public:
-    using Element = typename Numerics::element;
-    using Kept = typename Numerics::kept;
-    using Run = StateRun<Kept, states>;
     using Device = Compute;
-    template <Place works>
-    using Part = RunPart<Element, Kept, states, works>;
-    using HostPart = Part<Place::host>;
-    static constexpr bool has_master = Numerics::has_master;
+    using HostPart = RunPart<Numerics, states, Place::host>;  ///< of a precision without exceptions
+    /// Some weights have a master beside them.
+    static constexpr bool has_masters = detail::has_masters_v<Numerics>;
     static constexpr Place device_memory = memory_of<Compute>(Place::device);
 
     /// All of it outlives the pass.
     StatePass(State& state, ShardStore& shards, const Buckets& buckets, detail::BufferPool& pool, LocalFailure& failure)
         : state_{state}, shards_{shards}, buckets_{buckets}, pool_{pool}, failure_{failure} {}
 
-    /// Calls `call` with every run, as Part<host> or Part<device>: in the memory where the tier has it. What fails on this
-    /// rank only ends the pass on it, and is with the LocalFailure.
+    /// Calls `call` with every run, as a RunPart in the memory where the tier has it. What fails on this rank only ends the pass
+    /// on it, and is with the LocalFailure.
     ///
     ///   access  of masters and states
     ///   done    called with a run whose values are back where they live
     template <class Call, class Done>
-    void beside_state(offload::Access access, ParameterUse use, Call&& call, Done&& done) {
-        walk<false>(access, use, call, done);
+    void beside_state(offload::Access access, const ParameterUses& uses, Call&& call, Done&& done) {
+        walk<false>(access, uses, call, done);
     }
-    /// The same for a `call` that takes HostParts only.
+    /// The same, with all runs in host memory.
     template <class Call, class Done>
-    void on_host(offload::Access access, ParameterUse use, Call&& call, Done&& done) {
-        walk<true>(access, use, call, done);
+    void on_host(offload::Access access, const ParameterUses& uses, Call&& call, Done&& done) {
+        walk<true>(access, uses, call, done);
     }
     template <class Call>
-    void beside_state(offload::Access access, ParameterUse use, Call&& call) {
-        walk<false>(access, use, call, nothing);
+    void beside_state(offload::Access access, const ParameterUses& uses, Call&& call) {
+        walk<false>(access, uses, call, nothing);
     }
     template <class Call>
-    void on_host(offload::Access access, ParameterUse use, Call&& call) {
-        walk<true>(access, use, call, nothing);
+    void on_host(offload::Access access, const ParameterUses& uses, Call&& call) {
+        walk<true>(access, uses, call, nothing);
     }
 
     /// The part of a run's values that is in this rank's share: all of it unless every rank has all of the state.
-    template <class Value>
+    template <class Run, class Value>
     [[nodiscard]] std::span<Value> own_part(const Run& run, std::span<Value> values) const {
         if (!buckets_.replicates_state()) return values;
         const auto share = static_cast<std::size_t>(buckets_.share_of(run.bucket));
         return values.subspan(share * static_cast<std::size_t>(buckets_.rank()), share);
     }
     /// Where that part begins in the rank's share.
+    template <class Run>
     [[nodiscard]] std::size_t own_begin(const Run& run) const noexcept {
         return buckets_.replicates_state() ? 0 : static_cast<std::size_t>(run.begin);
     }
 
 private:
-    static constexpr auto nothing = [](const Run&) {};
+    static constexpr auto nothing = [](const auto&) {};
+    static constexpr offload::Access access_of(ParameterUse use) noexcept {
+        return use == ParameterUse::read    ? offload::Access::read
+               : use == ParameterUse::write ? offload::Access::write
+                                            : offload::Access::update;
+    }
 
     template <bool only_host, class Call, class Done>
-    void walk(offload::Access access, ParameterUse use, Call& call, Done& done) {
-        const auto parameter_access = use == ParameterUse::read    ? offload::Access::read
-                                      : use == ParameterUse::write ? offload::Access::write
-                                                                   : offload::Access::update;
+    void walk(offload::Access access, const ParameterUses& uses, Call& call, Done& done) {
         RunOrder order{buckets_.replicates_state()};
         const auto visit = [&]<class Kind>(const Kind& run) {
+            using Format = detail::format_of_t<Numerics, Kind>;
+            using Element = typename Format::element;
             constexpr Place run_memory = memory_of<Compute>(Kind::memory);
+            const ParameterUse use = Format::has_master ? uses.with_master : uses.without_master;
+            const offload::Access parameter_access = access_of(use);
             order.next(run, buckets_.part_of(run.bucket));
             const TrainedBucket& b = buckets_[run.bucket];
             const bool opens = b.sharded && use != ParameterUse::none;
             if (opens && run.begin == 0) open(b.shard, parameter_access);
-            const std::span<Element> parameters = use == ParameterUse::none ? std::span<Element>{} : parameters_of(run);
+            const std::span<Element> parameters =
+                use == ParameterUse::none ? std::span<Element>{} : parameters_of<Element>(run);
             const Place there = b.sharded ? memory_of<Compute>(shards_.memory_of(b.shard)) : device_memory;
-            work<only_host ? Place::host : run_memory>(run, run_memory, access, parameters, there, parameter_access,
-                                                       call);
+            work<Format, only_host ? Place::host : run_memory>(run, run_memory, access, parameters, there,
+                                                               parameter_access, call);
             if (opens && run.last) shards_.close(b.shard, parameter_access);
             done(run);
         };
@@ -117,29 +134,31 @@ private:
     }
 
     /// Calls `call` with a run and its parameters where it works, and puts back what it has changed.
-    template <Place works, class Call>
-    void work(const Run& run, Place run_is, offload::Access access, std::span<Element> parameters, Place parameters_are,
-              offload::Access parameter_access, Call& call) {
+    template <class Format, Place works, class Call>
+    void work(const StateRun<typename Format::kept, states>& run, Place run_is, offload::Access access,
+              std::span<typename Format::element> parameters, Place parameters_are, offload::Access parameter_access,
+              Call& call) {
         Staging staging{pool_};
         const auto here = [&](auto values, Place is, offload::Access how) {
             return staging.take(values, is, works, how != offload::Access::write, how != offload::Access::read);
         };
-        Part<works> part{run, here(parameters, parameters_are, parameter_access)};
+        RunPart<Format, states, works> part{run, here(parameters, parameters_are, parameter_access)};
         part.weight = here(run.weight, run_is, access);
-        if constexpr (!has_master) part.weight = part.parameters;
+        if constexpr (!Format::has_master) part.weight = part.parameters;
         for (std::size_t k = 0; k < states; ++k) part.state[k] = here(run.state[k], run_is, access);
         call(std::as_const(part));
         staging.put_back();
     }
 
     void open(std::size_t shard, offload::Access access) {
-        open_shard_ = detail::elements<Element>(shards_.open(shard, access));
+        open_shard_ = shards_.open(shard, access);
         if (shard + 1 < shards_.count()) shards_.read_ahead(shard + 1, access);
     }
     /// The parameters that a run is about; of a sharded bucket between the opening and the closing of its shard.
+    template <class Element, class Run>
     [[nodiscard]] std::span<Element> parameters_of(const Run& run) const {
         const TrainedBucket& b = buckets_[run.bucket];
-        const auto all = b.sharded ? open_shard_ : detail::elements<Element>(b.weight_B);
+        const auto all = detail::elements<Element>(b.sharded ? open_shard_ : b.weight_B);
         const std::int64_t begin = b.sharded ? run.begin : buckets_.place_in_bucket(run.bucket, run.begin);
         return all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(run.numel));
     }
@@ -149,7 +168,7 @@ private:
     const Buckets& buckets_;
     detail::BufferPool& pool_;
     LocalFailure& failure_;
-    std::span<Element> open_shard_;
+    at::Tensor open_shard_;
 };
 
 }  // namespace strata::zero

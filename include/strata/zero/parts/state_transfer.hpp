@@ -62,16 +62,16 @@ public:
     /// Local. Throws what the disk meets.
     void read(const Sink& sink) {
         std::vector<float> copy;
-        const auto give = [&](const typename Pass::HostPart& run) {
+        const auto give = [&]<class Part>(const Part& run) {
             const ElementRun own = own_elements(run);
             if (own.numel == 0) return;
             for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-                const std::span<const Kept> values =
+                const std::span<const typename Part::Kept> values =
                     pass_.own_part(run, values_of(run, kind)).first(static_cast<std::size_t>(own.numel));
                 sink(kinds_[kind], own.begin, as_floats(values, copy));
             }
         };
-        pass_.on_host(offload::Access::read, Pass::has_master ? ParameterUse::none : ParameterUse::read, give);
+        pass_.on_host(offload::Access::read, {ParameterUse::none, ParameterUse::read}, give);
         failure_.rethrow();
         if (average_ == nullptr) return;
         for (std::size_t i = 0; i < buckets_.size(); ++i) {
@@ -97,12 +97,10 @@ public:
     }
 
 private:
-    using Element = typename Pass::Element;
-    using Kept = typename Pass::Kept;
-
     void fill(const Source& source) {
         std::vector<float> copy;
-        const auto take = [&](const typename Pass::HostPart& run) {
+        const auto take = [&]<class Part>(const Part& run) {
+            using Kept = typename Part::Kept;
             const ElementRun own = own_elements(run);
             for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
                 const std::span<Kept> values = pass_.own_part(run, values_of(run, kind));
@@ -110,7 +108,7 @@ private:
                 source(kinds_[kind], own.begin, std::span{copy}.first(static_cast<std::size_t>(own.numel)));
                 std::transform(copy.begin(), copy.end(), values.begin(), detail::kept_from<Kept>);
             }
-            if constexpr (Pass::has_master) round(pass_.own_part(run, run.weight), pass_.own_part(run, run.parameters));
+            if constexpr (Part::has_master) round(pass_.own_part(run, run.weight), pass_.own_part(run, run.parameters));
         };
         pass_.on_host(offload::Access::write, ParameterUse::write, take);
     }
@@ -126,23 +124,26 @@ private:
     }
     /// The other ranks' parts of a state that every rank has all of.
     void gather() {
-        const auto exchange = [&](const typename Pass::HostPart& run) {
+        const auto exchange = [&]<class Part>(const Part& run) {
             for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-                const std::span<Kept> values = values_of(run, kind);
+                const std::span<typename Part::Kept> values = values_of(run, kind);
                 exchange_.all_gather_bytes(std::as_bytes(pass_.own_part(run, values)), std::as_writable_bytes(values));
             }
-            if constexpr (Pass::has_master) round(run.weight, run.parameters);
+            if constexpr (Part::has_master) round(run.weight, run.parameters);
         };
-        pass_.on_host(offload::Access::update, Pass::has_master ? ParameterUse::write : ParameterUse::update, exchange);
+        pass_.on_host(offload::Access::update, {ParameterUse::write, ParameterUse::update}, exchange);
     }
 
-    [[nodiscard]] static std::span<Kept> values_of(const typename Pass::HostPart& run, std::size_t kind) {
+    template <class Part>
+    [[nodiscard]] static std::span<typename Part::Kept> values_of(const Part& run, std::size_t kind) {
         return kind == 0 ? run.weight : run.state[kind - 1];
     }
-    static void round(std::span<const Kept> from, std::span<Element> to) {
+    template <class Kept, class Element>
+    static void round(std::span<Kept> from, std::span<Element> to) {
         std::transform(from.begin(), from.end(), to.begin(),
                        [](Kept value) { return detail::kept_from<Element>(detail::as_float(value)); });
     }
+    template <class Kept>
     static std::span<const float> as_floats(std::span<const Kept> values, std::vector<float>& copy) {
         if constexpr (std::same_as<Kept, float>) {
             return values;
@@ -155,7 +156,8 @@ private:
     }
     [[nodiscard]] Place average_memory() const { return memory_of<typename Pass::Device>(average_->memory()); }
     /// The elements of this rank's share that a run holds, without padding.
-    [[nodiscard]] ElementRun own_elements(const typename Pass::Run& run) const {
+    template <class Run>
+    [[nodiscard]] ElementRun own_elements(const Run& run) const {
         const ElementRun own = buckets_.own(run.bucket);
         if (buckets_.replicates_state()) return own;
         const std::int64_t from = std::min(run.begin, own.numel);

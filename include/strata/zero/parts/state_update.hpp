@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,6 @@ public:
     static constexpr std::size_t states = optim::state_count_v<Rule>;
     using Pass = StatePass<Numerics, states, State, Compute>;
     using Group = UpdateGroup<Rule>;
-    using Run = typename Pass::Run;
     using Scalars = typename Rule::Scalars;
 
     /// What one step is made with.
@@ -82,90 +82,89 @@ public:
     }
     /// Makes it. Collective. What a disk meets on this rank is with the pass's LocalFailure.
     void run(const std::vector<Group>& groups) {
-        using Collected = gradient_element_t<Element>;
-        if (std::same_as<Collected, float> || gradients_.sum_dtype() == at::kFloat) {
-            update<float>(groups);
+        if (buckets_.replicates_state()) gradients_.gather_sums(0);
+        if constexpr (optim::ElementwiseRule<Rule>) {
+            update_elementwise();
         } else {
-            update<Collected>(groups);
+            update_layerwise(groups);
         }
         if (buckets_.replicates_state()) gradients_.drop_gathered(buckets_.size() - 1);
     }
 
 private:
-    using Element = typename Pass::Element;
-    using Kept = typename Pass::Kept;
-    template <Place works>
-    using Part = typename Pass::template Part<works>;
-    static constexpr bool has_master = Numerics::has_master;
-    static constexpr ParameterUse writes = has_master ? ParameterUse::write : ParameterUse::update;
+    /// Parameters beside masters are written; without masters they are the weights that are updated.
+    static constexpr ParameterUses writes{ParameterUse::write, ParameterUse::update};
 
-    template <class Gradient>
-    void update(const std::vector<Group>& groups) {
-        if (buckets_.replicates_state()) gradients_.gather_sums(0);
-        if constexpr (optim::ElementwiseRule<Rule>) {
-            update_elementwise<Gradient>();
-        } else {
-            update_layerwise<Gradient>(groups);
-        }
-    }
-
-    template <class Gradient>
     void update_elementwise() {
-        const auto update = [&]<Place works>(const RunPart<Element, Kept, states, works>& run) {
-            Staging staging{pool_};
-            const std::span<const Gradient> gradient = gradient_of<Gradient>(run, works, staging);
-            for_groups(run, [&](std::size_t group, const Part<works>& part) {
-                update_part<Gradient>(part, scalars_[group], part_of(gradient, run, part));
-            });
+        const auto update = [this](const auto& run) {
+            is_fp32(run) ? update_run<float>(run) : update_run<CollectedOf<decltype(run)>>(run);
             update_average(run);
         };
-        pass_.beside_state(offload::Access::update, writes, update, [this](const Run& run) { written(run); });
+        pass_.beside_state(offload::Access::update, writes, update, [this](const auto& run) { written(run); });
     }
 
     /// Two passes, because the length of a parameter's step depends on norms over all of it.
-    template <class Gradient>
     void update_layerwise(const std::vector<Group>& groups) {
         LayerNorms layer_norms{pool_, buckets_.parameters().size()};
-        const auto advance = [&]<Place works>(const RunPart<Element, Kept, states, works>& run) {
-            Staging staging{pool_};
-            const std::span<const Gradient> gradient = gradient_of<Gradient>(run, works, staging);
-            const std::span<optim::NormSquares> sums = layer_norms.on(works);
-            for_groups(run, [&](std::size_t group, const Part<works>& part) {
-                advance_part<Gradient>(part, scalars_[group], part_of(gradient, run, part), segments_of(part), sums);
-            });
+        const auto advance = [&](const auto& run) {
+            const std::span<optim::NormSquares> sums = layer_norms.on(run.memory);
+            is_fp32(run) ? advance_run<float>(run, sums) : advance_run<CollectedOf<decltype(run)>>(run, sums);
         };
-        pass_.beside_state(offload::Access::update, has_master ? ParameterUse::none : ParameterUse::update, advance);
+        pass_.beside_state(offload::Access::update, {ParameterUse::none, ParameterUse::update}, advance);
         const std::vector<optim::NormSquares> norms = over_ranks(layer_norms.together());
         std::vector<std::vector<float>> ratios;
         for (const Group& group : groups) ratios.push_back(optim::trust_ratios<Rule>(group.update, norms));
-        const auto apply = [&]<Place works>(const RunPart<Element, Kept, states, works>& run) {
-            for_groups(run, [&](std::size_t group, const Part<works>& part) {
+        const auto apply = [&]<class Part>(const Part& run) {
+            for_groups(run, [&](std::size_t group, const Part& part) {
                 apply_part(part, scalars_[group], segments_of(part), ratios[group]);
             });
             update_average(run);
         };
-        pass_.beside_state(offload::Access::update, writes, apply, [this](const Run& run) { written(run); });
+        pass_.beside_state(offload::Access::update, writes, apply, [this](const auto& run) { written(run); });
+    }
+
+    /// What gradients of a run are collected in, where their sums are not in fp32.
+    template <class Run>
+    using CollectedOf = gradient_element_t<typename std::remove_cvref_t<Run>::Element>;
+    template <class Part>
+    [[nodiscard]] bool is_fp32(const Part& run) const noexcept {
+        return std::same_as<CollectedOf<Part>, float> || gradients_.sum_dtype(run.bucket) == at::kFloat;
+    }
+    template <class Gradient, class Part>
+    void update_run(const Part& run) {
+        Staging staging{pool_};
+        const std::span<const Gradient> gradient = gradient_of<Gradient>(run, Part::memory, staging);
+        for_groups(run, [&](std::size_t group, const Part& part) {
+            update_part<Gradient>(part, scalars_[group], part_of(gradient, run, part));
+        });
+    }
+    template <class Gradient, class Part>
+    void advance_run(const Part& run, std::span<optim::NormSquares> sums) {
+        Staging staging{pool_};
+        const std::span<const Gradient> gradient = gradient_of<Gradient>(run, Part::memory, staging);
+        for_groups(run, [&](std::size_t group, const Part& part) {
+            advance_part<Gradient>(part, scalars_[group], part_of(gradient, run, part), segments_of(part), sums);
+        });
     }
 
     // ---- the kernels, of the host or of the device, for the part of a run that is of one group ---------------------
 
-    template <class Gradient, Place works>
-    void update_part(const RunPart<Element, Kept, states, works>& part, const Scalars& scalars,
-                     std::span<const Gradient> gradient) {
-        if constexpr (works == Place::host) {
-            detail::update_run<Rule, Gradient, Element>(scalars, step_.transform, gradient, part, part.parameters,
-                                                        rounding_of(part));
+    template <class Gradient, class Part>
+    void update_part(const Part& part, const Scalars& scalars, std::span<const Gradient> gradient) {
+        if constexpr (Part::memory == Place::host) {
+            detail::update_run<Rule, Gradient, typename Part::Element>(scalars, step_.transform, gradient, part,
+                                                                       part.parameters, rounding_of(part));
         } else {
             compute_.template update<Rule>(scalars, step_.transform, gradient, part.weight, part.state,
                                            rounded_copy(part), rounding_of(part));
         }
     }
 
-    template <class Gradient, Place works>
-    void advance_part(const RunPart<Element, Kept, states, works>& part, const Scalars& scalars,
-                      std::span<const Gradient> gradient, const std::vector<optim::Segment>& segments,
-                      std::span<optim::NormSquares> sums) {
-        if constexpr (works == Place::host) {
+    template <class Gradient, class Part>
+    void advance_part(const Part& part, const Scalars& scalars, std::span<const Gradient> gradient,
+                      const std::vector<optim::Segment>& segments, std::span<optim::NormSquares> sums) {
+        using Kept = typename Part::Kept;
+        if constexpr (Part::memory == Place::host) {
             optim::advance<Rule, Gradient, Kept>(scalars, step_.transform, gradient, part.weight, part.state, segments,
                                                  sums, rounding_of(part));
         } else {
@@ -174,12 +173,13 @@ private:
         }
     }
 
-    template <Place works>
-    void apply_part(const RunPart<Element, Kept, states, works>& part, const Scalars& scalars,
-                    const std::vector<optim::Segment>& segments, std::span<const float> ratios) {
-        if constexpr (works == Place::host) {
-            detail::apply_direction_run<Rule, Element>(scalars, part, segments, ratios, part.parameters,
-                                                       rounding_of(part));
+    template <class Part>
+    void apply_part(const Part& part, const Scalars& scalars, const std::vector<optim::Segment>& segments,
+                    std::span<const float> ratios) {
+        using Kept = typename Part::Kept;
+        if constexpr (Part::memory == Place::host) {
+            detail::apply_direction_run<Rule, typename Part::Element>(scalars, part, segments, ratios, part.parameters,
+                                                                      rounding_of(part));
         } else {
             compute_.template apply_direction<Rule, Kept>(scalars, part.weight, part.state, segments, ratios,
                                                           rounded_copy(part), rounding_of(part));
@@ -187,13 +187,14 @@ private:
     }
 
     /// Moves the average of a run's elements towards their new weights, in the steps that are due.
-    template <Place works>
-    void update_average(const RunPart<Element, Kept, states, works>& run) {
+    template <class Part>
+    void update_average(const Part& run) {
+        using Kept = typename Part::Kept;
         if (step_.average == nullptr || !step_.average->due(step_.number)) return;
         const Place memory = memory_of<Compute>(step_.average->memory());
         Staging staging{pool_};
         const std::span<const Kept> weight =
-            staging.take(std::span<const Kept>{pass_.own_part(run, run.weight)}, works, memory, true);
+            staging.take(std::span<const Kept>{pass_.own_part(run, run.weight)}, Part::memory, memory, true);
         const std::span<float> average = step_.average->values(run.bucket).subspan(pass_.own_begin(run), weight.size());
         const double decay = step_.average->decay(step_.number);
         if constexpr (!Compute::is_host) {
@@ -205,13 +206,13 @@ private:
     // ---- runs, and what belongs to them ----------------------------------------------------------------------------
 
     /// Calls `call` with the parts of a run that are of one group each, in order. Padding goes with what is before it.
-    template <Place works, class Call>
-    void for_groups(const RunPart<Element, Kept, states, works>& run, Call&& call) {
+    template <class Part, class Call>
+    void for_groups(const Part& run, Call&& call) {
         if (scalars_.size() == 1) return call(0, run);
         for (const Buckets::GroupPiece& piece : buckets_.group_pieces(run.bucket, run.begin, run.numel)) {
             const auto from = static_cast<std::size_t>(piece.begin);
             const auto numel = static_cast<std::size_t>(piece.numel);
-            Part<works> part = run;
+            Part part = run;
             part.begin = run.begin + piece.begin;
             part.numel = piece.numel;
             if (!run.weight.empty()) part.weight = run.weight.subspan(from, numel);
@@ -222,7 +223,7 @@ private:
     }
 
     /// This rank's sums of gradients for a run, or those of all ranks where it updates all.
-    template <class Gradient>
+    template <class Gradient, class Run>
     std::span<const Gradient> gradient_of(const Run& run, Place works, Staging& staging) {
         if (buckets_.replicates_state()) {
             if (run.bucket > 0) gradients_.drop_gathered(run.bucket - 1);
@@ -236,12 +237,13 @@ private:
     }
 
     /// The elements of a run's values that are a part's.
-    template <class Value>
-    [[nodiscard]] static std::span<Value> part_of(std::span<Value> values, const Run& run, const Run& part) {
+    template <class Value, class Part>
+    [[nodiscard]] static std::span<Value> part_of(std::span<Value> values, const Part& run, const Part& part) {
         return values.subspan(static_cast<std::size_t>(part.begin - run.begin), static_cast<std::size_t>(part.numel));
     }
 
-    [[nodiscard]] std::vector<optim::Segment> segments_of(const Run& part) const {
+    template <class Part>
+    [[nodiscard]] std::vector<optim::Segment> segments_of(const Part& part) const {
         const TrainedBucket& b = buckets_[part.bucket];
         return detail::segments_of(b.offsets, b.bucket.first_parameter, buckets_.share_of(part.bucket),
                                    buckets_.place_in_bucket(part.bucket, part.begin), part.numel);
@@ -257,21 +259,23 @@ private:
         return norms;
     }
 
-    [[nodiscard]] optim::StochasticRounding rounding_of(const Run& run) const {
+    template <class Part>
+    [[nodiscard]] optim::StochasticRounding rounding_of(const Part& run) const {
         return {.seed = step_.rounding_seed,
                 .step = step_.number,
                 .first_element = buckets_[run.bucket].bucket.begin + buckets_.place_in_bucket(run.bucket, run.begin)};
     }
     /// The rounded weights that an update writes beside the masters; none where there are no masters.
-    template <Place works>
-    [[nodiscard]] static auto rounded_copy(const RunPart<Element, Kept, states, works>& part) {
-        if constexpr (has_master) {
+    template <class Part>
+    [[nodiscard]] static auto rounded_copy(const Part& part) {
+        if constexpr (Part::has_master) {
             return part.parameters;
         } else {
             return std::span<bf16>{};
         }
     }
 
+    template <class Run>
     void written(const Run& run) {
         if (run.last) weights_.next();
     }

@@ -27,6 +27,7 @@ struct FrozenUnit {
     std::int32_t unit = -1;
     std::vector<at::Tensor> tensors;
     std::int64_t numel = 0;
+    bool excepted = false;  ///< they keep the other number format; others of the unit are apart
 };
 
 /// Whether a frozen parameter is sharded with its unit, where units are.
@@ -40,9 +41,11 @@ struct FrozenUnit {
 class TakeOver {
 public:
     struct Options {
-        at::ScalarType dtype = at::kFloat;  ///< parameters are kept in
-        Place device = Place::host;         ///< memory_of() the device
-        Place state = Place::host;          ///< and of the state's first values
+        at::ScalarType dtype = at::kFloat;           ///< parameters are kept in
+        at::ScalarType excepted_dtype = at::kFloat;  ///< those are that keep the other number format
+        Place device = Place::host;                  ///< memory_of() the device
+        Place state = Place::host;                   ///< and of the state's first values
+        Place excepted_state = Place::host;          ///< and of those of exceptions
         /// Makes the unit of a parameter whole, for values that are sharded yet; collective. Empty: all are there.
         std::function<void(const at::Tensor& parameter)> gather{};
     };
@@ -52,6 +55,8 @@ public:
 
     /// Elements of this rank's shards: of sharded buckets, then of the frozen parameters of units. Local.
     [[nodiscard]] std::vector<std::int64_t> shard_numels() const;
+    /// Whether each of them is of the other number format. Local.
+    [[nodiscard]] std::vector<char> shards_excepted() const;
 
     /// Converts the frozen parameters that are not sharded and gives them rank 0's values. Collective.
     void take_frozen();
@@ -60,7 +65,7 @@ public:
     /// Fills a sharded bucket's shard, and lets its memory go; nothing for others. When all else has its values. Local.
     void shard_bucket(std::size_t bucket);
     /// What the state of a bucket starts its masters with: this rank's part of these values, in the state's memory. Local.
-    [[nodiscard]] at::Tensor start_of_state(const at::Tensor& values_B) const;
+    [[nodiscard]] at::Tensor start_of_state(const at::Tensor& values_B, bool excepted = false) const;
     /// How many buckets were taken.
     [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
     /// Fills the shard of a unit's frozen parameters. Once for each unit of frozen_units(), in order. Collective.
@@ -71,6 +76,9 @@ public:
     [[nodiscard]] std::map<const void*, std::int32_t> add_units(UnitGathering& gathering);
 
 private:
+    [[nodiscard]] at::ScalarType dtype_of(bool excepted) const noexcept {
+        return excepted ? options_.excepted_dtype : options_.dtype;
+    }
     void trim_now_and_then(std::int64_t numel);
 
     Exchange& exchange_;

@@ -16,7 +16,7 @@
 
 namespace strata::zero {
 
-/// Parameters that require a gradient, each with the number of its group, and those that do not.
+/// Parameters that require a gradient, each with the number of its group, and those that do not. Exceptions come last in both.
 struct TrainedModel {
     std::vector<Parameter> trained;
     std::vector<std::size_t> group_of;  ///< of `trained`
@@ -30,6 +30,13 @@ struct TrainedModel {
     }
 };
 
+/// The order of a model's tables: as they were given, exceptions last. Local.
+[[nodiscard]] inline std::vector<Parameter> exceptions_last(std::vector<Parameter> parameters) {
+    std::stable_partition(parameters.begin(), parameters.end(),
+                          [](const Parameter& parameter) { return !parameter.excepted; });
+    return parameters;
+}
+
 /// Collective. Throws no_parameters, bad_parameter, and rank_mismatch when ranks have different models or options.
 ///
 ///   group_of  the number of a parameter's group, by its name
@@ -40,6 +47,7 @@ template <class Comm>
 [[nodiscard]] TrainedModel sorted_model(Comm& comm, std::vector<Parameter> parameters,
                                         const std::function<std::size_t(std::string_view)>& group_of,
                                         const std::string& options, at::Device device, bool computes_only) {
+    parameters = exceptions_last(std::move(parameters));
     std::vector<std::size_t> groups;
     for (const Parameter& parameter : parameters) groups.push_back(group_of(parameter.name));
     detail::check_same_model(comm.all_gather_varied(detail::describe(parameters, groups, options)));

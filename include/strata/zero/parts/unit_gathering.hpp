@@ -1,11 +1,13 @@
 #pragma once
 // strata/zero/parts/unit_gathering.hpp - UnitGathering: units are whole while they compute, and shards otherwise.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +17,7 @@
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/shard_store.hpp>
+#include <strata/zero/parts/unit_order.hpp>
 #include <strata/zero/unit.hpp>
 
 namespace strata::zero {
@@ -26,10 +29,8 @@ namespace strata::zero {
 /// arXiv:2304.11277, section 4), so that graphs keep their tensors. What came after a unit the last time is gathered
 /// while it computes.
 ///
-/// Gradient buckets are reduced between gatherings. Which ones are ready may differ between ranks, when a rank's
-/// batch leaves a parameter unused; every gathering therefore begins with one message in which ranks say which buckets
-/// are ready and whether reading their shards failed, and reduces those that are ready everywhere. So all ranks do the
-/// same operations in one order, and a disk that fails on one rank fails the pass on all.
+/// Gradient buckets are reduced between gatherings. Which ones are ready may differ between ranks, when a rank's batch leaves
+/// a parameter unused, and so may the units that passes need, when a rank's loss leaves one out: UnitOrder says what comes next.
 class UnitGathering final : public UnitHooks {
 public:
     struct Options {
@@ -46,7 +47,7 @@ public:
         std::vector<at::Tensor> parameters{};  ///< views of all_B
         bool frozen = false;
     };
-    using Reduce = std::function<void(std::size_t bucket)>;
+    using Reduce = UnitOrder::Reduce;
 
     /// reduce  called on the channel's thread; collective
     /// The others outlive it.
@@ -60,7 +61,7 @@ public:
     /// memory yet.
     void add(std::shared_ptr<UnitLink> link, std::vector<Flat> flats, std::size_t trained);
     /// How many gradient buckets there are.
-    void set_buckets(std::size_t buckets);
+    void set_buckets(std::size_t buckets) { order_.set_buckets(buckets); }
     [[nodiscard]] bool gathers() const noexcept { return options_.gathers; }
 
     // ---- the engine's side of a pass ------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ public:
     /// A bucket's gradients are complete: it is reduced with one of the next gatherings, or by end_pass().
     void bucket_ready(std::size_t bucket) { offered_.push_back(bucket); }
     void gradient_arrived(std::int32_t number);
-    /// Reduces what is left, all of which is ready now, and drops every unit. Collective.
+    /// Takes part in what the others still gather, reduces what is left, all of which is ready now, and drops every unit. Collective.
     void end_pass();
     /// For a pass that threw: the next one begins without what it left.
     void abandon_pass() noexcept { abandoned_ = true; }
@@ -92,11 +93,14 @@ public:
     void input_done(std::int32_t number) override;
 
 private:
-    enum class Phase : std::uint8_t { forward, backward, inference };
+    using Phase = UnitPhase;
     static constexpr std::size_t phases = 3;
     static constexpr int none = -1;
     static constexpr std::size_t key(std::int32_t unit, Phase phase) noexcept {
         return static_cast<std::size_t>(unit) * phases + static_cast<std::size_t>(phase);
+    }
+    static constexpr Phase phase_of(int key) noexcept {
+        return Phase{static_cast<std::uint8_t>(static_cast<std::size_t>(key) % phases)};
     }
 
     struct Unit {
@@ -116,10 +120,15 @@ private:
     void start_anew();
     void fetch(std::int32_t number, Phase phase);
     void prefetch(std::size_t from);
-    void gather(Unit& unit);
-    void gather_flat(const Flat& flat);
-    void exchange_readiness(const std::exception_ptr& failure);
-    void reduce_ready(const std::function<bool(std::size_t bucket)>& everywhere);
+    void gather(Unit& unit, Phase phase);
+    void gather_flat(const UnitTurn& mine);
+    void take_part(const UnitTurn& turn, bool is_mine);
+    void meet_at_the_end(const UnitOrder::Learned& mine);
+    [[nodiscard]] std::pair<at::Tensor, std::exception_ptr> opened(const Flat& flat);
+    [[nodiscard]] const Flat& flat_of(const UnitTurn& turn) const {
+        return units_[static_cast<std::size_t>(turn.unit)].flats[turn.flat];
+    }
+    [[nodiscard]] UnitOrder::Learned learned() const;
     void drop(Unit& unit);
     [[nodiscard]] Unit& unit(std::int32_t number) { return units_[static_cast<std::size_t>(number)]; }
     static void forbid_use(const Unit& unit, bool forbidden) noexcept;
@@ -128,7 +137,7 @@ private:
     ShardStore& shards_;
     detail::BufferPool& pool_;
     Options options_;
-    Reduce reduce_;
+    UnitOrder order_;  // of the channel's thread while it has work
     std::vector<Unit> units_;
     std::vector<int> next_;  // what was asked for after a unit and phase
     int last_ = none;
@@ -138,11 +147,8 @@ private:
     bool pinned_ = false;
     bool abandoned_ = false;
     std::vector<std::size_t> offered_;
-
-    // Of the channel's thread while it has work.
-    std::vector<char> ready_;    // buckets of this rank that wait for the others
-    std::vector<char> reduced_;  // in this pass
-    std::vector<std::byte> said_, heard_;
+    std::array<bool, 2> learned_the_same_{
+        true, true};  // as all ranks have, of forward and of backward, in the pass that ended
 };
 
 }  // namespace strata::zero

@@ -82,19 +82,21 @@ private:
 ///   written  one a parameter of the table; others keep their masters, which are more exact than they are
 template <class Pass>
 void start_masters(Pass& pass, const Buckets& buckets, const std::vector<char>& written) {
-    if constexpr (Pass::has_master) {
-        const auto start = [&](const typename Pass::HostPart& run) {
+    if constexpr (Pass::has_masters) {
+        const auto start = [&]<class Part>(const Part& run) {
+            if constexpr (!Part::has_master) return;  // the parameters are the weights
             const Bucket& bucket = buckets[run.bucket].bucket;
             for (std::size_t i = bucket.first_parameter; i < bucket.first_parameter + bucket.parameter_count; ++i) {
                 const ElementRun piece = buckets.parameter_piece(i, run.begin, run.numel);
                 if (written[i] == 0 || piece.numel == 0) continue;
                 const auto from = run.parameters.subspan(static_cast<std::size_t>(piece.begin),
                                                          static_cast<std::size_t>(piece.numel));
-                std::transform(from.begin(), from.end(), run.weight.begin() + piece.begin,
-                               [](auto value) { return detail::as_float(value); });
+                std::transform(from.begin(), from.end(), run.weight.begin() + piece.begin, [](auto value) {
+                    return detail::kept_from<typename Part::Kept>(detail::as_float(value));
+                });
             }
         };
-        pass.on_host(offload::Access::update, ParameterUse::read, start);
+        pass.on_host(offload::Access::update, {ParameterUse::read, ParameterUse::none}, start);
     }
 }
 
