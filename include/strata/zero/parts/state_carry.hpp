@@ -2,6 +2,7 @@
 // strata/zero/parts/state_carry.hpp - StateCarry: masters, states and average of what stays trained, from one assembly to the next.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/core/elements.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/detail/preparation.hpp>
@@ -40,7 +42,7 @@ public:
     StateCarry(Parts& parts, const Buckets& after) : pool_{parts.pool}, folder_{parts.folder}, room_{*parts.pool} {
         const StayingParameters staying{parts.buckets, after};
         make_room(parts, staying);
-        if constexpr (arrays > 0) take_state(parts, staying);
+        if constexpr (most_arrays > 0) take_state(parts, staying);
         if (parts.average) take_average(parts, staying);
         parts.failure.tell(parts.exchange);
     }
@@ -52,7 +54,7 @@ public:
     ///   before  the table it was taken from
     void put_into(Parts& parts, const Buckets& before) {
         const StayingParameters staying{before, parts.buckets};
-        if constexpr (arrays > 0) put_state(parts, staying);
+        if constexpr (most_arrays > 0) put_state(parts, staying);
         if (parts.average) put_average(parts, staying);
         parts.failure.tell(parts.exchange);
     }
@@ -60,14 +62,27 @@ public:
 private:
     using Pass = typename Parts::Pass;
     using State = typename Parts::State;
-    using Kept = typename Pass::Kept;
-    using HostPart = typename Pass::HostPart;
-    using Room = std::conditional_t<State::wants_folder, Nvme::shards<Kept>, Cpu::shards<Kept>>;
-    static constexpr std::size_t masters = Pass::has_master ? 1 : 0;
-    static constexpr std::size_t arrays = masters + Parts::states;  // of a run
+    using Formats = typename Parts::Formats;
+    /// What values are held in: as they are, or where formats differ in fp32, which has all of them exactly.
+    using Carried = std::conditional_t<Parts::has_exceptions, float, typename Parts::Numerics::kept>;
+    using Room = std::conditional_t<State::wants_folder, Nvme::shards<Carried>, Cpu::shards<Carried>>;
+    static constexpr std::size_t most_arrays = Parts::states + (Pass::has_masters ? 1 : 0);  // of a run
 
-    [[nodiscard]] static std::span<Kept> array_of(const HostPart& run, std::size_t array) {
+    [[nodiscard]] static std::size_t arrays_of(const Buckets& buckets, std::size_t bucket) {
+        return Parts::states + (Formats::has_master(buckets.excepted(bucket)) ? 1 : 0);
+    }
+    template <class Part>
+    [[nodiscard]] static auto array_of(const Part& run, std::size_t array) {
+        constexpr std::size_t masters = Part::has_master ? 1 : 0;
         return array < masters ? run.weight : run.state[array - masters];
+    }
+    template <class From, class To>
+    static void copy(std::span<From> from, std::span<To> to) {
+        if constexpr (std::same_as<std::remove_const_t<From>, To>)
+            std::copy(from.begin(), from.end(), to.begin());
+        else
+            std::transform(from.begin(), from.end(), to.begin(),
+                           [](From value) { return to_element<To>(to_float(value)); });
     }
     [[nodiscard]] static std::size_t numel_of(const std::vector<ElementRun>& runs) {
         std::int64_t sum = 0;
@@ -94,12 +109,13 @@ private:
         std::int64_t largest = 0;
         for (std::size_t i = 0; i < parts.buckets.size(); ++i) {
             counts_.push_back(numel_of(staying.kept_of(i, parts.buckets.replicates_state())));
-            numels.push_back(static_cast<std::int64_t>(std::max<std::size_t>(1, counts_[i] * arrays)));
+            numels.push_back(
+                static_cast<std::int64_t>(std::max<std::size_t>(1, counts_[i] * arrays_of(parts.buckets, i))));
             if (parts.average) of_average += numel_of(staying.kept_of(i, false));
             largest = std::max(largest, parts.buckets.padded_of(i));
         }
-        const std::int64_t exchanged = largest * static_cast<std::int64_t>((1 + arrays) * sizeof(Kept));
-        const std::int64_t bytes = (arrays > 0 ? Room::bytes(numels).in_memory() : 0) + exchanged +
+        const std::int64_t exchanged = largest * static_cast<std::int64_t>((1 + most_arrays) * sizeof(Carried));
+        const std::int64_t bytes = (most_arrays > 0 ? Room::bytes(numels).in_memory() : 0) + exchanged +
                                    static_cast<std::int64_t>(of_average * sizeof(float));
         detail::require_node_memory(
             parts.exchange.all_gather_texts(detail::memory_need(static_cast<std::uint64_t>(bytes))),
@@ -107,10 +123,10 @@ private:
         parts.exchange.agree([&] {
             offload::PipelineOptions windows = parts.options.tiers.state;
             windows.budget_bytes = 0;  // a window here is a bucket
-            if constexpr (arrays > 0) room_.make(parts.tier_context("carried", std::move(windows)), numels);
+            if constexpr (most_arrays > 0) room_.make(parts.tier_context("carried", std::move(windows)), numels);
             average_.reserve(of_average);
-            if constexpr (arrays > 0) {
-                mine_.reserve(static_cast<std::size_t>(largest) * arrays);
+            if constexpr (most_arrays > 0) {
+                mine_.reserve(static_cast<std::size_t>(largest) * most_arrays);
                 all_.reserve(static_cast<std::size_t>(largest));
             }
         });
@@ -124,29 +140,30 @@ private:
         };
         /// One array of a bucket, of all ranks where that is wanted, and the bucket's element that it begins with.
         const auto whole = [&](std::size_t bucket,
-                               std::size_t array) -> std::pair<std::span<const Kept>, std::int64_t> {
-            const auto own = std::span<const Kept>{mine_}.subspan(array * part(bucket), part(bucket));
+                               std::size_t array) -> std::pair<std::span<const Carried>, std::int64_t> {
+            const auto own = std::span<const Carried>{mine_}.subspan(array * part(bucket), part(bucket));
             if (!exchanges(bucket)) return {own, buckets.place_in_bucket(bucket, 0)};
             all_.resize(static_cast<std::size_t>(buckets.padded_of(bucket)));
             parts.exchange.all_gather_bytes(std::as_bytes(own), std::as_writable_bytes(std::span{all_}));
             return {all_, 0};
         };
         std::size_t passed = 0;  // buckets
-        const auto take = [&](const HostPart& run) {
+        const auto take = [&](const auto& run) {
+            const std::size_t arrays = arrays_of(buckets, run.bucket);
             mine_.resize(arrays * part(run.bucket));
             for (std::size_t array = 0; array < arrays; ++array) {
-                const std::span<const Kept> values = array_of(run, array);
-                std::copy(values.begin(), values.end(),
-                          mine_.begin() + static_cast<std::ptrdiff_t>(array * part(run.bucket)) + run.begin);
+                const auto first = array * part(run.bucket) + static_cast<std::size_t>(run.begin);
+                const auto values = array_of(run, array);
+                copy(values, std::span{mine_}.subspan(first, values.size()));
             }
         };
-        const auto pass_on = [&](const typename Pass::Run& run) {
+        const auto pass_on = [&](const auto& run) {
             if (!run.last) return;
             const std::size_t bucket = run.bucket;
             const std::vector<ElementRun> kept = staying.kept_of(bucket, buckets.replicates_state());
-            std::span<Kept> place;
-            if (counts_[bucket] > 0) place = detail::elements<Kept>(room_.open(bucket, offload::Access::write));
-            for (std::size_t array = 0; array < arrays; ++array) {
+            std::span<Carried> place;
+            if (counts_[bucket] > 0) place = detail::elements<Carried>(room_.open(bucket, offload::Access::write));
+            for (std::size_t array = 0; array < arrays_of(buckets, bucket); ++array) {
                 const auto [values, first] = whole(bucket, array);
                 if (counts_[bucket] > 0) pick(values, kept, first, place.subspan(array * counts_[bucket]));
             }
@@ -155,6 +172,7 @@ private:
         };
         parts.pass.on_host(offload::Access::read, ParameterUse::none, take, pass_on);
         for (; passed < buckets.size(); ++passed) {  // after a failure: the other ranks wait for these
+            const std::size_t arrays = arrays_of(buckets, passed);
             mine_.resize(arrays * part(passed));
             for (std::size_t array = 0; array < arrays; ++array) static_cast<void>(whole(passed, array));
         }
@@ -187,17 +205,16 @@ private:
     // ---- into the other ------------------------------------------------------------------------------------------------
 
     void put_state(Parts& parts, const StayingParameters& staying) {
-        const auto put = [&](const HostPart& run) {
+        const auto put = [&](const auto& run) {
             const std::int64_t first = parts.buckets.place_in_bucket(run.bucket, run.begin);
             for (const ElementRun& place : staying.staying_in(run.bucket, first, run.numel)) {
                 std::size_t to = static_cast<std::size_t>(place.begin);
                 for (auto left = static_cast<std::size_t>(place.numel); left > 0;) {
                     open_next();
                     const std::size_t count = std::min(left, counts_[bucket_] - at_);
-                    for (std::size_t array = 0; array < arrays; ++array) {
-                        const auto from = open_.subspan(array * counts_[bucket_] + at_, count);
-                        std::copy(from.begin(), from.end(), array_of(run, array).subspan(to).begin());
-                    }
+                    for (std::size_t array = 0; array < arrays_of(parts.buckets, run.bucket); ++array)
+                        copy(open_.subspan(array * counts_[bucket_] + at_, count),
+                             array_of(run, array).subspan(to, count));
                     at_ += count;
                     to += count;
                     left -= count;
@@ -215,7 +232,7 @@ private:
             ++bucket_;
         }
         while (counts_[bucket_] == 0) ++bucket_;
-        open_ = detail::elements<const Kept>(room_.open(bucket_, offload::Access::read));
+        open_ = detail::elements<const Carried>(room_.open(bucket_, offload::Access::read));
         at_ = 0;
     }
     void close() {
@@ -247,11 +264,11 @@ private:
 
     std::shared_ptr<detail::BufferPool> pool_;
     std::shared_ptr<TierFolder> folder_;
-    ShardsOf<Room, Kept> room_;        // by bucket that it was taken from: array by array
+    ShardsOf<Room, Carried> room_;     // by bucket that it was taken from: array by array
     std::vector<std::size_t> counts_;  // elements there, of each array
     std::vector<float> average_;
-    std::vector<Kept> mine_, all_;  // of the bucket that is being taken: this rank's arrays, and one of all ranks
-    std::span<const Kept> open_;    // of bucket_, from whose element at_ on it is still to be put
+    std::vector<Carried> mine_, all_;  // of the bucket that is being taken: this rank's arrays, and one of all ranks
+    std::span<const Carried> open_;    // of bucket_, from whose element at_ on it is still to be put
     std::size_t bucket_ = 0;
     std::size_t at_ = 0;
 };
