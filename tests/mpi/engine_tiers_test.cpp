@@ -48,22 +48,28 @@ using namespace strata_test;
 constexpr int width = 160;
 using WideModel = RowModel<width, 4>;
 
-/// Trains with every engine, with one micro-batch and with two.
+/// Trains with every engine, with one micro-batch and with two, and where a unit and biases are frozen for a while.
 template <class Memory, class... Others>
 void expect_the_bits_of(MpiComm& comm) {
     const SharedFolder disk{comm};
-    for (const int accumulation : {1, 2}) {
-        const Case settings{.model = make<WideModel>(),
-                            .accumulation = accumulation,
-                            .max_grad_norm = 0.1,
-                            .bucket_numel = 1'000'000,
-                            .groups = accumulation == 2,
-                            .nvme_path = disk.path,
-                            .nvme = {.budget_bytes = std::size_t{256} << 10}};
+    for (const auto& [accumulation, freezes] : {std::pair{1, false}, {2, false}, {1, true}}) {
+        Case settings{.model = make<WideModel>(),
+                      .accumulation = accumulation,
+                      .max_grad_norm = 0.1,
+                      .bucket_numel = 1'000'000,
+                      .groups = accumulation == 2,
+                      .nvme_path = disk.path,
+                      .nvme = {.budget_bytes = std::size_t{256} << 10}};
+        if (freezes) {
+            settings.trainable = {
+                {1, [](std::string_view name) { return !name.starts_with("unit1") && !name.ends_with("bias"); }},
+                {3, [](std::string_view) { return true; }}};
+        }
         const Trace memory = train<Memory>(comm, settings);
         int number = 0;
+        const std::string how = "accumulation " + std::to_string(accumulation) + (freezes ? ", freezing" : "");
         const auto expect_memory = [&](const Trace& other) {
-            EXPECT_TRUE(memory == other) << "accumulation " << accumulation << ", engine " << ++number;
+            EXPECT_TRUE(memory == other) << how << ", engine " << ++number;
         };
         (expect_memory(train<Others>(comm, settings)), ...);
     }

@@ -131,8 +131,9 @@ struct Case {
     std::filesystem::path nvme_path{};
     strata::offload::PipelineOptions nvme{};
     strata::offload::PipelineOptions nvme_units{};
-    std::function<torch::Tensor(int index)> batch{};             ///< else rows_of()
-    std::function<void(ToyModel&, int step)> before_backward{};  ///< and forward, of a step's first batch
+    std::function<torch::Tensor(int index)> batch{};                        ///< else rows_of()
+    std::function<void(ToyModel&, int step)> before_backward{};             ///< and forward, of a step's first batch
+    std::map<int, std::function<bool(std::string_view name)>> trainable{};  ///< what is trained from a step on
 };
 
 /// The options of an engine in a case.
@@ -205,7 +206,11 @@ Trace train(Comm& comm, const Case& settings) {
     model->to(device_for<AnyEngine>());
     AnyEngine engine{comm, strata::zero::parameters_of(*model), options_of<AnyEngine>(settings)};
     Trace trace;
-    for (int step = 0; step < settings.steps; ++step) train_step(engine, *model, comm, settings, step, trace);
+    for (int step = 0; step < settings.steps; ++step) {
+        if (const auto change = settings.trainable.find(step); change != settings.trainable.end())
+            engine.set_trainable(change->second);
+        train_step(engine, *model, comm, settings, step, trace);
+    }
     trace.weights = weights_of(engine, *model);
     return trace;
 }

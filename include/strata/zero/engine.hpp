@@ -282,9 +282,9 @@ public:
         begin_call("set_trainable()");
         const at::NoGradGuard no_grad;
         auto& parts = works().parts;
-        const TrainableChange change{parts.parameters, trains, parts.exchange};
-        if (!change.any()) return;
+        const TrainableChange change{parts.parameters, parts.frozen, trains, parts.exchange};
         change.apply(parts.compute.device());
+        if (!change.any()) return;
         std::optional<StateCarry<typename Works::Parts>> carry;
         try {
             carry.emplace(parts, parts.next_buckets());

@@ -138,7 +138,7 @@ Errc code_of(const std::function<void()>& action) {
 
 TEST(Trainable, APredicateIsAppliedToAllParametersOrToNone) {
     Change ranks;
-    auto all = parameters(five);
+    std::vector<Parameter> all = parameters(five);
     all[4].tensor.requires_grad_(false);
     all.push_back({"number", torch::zeros({2}, torch::kLong), -1});
     const auto trained = [&] {
@@ -147,9 +147,15 @@ TEST(Trainable, APredicateIsAppliedToAllParametersOrToNone) {
         return text;
     };
     const auto change = [&](const std::function<bool(std::string_view)>& trains) {
-        return TrainableChange{all, trains, ranks.exchange};
+        return TrainableChange{all, {all[4], all[5]}, trains, ranks.exchange};
     };
-    EXPECT_FALSE(change([](std::string_view name) { return name < "p4" && name != "number"; }).any());
+    const auto as_they_are = [](std::string_view name) { return name < "p4" && name != "number"; };
+    EXPECT_FALSE(change(as_they_are).any());
+    all[0].tensor.requires_grad_(false);
+    const TrainableChange same = change(as_they_are);
+    EXPECT_FALSE(same.any()) << "what is trained is no gradient's matter for the moment";
+    same.apply(at::kCPU);
+    EXPECT_EQ(trained(), "TTTT--");
     const TrainableChange some = change([](std::string_view name) { return name == "p0" || name == "p4"; });
     EXPECT_TRUE(some.any());
     EXPECT_EQ(trained(), "TTTT--") << "asking changes nothing";

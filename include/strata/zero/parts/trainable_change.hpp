@@ -19,12 +19,13 @@ public:
     /// Asks `trains` for every parameter, in order. Collective. Throws on all ranks what `trains` threw on one, and
     /// rank_mismatch when ranks have different answers.
     ///
-    ///   parameters  outlive this object
-    TrainableChange(const std::vector<Parameter>& parameters, const std::function<bool(std::string_view name)>& trains,
-                    Exchange& exchange);
+    ///   parameters  of the model, all of them; outlive this object
+    ///   frozen      those that are not trained now, whatever their requires_grad says for the moment
+    TrainableChange(const std::vector<Parameter>& parameters, const std::vector<Parameter>& frozen,
+                    const std::function<bool(std::string_view name)>& trains, Exchange& exchange);
 
-    /// Whether something becomes another thing than it is.
-    [[nodiscard]] bool any() const;
+    /// Whether another set is to be trained than is now.
+    [[nodiscard]] bool any() const { return trained_ != trains_; }
     /// Sets requires_grad. Throws no_parameters, and bad_parameter for what cannot be trained; nothing is set then. The
     /// same on every rank.
     ///
@@ -35,8 +36,9 @@ public:
 
 private:
     const std::vector<Parameter>& parameters_;
-    std::vector<char> before_;  // by parameter: whether it is trained
-    std::vector<char> after_;
+    std::vector<char> required_;  // a gradient, by parameter
+    std::vector<char> trained_;
+    std::vector<char> trains_;  // from now on
 };
 
 }  // namespace strata::zero
