@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,7 @@
 
 #include <strata/optim/sgd.hpp>
 #include <strata/strata.hpp>
+#include <strata/testing/average_conformance.hpp>
 #include <strata/zero/average.hpp>
 #include <strata/zero/tier.hpp>
 
@@ -111,6 +113,10 @@ struct Swa {
     };
 };
 //! [average]
+//! [kit]
+/// What is wrong with it, a sentence each: nothing.
+std::vector<std::string> failures_of_swa() { return testing::average_failures<Swa::average<float>>(Swa::Options{}); }
+//! [kit]
 
 //! [rule]
 /// An update rule with a number of its own: descent with momentum, told as friction.
@@ -206,6 +212,7 @@ int main(int argc, char** argv) {
         mine.with_average([&] { off = (weights_of(mine).to(torch::kDouble) - mean).abs().max().item<double>(); });
         if (session.rank() != 0) return;
         std::printf("loss %.9g and %.9g: they %s; the mean of 30 steps' weights is %s\n", loss, expected,
-                    loss == expected && same_weights ? "agree bit by bit" : "differ", off < 1e-6 ? "right" : "wrong");
+                    loss == expected && same_weights ? "agree bit by bit" : "differ",
+                    off < 1e-6 && failures_of_swa().empty() ? "right" : "wrong");
     });
 }

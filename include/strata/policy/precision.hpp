@@ -126,6 +126,8 @@ struct PrecisionCanBeTrained {
                           typename P::kept;
                           { P::has_master } -> std::convertible_to<bool>;
                           { P::scales_loss } -> std::convertible_to<bool>;
+                          typename strata::detail::Constant<static_cast<bool>(P::has_master)>;
+                          typename strata::detail::Constant<static_cast<bool>(P::scales_loss)>;
                       }) {
             return strata::detail::have_kernels<P>();
         } else {

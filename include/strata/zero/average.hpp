@@ -38,6 +38,7 @@ template <class A, class Options>
 concept WeightAverage = detail::Complete<A> && std::constructible_from<A, const Options&> &&
     requires(A& average, const A& constant, const TierContext& context, std::vector<std::int64_t> numels,
              std::size_t bucket, std::int64_t step) {
+    typename strata::detail::Constant<A::memory>;
     requires A::memory == Place::host || A::memory == Place::device;
     { A::bytes(std::span<const std::int64_t>{numels}) } -> std::same_as<PlaceBytes>;
     average.make(context, std::move(numels));

@@ -144,6 +144,9 @@ concept TierState = detail::Complete<S> && std::default_initializable<S> &&
     { S::memory } -> std::convertible_to<Place>;
     { S::fails_alone } -> std::convertible_to<bool>;
     { S::wants_folder } -> std::convertible_to<bool>;
+    typename strata::detail::Constant<static_cast<Place>(S::memory)>;
+    typename strata::detail::Constant<static_cast<bool>(S::fails_alone)>;
+    typename strata::detail::Constant<static_cast<bool>(S::wants_folder)>;
     { S::bytes(std::span<const std::int64_t>{numels}) } -> std::same_as<PlaceBytes>;
     state.make(context, std::move(numels));
     state.fill(initial, detail::AnyWeights{});
@@ -172,6 +175,9 @@ concept TierShards = detail::Complete<S> && std::default_initializable<S> &&
     { S::fails_alone } -> std::convertible_to<bool>;
     { S::wants_folder } -> std::convertible_to<bool>;
     { S::gathers_alone } -> std::convertible_to<bool>;
+    typename strata::detail::Constant<static_cast<bool>(S::fails_alone)>;
+    typename strata::detail::Constant<static_cast<bool>(S::wants_folder)>;
+    typename strata::detail::Constant<static_cast<bool>(S::gathers_alone)>;
     { S::bytes(numels) } -> std::same_as<PlaceBytes>;
     shards.make(context, numels);
     { shards.open(shard, access) } -> std::same_as<std::span<Element>>;
