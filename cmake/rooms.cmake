@@ -163,7 +163,8 @@ strata_room(optim
         square_root.hpp
         stochastic_rounding.hpp
         update_kernel.hpp
-        update_rule.hpp)
+        update_rule.hpp
+        usual_options.hpp)
 
 strata_room(offload
     NEEDS core options
