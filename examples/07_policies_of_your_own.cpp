@@ -38,9 +38,7 @@ public:
     static constexpr bool fails_alone = false;
     static constexpr bool wants_folder = false;
     static PlaceBytes bytes(std::span<const std::int64_t> numels) {
-        std::int64_t sum = 0;
-        for (const std::int64_t numel : numels) sum += numel;
-        return PlaceBytes::at(Place::host, sum * static_cast<std::int64_t>(arrays * sizeof(Kept)));
+        return PlaceBytes::at(Place::host, zero::sum_of(numels) * static_cast<std::int64_t>(arrays * sizeof(Kept)));
     }
     void make(const zero::TierContext& context, const std::vector<std::int64_t>& numels) {
         for (const std::int64_t numel : numels) buckets_.emplace_back(arrays * static_cast<std::size_t>(numel));

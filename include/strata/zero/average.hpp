@@ -53,9 +53,7 @@ class AverageInMemory {
 public:
     static constexpr Place memory = place;
     static PlaceBytes bytes(std::span<const std::int64_t> numels) {
-        std::int64_t sum = 0;
-        for (const std::int64_t numel : numels) sum += numel;
-        return PlaceBytes::at(place, sum * static_cast<std::int64_t>(sizeof(float)));
+        return PlaceBytes::at(place, sum_of(numels) * static_cast<std::int64_t>(sizeof(float)));
     }
     void make(const TierContext& context, const std::vector<std::int64_t>& numels) {
         for (const std::int64_t numel : numels)

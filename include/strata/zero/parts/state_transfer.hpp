@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <strata/core/elements.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
@@ -108,7 +109,8 @@ private:
                 const std::span<Kept> values = pass_.own_part(run, values_of(run, kind));
                 copy.assign(values.size(), 0.0F);  // padding
                 source(kinds_[kind], own.begin, std::span{copy}.first(static_cast<std::size_t>(own.numel)));
-                std::transform(copy.begin(), copy.end(), values.begin(), detail::kept_from<Kept>);
+                std::transform(copy.begin(), copy.end(), values.begin(),
+                               [](float value) { return to_element<Kept>(value); });
             }
             if constexpr (Pass::has_master) round(pass_.own_part(run, run.weight), pass_.own_part(run, run.parameters));
         };
@@ -141,15 +143,14 @@ private:
     }
     static void round(std::span<const Kept> from, std::span<Element> to) {
         std::transform(from.begin(), from.end(), to.begin(),
-                       [](Kept value) { return detail::kept_from<Element>(detail::as_float(value)); });
+                       [](Kept value) { return to_element<Element>(to_float(value)); });
     }
     static std::span<const float> as_floats(std::span<const Kept> values, std::vector<float>& copy) {
         if constexpr (std::same_as<Kept, float>) {
             return values;
         } else {
             copy.resize(values.size());
-            std::transform(values.begin(), values.end(), copy.begin(),
-                           [](Kept value) { return detail::as_float(value); });
+            std::transform(values.begin(), values.end(), copy.begin(), [](Kept value) { return to_float(value); });
             return copy;
         }
     }
