@@ -164,7 +164,8 @@ strata_room(optim
         square_root.hpp
         stochastic_rounding.hpp
         update_kernel.hpp
-        update_rule.hpp)
+        update_rule.hpp
+        usual_options.hpp)
 
 strata_room(offload
     NEEDS core options
@@ -198,6 +199,7 @@ strata_room(zero
         detail/preparation.hpp
         detail/recompute.hpp
         detail/update_run.hpp
+        device_kernels.hpp
         engine.hpp
         engine_options.hpp
         layout.hpp
@@ -260,7 +262,7 @@ if(STRATA_WITH_TORCH)
     set(torch_library torch)
     set(data_headers batch.hpp detail/image_text_source.hpp detail/source_identity.hpp encoders.hpp image_text_source.hpp tensor_cache.hpp)
     set(testing_needs zero)
-    set(testing_headers average_conformance.hpp tier_conformance.hpp training_conformance.hpp)
+    set(testing_headers average_conformance.hpp device_conformance.hpp tier_conformance.hpp training_conformance.hpp)
     set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
 endif()
 
@@ -398,10 +400,12 @@ strata_room(train
         validate.hpp)
 
 strata_room(testing
-    NEEDS core policy storage offload ${testing_needs}
+    NEEDS core policy storage optim offload ${testing_needs}
     HEADERS
         communicator_conformance.hpp
+        detail/rule_run.hpp
         object_store_conformance.hpp
+        rule_conformance.hpp
         ${testing_headers})
 
 # The umbrella header, which includes every room, belongs to strata::strata.

@@ -1,61 +1,21 @@
 // 04_write_an_update_rule - an update rule of your own: RMSProp, which strata does not bring.
 //
-// A rule says what one element of a weight does with its gradient; vector loops, shards, state on disk and checkpoints are made from
-// it. The same training in a loop by hand, with libtorch's RMSprop, shows that it is right. Alone or on several ranks:
+// The rule is rms_prop.hpp: what one element of a weight does with its gradient. Vector loops, shards, state on disk and checkpoints
+// are made from it. The same training in a loop by hand, with libtorch's RMSprop, shows that it is right. Alone or on several ranks:
 //   ./04_write_an_update_rule --output /tmp/rule --fresh
 //   strata launch -n 2 -- ./04_write_an_update_rule --output /tmp/rule --fresh
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <string_view>
 
 #include <torch/torch.h>
 
-#include <strata/core/host_device.hpp>
-#include <strata/optim/square_root.hpp>
-#include <strata/optim/update_rule.hpp>
 #include <strata/strata.hpp>
 
+#include "rms_prop.hpp"
+
 using namespace strata;
-
-//! [rule]
-/// RMSProp (Tieleman and Hinton 2012), with epsilon where libtorch has it:
-///
-///   v <- rho v + (1 - rho) g^2
-///   w <- w - lr g / (sqrt(v) + epsilon)
-struct RmsProp {
-    struct Options {
-        double rho = 0.99;
-        double epsilon = 1e-8;
-        static void describe(auto& option) {  // checked ranges, and the keys optimizer_rho and optimizer_epsilon
-            option("rho", &Options::rho, {0, 0.999999}, "Decay of the mean of squares, a step");
-            option("epsilon", &Options::epsilon, ranges::epsilon, "Added to its root, so that nothing is divided by 0");
-        }
-    };
-    static constexpr std::array<std::string_view, 1> state_names{
-        "square_avg"};  // a value an element, named in checkpoints
-
-    struct Scalars {  // what is the same for all elements of a step
-        float rho, one_minus_rho, epsilon, lr;
-    };
-    static Scalars scalars(const Options& options, double lr, std::int64_t) noexcept {
-        return {.rho = static_cast<float>(options.rho),
-                .one_minus_rho = static_cast<float>(1 - options.rho),
-                .epsilon = static_cast<float>(options.epsilon),
-                .lr = static_cast<float>(lr)};
-    }
-
-    [[gnu::always_inline]] STRATA_HOST_DEVICE static void apply(float& weight, float gradient, float* state,
-                                                                const Scalars& s) noexcept {
-        float& square_avg = state[0];
-        square_avg = s.rho * square_avg + s.one_minus_rho * gradient * gradient;
-        weight -= s.lr * gradient / (optim::square_root(square_avg) + s.epsilon);
-    }
-};
-static_assert(optim::UpdateRule<RmsProp>);
-//! [rule]
 
 struct Curve : torch::nn::Module {
     using Batch = torch::Tensor;  // (B, 1) where the curve is asked for
@@ -72,7 +32,7 @@ torch::Tensor points(std::int64_t step) {
 }
 
 //! [compose]
-using MyTrainer = Trainer<Curve, ZeroStage<1>, Optimizer<RmsProp>>;
+using MyTrainer = Trainer<Curve, ZeroStage<1>, Optimizer<my::RmsProp>>;
 //! [compose]
 
 int main(int argc, char** argv) {

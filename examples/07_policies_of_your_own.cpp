@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,7 @@
 
 #include <strata/optim/sgd.hpp>
 #include <strata/strata.hpp>
+#include <strata/testing/average_conformance.hpp>
 #include <strata/zero/average.hpp>
 #include <strata/zero/tier.hpp>
 
@@ -36,9 +38,7 @@ public:
     static constexpr bool fails_alone = false;
     static constexpr bool wants_folder = false;
     static PlaceBytes bytes(std::span<const std::int64_t> numels) {
-        std::int64_t sum = 0;
-        for (const std::int64_t numel : numels) sum += numel;
-        return PlaceBytes::at(Place::host, sum * static_cast<std::int64_t>(arrays * sizeof(Kept)));
+        return PlaceBytes::at(Place::host, zero::sum_of(numels) * static_cast<std::int64_t>(arrays * sizeof(Kept)));
     }
     void make(const zero::TierContext& context, const std::vector<std::int64_t>& numels) {
         for (const std::int64_t numel : numels) buckets_.emplace_back(arrays * static_cast<std::size_t>(numel));
@@ -111,6 +111,10 @@ struct Swa {
     };
 };
 //! [average]
+//! [kit]
+/// What is wrong with it, a sentence each: nothing.
+std::vector<std::string> failures_of_swa() { return testing::average_failures<Swa::average<float>>(Swa::Options{}); }
+//! [kit]
 
 //! [rule]
 /// An update rule with a number of its own: descent with momentum, told as friction.
@@ -206,6 +210,7 @@ int main(int argc, char** argv) {
         mine.with_average([&] { off = (weights_of(mine).to(torch::kDouble) - mean).abs().max().item<double>(); });
         if (session.rank() != 0) return;
         std::printf("loss %.9g and %.9g: they %s; the mean of 30 steps' weights is %s\n", loss, expected,
-                    loss == expected && same_weights ? "agree bit by bit" : "differ", off < 1e-6 ? "right" : "wrong");
+                    loss == expected && same_weights ? "agree bit by bit" : "differ",
+                    off < 1e-6 && failures_of_swa().empty() ? "right" : "wrong");
     });
 }

@@ -1,4 +1,4 @@
-// tests/compile_fail/exceptions_are_formats.cpp - an exception that is no Except<Format> gets ST0141.
+// tests/compile_fail/exceptions_are_formats.cpp - an exception that is no Except<Format> gets ST0144.
 
 #include <strata/policy/setup.hpp>
 

@@ -137,6 +137,50 @@ TEST(Docs, TheTourNamesEveryRoomAboveThoseItNeeds) {
         EXPECT_TRUE(there.contains(room)) << "docs/tour.md shows a room that is not there: " << room;
 }
 
+/// The tags of all_slots, as policy/slots.hpp lists them.
+std::set<std::string> slot_names() {
+    const std::string text = read_text(source_dir / "include/strata/policy/slots.hpp");
+    const auto begin = text.find("using all_slots");
+    return numbers_in(text.substr(begin, text.find(';', begin) - begin), std::regex{"slot::([A-Za-z]+)"});
+}
+
+TEST(Docs, EverySlotHasAPageAKitAnExampleAndATest) {
+    const std::string page = read_text(source_dir / "docs/policies.md");
+    const auto begin = page.find("## Policies of your own");
+    ASSERT_NE(begin, std::string::npos);
+    const std::string section = page.substr(begin, page.find("\n## ", begin + 1) - begin);
+    const std::set<std::string> slots = slot_names();
+    ASSERT_GE(slots.size(), 9U);
+    const std::regex link{R"re(\]\(([^)]+)\))re"};
+    for (const std::string& slot : slots) {
+        const std::regex row{"\n\\| `" + slot + "` \\|([^\n]*)"};
+        std::smatch found;
+        ASSERT_TRUE(std::regex_search(section, found, row)) << slot << " has no row under 'Policies of your own'";
+        const std::string cells = found[1].str();
+        const std::set<std::string> links = numbers_in(cells, link);
+        const auto has = [&](const std::string& part) {
+            return std::any_of(links.begin(), links.end(), [&](const auto& one) { return one.find(part) != one.npos; });
+        };
+        EXPECT_TRUE(has("write-a") && has("/testing/") && has("/examples/") && has("/tests/")) << slot << ": " << cells;
+        for (const std::string& one : links)
+            EXPECT_TRUE(fs::exists(source_dir / "docs" / one)) << slot << " names " << one << ", which is not there";
+    }
+}
+
+TEST(Docs, APageOnWritingSomethingOfOnesOwnIsShortAndShowsTestedCode) {
+    int pages = 0;
+    for (const auto& path : files_under(source_dir / "docs", {".md"})) {
+        if (!path.filename().string().starts_with("write-a")) continue;
+        ++pages;
+        const std::string text = read_text(path);
+        EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 60) << path;
+        EXPECT_NE(text.find("<!-- snippet: examples/"), std::string::npos) << path << " shows no code of an example";
+        EXPECT_TRUE(std::regex_search(text, std::regex{"\n```cpp\n[^`]*_failures[<(]"}))
+            << path << " does not show its kit";
+    }
+    EXPECT_GE(pages, 9);
+}
+
 /// Every page of a decision has its row in the list, with its own heading, and a number without a page is named as such.
 TEST(Docs, TheListOfDecisionsIsWhole) {
     const fs::path folder = source_dir / "docs/decisions";

@@ -575,4 +575,34 @@ TEST(EngineUnits, AModelWithoutUnitsIsRefused) {
     EXPECT_EQ(error_of([&] { Three{comm, parameters_of(model)}; }).code(), Errc::bad_parameter);
 }
 
+/// Its first unit has inputs that no gradient goes to, so that nothing but its parameters tells when backward has left it.
+struct BeginsWithUnits : ToyModel {
+    BeginsWithUnits() {
+        for (int i = 0; i < 2; ++i)
+            row.push_back(register_module("block" + std::to_string(i), std::make_shared<Unit<Block>>(width)));
+        out = register_module("out", torch::nn::Linear(width, 3));
+    }
+    Tensor loss(const Tensor& x) override {
+        return loss_of(out(row[1]->forward(row[0]->forward(torch::cat({x, x.narrow(1, 0, 2)}, 1)))), x);
+    }
+    std::vector<std::shared_ptr<Unit<Block>>> row;
+    torch::nn::Linear out{nullptr};
+};
+
+// As a critic's units are when its generator's loss has gone through it.
+TEST(EngineUnits, AnotherEnginesBackwardLeavesNoUnitWhole) {
+    MpiComm comm;
+    BeginsWithUnits model;
+    Three engine{comm, parameters_of(model)};
+    const Tensor x = torch::ones({4, 5});
+    for (int pass = 0; pass < 3; ++pass) {
+        for (int others = 0; others < 2; ++others) {
+            model.loss(x).backward();
+            EXPECT_EQ(engine.memory().of(MemoryKind::gathered, Place::device).now, 0) << pass;
+        }
+        engine.backward(model.loss(x));
+        engine.step(1e-2);
+    }
+}
+
 }  // namespace

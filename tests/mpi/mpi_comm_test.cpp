@@ -1,6 +1,7 @@
 // Collectives on 1, 2 and 3 ranks: sizes nothing divides, windows and messages in pieces, sums in rank order.
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include <strata/comm/any_comm.hpp>
 #include <strata/comm/channel.hpp>
 #include <strata/comm/mpi_comm.hpp>
 #include <strata/core/bf16.hpp>
@@ -255,6 +257,36 @@ TEST(MpiComm, InterruptEndsACollectiveOnBothTransports) {
         other.barrier();
         comm.interrupt();  // on all ranks, so that none waits for the others to give the communicator back
     }
+}
+
+// A session's comm() after a forward pass that gathers ahead: without waiting, two threads would be inside of one communicator.
+TEST(MpiComm, WhatIsCalledThroughAnyCommWaitsForTheChannelsOfItsCommunicator) {
+    strata::comm::MpiComm comm;
+    strata::comm::AnyComm any{comm};
+    strata::comm::Channel channel{comm};
+    double posted = 1;
+    const auto ticket = channel.post("gathers ahead", [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+        comm.all_reduce_sum(std::span{&posted, 1});
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    });
+    double sum = 10;
+    any.all_reduce_sum(std::span{&sum, 1});
+    EXPECT_TRUE(ticket.done());
+    EXPECT_EQ(posted, comm.world());
+    EXPECT_EQ(sum, 10 * comm.world());
+
+    channel.post("of another", [&] { any.all_reduce_sum(std::span{&posted, 1}); });
+    channel.wait();
+    EXPECT_EQ(posted, comm.world() * comm.world()) << "the channel's own thread does not wait for itself";
+
+    channel.post("slow", [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+        comm.barrier();
+    });
+    strata::comm::settle(comm);
+    comm.all_reduce_sum(std::span{&sum, 1});
+    EXPECT_EQ(sum, 10 * comm.world() * comm.world());
 }
 
 TEST(MpiComm, AChannelRunsItsCollectives) {

@@ -11,6 +11,7 @@
 
 #include <strata/strata.hpp>
 
+#include "../../examples/undumped_device.hpp"
 #include "../support/far_device.hpp"
 #include "output_folder.hpp"
 
@@ -90,6 +91,9 @@ TEST_F(TrainerDevice, TrainsAndResumesWithTheBitsOfTheCpu) {
     ASSERT_EQ(expected.size(), 6U);
     EXPECT_EQ((losses<OnFarDevice, ZeroStage<3>, Ema<>>("far", 6)), expected);
     EXPECT_EQ((losses<OnFarDevice, ZeroStage<2>, OffloadTarget<Cpu>>("offloaded", 6)), expected);
+
+    EXPECT_EQ((losses<Compute<my::Undumped>, ZeroStage<3>, Ema<>>("undumped", 6)), expected);
+    EXPECT_EQ((losses<Compute<my::Undumped>, ZeroStage<1>, OffloadTarget<Cpu>>("undumped state", 6)), expected);
 
     losses<OnCpu, ZeroStage<3>, Ema<>>("moves", 3);
     EXPECT_EQ((losses<OnFarDevice, ZeroStage<3>, Ema<>>("moves", 6)), expected) << "from the CPU to the device";

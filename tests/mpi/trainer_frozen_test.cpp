@@ -102,6 +102,17 @@ TEST_F(TrainerFrozen, ItsPartsMayBeOnDisk) {
     EXPECT_EQ(distil<2>("disk", 4, false, on_nvme), expected);
 }
 
+TEST_F(TrainerFrozen, StateThatItDoesNotHaveNeedsNoDisk) {
+    const auto expected = distil<2>("plain", 4, false, plain_teacher);
+    const auto composed_as_its_student = [](Session& session, const std::shared_ptr<Net>& net,
+                                            const std::function<void(decltype(Student::teacher))>& train) {
+        Frozen<Net, ZeroStage<3>, OffloadTarget<Nvme>, Ema<>> teacher{session, net};
+        EXPECT_EQ(teacher.memory().total(zero::Place::disk).peak, 0);
+        train([&](const torch::Tensor& x) { return teacher(x); });
+    };
+    EXPECT_EQ(distil<2>("as its student", 4, false, composed_as_its_student), expected);
+}
+
 /// Units that a student and its teacher go through side by side, so that each gathers ahead while the other computes.
 struct Deep : torch::nn::Module {
     using Units = UnitList<Net::Block>;

@@ -50,6 +50,10 @@ struct TrainerTurns : strata_test::TrainerRuns {
                 critic.model().generator = &generator.model();
                 generator.model().critic = &critic.model();
                 generator.model().asks_a_copy = gan.asks_a_copy;
+                generator.every(1, [&](const train::StepMetrics&) {
+                    const auto gathered = critic.memory().of(zero::MemoryKind::gathered, zero::Place::device).now;
+                    critic_stays_whole = critic_stays_whole || gathered > 0;
+                });
                 FunctionSource of_critic{gan.of_critic, 10, 4}, of_generator{gan.of_generator, 10, 4};
                 results = fit_in_turns(Turn{critic, of_critic, critic_steps}, Turn{generator, of_generator});
                 const torch::NoGradGuard no_grad;
@@ -68,7 +72,8 @@ struct TrainerTurns : strata_test::TrainerRuns {
         EXPECT_EQ(text_of(checkpoint(name + "/critic", 2 * last) / "model.safetensors"),
                   text_of(checkpoint(whole + "/critic", 2 * last) / "model.safetensors"));
     }
-    float answer = 0;  // what the generator answers in the end; real rows are around 2.5
+    bool critic_stays_whole = false;  // after a step of the generator
+    float answer = 0;                 // what the generator answers in the end; real rows are around 2.5
 
     /// Noise of which one micro-batch does something on the last rank.
     [[nodiscard]] NoiseOf spoilt(std::int64_t at, const std::function<void(Noise&)>& spoil) const {
@@ -96,6 +101,11 @@ TEST_F(TrainerTurns, TheCriticsOwnStepsDoNotSeeWhatTheGeneratorsLossGivesIt) {
     train<2>("through", {});
     train<2>("copy", {.asks_a_copy = true});
     expect_equal("through", "copy", 6);
+}
+
+TEST_F(TrainerTurns, TheCriticIsInShardsAgainWhenTheGeneratorsLossHasGoneThroughIt) {
+    train<3>("s3", {});
+    EXPECT_FALSE(critic_stays_whole);
 }
 
 TEST_F(TrainerTurns, AStopInTheMiddleOfARoundSavesBothAndTheRestFollowsWithTheSameBits) {

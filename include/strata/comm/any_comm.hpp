@@ -12,6 +12,7 @@
 #include <typeinfo>
 #include <vector>
 
+#include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/bf16.hpp>
 
@@ -20,7 +21,9 @@ namespace strata::comm {
 /// What is compiled once for all communicators exchanges bytes with it: a call of a virtual function beside a message.
 /// Spans are host memory, whatever the communicator takes: of one for a GPU's memory it is the host's (host_of()).
 ///
-/// It has the calls of a Communicator, with their promises, and forwards what only some communicators have.
+/// It has the calls of a Communicator, with their promises, and forwards what only some communicators have. A collective
+/// begins when all that was posted to a channel of that communicator is done: a forward pass of an engine may have gathered
+/// ahead.
 class AnyComm {
 public:
     ///   comm  outlives this
@@ -84,24 +87,24 @@ private:
     template <class Comm>
     struct Of final : Ranks {
         explicit Of(Comm& given) : comm{given} {}
-        void barrier() override { comm.barrier(); }
-        void broadcast(std::span<std::byte> bytes, int root) override { host_of(comm).broadcast(bytes, root); }
+        void barrier() override { settled().barrier(); }
+        void broadcast(std::span<std::byte> bytes, int root) override { host_of(settled()).broadcast(bytes, root); }
         void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-            host_of(comm).all_gather(mine, all);
+            host_of(settled()).all_gather(mine, all);
         }
         std::vector<std::string> all_gather_varied(std::string_view mine) override {
-            return comm.all_gather_varied(mine);
+            return settled().all_gather_varied(mine);
         }
         void reduce_scatter(std::span<const float> all, std::span<float> mine) override {
-            host_of(comm).reduce_scatter(all, mine);
+            host_of(settled()).reduce_scatter(all, mine);
         }
         void reduce_scatter(std::span<const bf16> all, std::span<bf16> mine) override {
-            host_of(comm).reduce_scatter(all, mine);
+            host_of(settled()).reduce_scatter(all, mine);
         }
         void reduce_scatter(std::span<const bf16> all, std::span<float> mine) override {
-            host_of(comm).reduce_scatter(all, mine);
+            host_of(settled()).reduce_scatter(all, mine);
         }
-        void all_reduce_sum(std::span<double> values) override { comm.all_reduce_sum(values); }
+        void all_reduce_sum(std::span<double> values) override { settled().all_reduce_sum(values); }
         void abort(int status) noexcept override { comm.abort(status); }
         void* itself(const std::type_info& type) noexcept override { return type == typeid(Comm) ? &comm : nullptr; }
         void label(std::string_view text) override {
@@ -119,6 +122,11 @@ private:
                           })
                 return comm.transport();
             return {};
+        }
+        /// Once no channel is inside of it.
+        Comm& settled() {
+            settle(comm);
+            return comm;
         }
         Comm& comm;
     };

@@ -41,6 +41,8 @@ public:
     [[nodiscard]] std::uint64_t posted() const;
     /// Returns when nothing is left to do, whether it failed or not.
     void drain();
+    /// Whether the calling thread is the queue's own, which runs an operation.
+    [[nodiscard]] bool is_running_me() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
 
 private:
     struct Operation {
@@ -72,10 +74,19 @@ class ChannelTurns {
 public:
     ///   comm  known by its address
     static void take(const void* comm, OperationQueue& queue);
+    /// Waits for what was posted last, unless it is the channel's thread that asks.
+    static void settle(const void* comm);
     static void give_up(const void* comm, const OperationQueue& queue);
 };
 
 }  // namespace detail
+
+/// Returns when no channel of a communicator has anything under way: for whoever calls it directly, after a forward pass
+/// that gathers ahead, say. What is called through AnyComm, a session's comm() among it, waits by itself. Local.
+template <Communicator Comm>
+void settle(Comm& comm) {
+    if (comm.world() > 1) detail::ChannelTurns::settle(&host_of(comm));
+}
 
 /// One operation that was posted to a Channel. Copies are the same ticket; none outlives its channel.
 class Ticket {

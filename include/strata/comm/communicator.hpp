@@ -9,8 +9,20 @@
 #include <vector>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/policy.hpp>
 
 namespace strata::comm {
+
+namespace detail {
+
+/// A `static constexpr bool takes_device_memory`, or none at all.
+template <class C>
+inline constexpr bool says_whose_memory = !requires {
+    C::takes_device_memory;
+}
+|| requires { typename strata::detail::Constant<static_cast<bool>(C::takes_device_memory)>; };
+
+}  // namespace detail
 
 /// A fixed group of processes, numbered 0 .. world() - 1, that call the same collectives in the same order.
 ///
@@ -31,9 +43,10 @@ namespace strata::comm {
 /// A communicator with `static constexpr bool takes_device_memory = true` takes spans of a GPU's memory in broadcast(),
 /// all_gather() and reduce_scatter(), and has a host() for a few bytes in host memory: takes_device_memory_v, host_of().
 template <class C>
-concept Communicator = requires(C& comm, std::span<std::byte> bytes, std::span<const std::byte> mine,
-                                std::string_view text, std::span<const float> floats, std::span<float> float_share,
-                                std::span<const bf16> halves, std::span<bf16> half_share, std::span<double> sums) {
+concept Communicator = detail::says_whose_memory<C> &&
+    requires(C& comm, std::span<std::byte> bytes, std::span<const std::byte> mine, std::string_view text,
+             std::span<const float> floats, std::span<float> float_share, std::span<const bf16> halves,
+             std::span<bf16> half_share, std::span<double> sums) {
     { comm.rank() } -> std::same_as<int>;
     { comm.world() } -> std::same_as<int>;
     comm.barrier();
@@ -50,7 +63,8 @@ concept Communicator = requires(C& comm, std::span<std::byte> bytes, std::span<c
 /// Whether the spans of broadcast, all_gather and reduce_scatter are memory of a GPU.
 template <class C>
 inline constexpr bool takes_device_memory_v = [] {
-    if constexpr (requires { C::takes_device_memory; }) return static_cast<bool>(C::takes_device_memory);
+    if constexpr (requires { typename strata::detail::Constant<static_cast<bool>(C::takes_device_memory)>; })
+        return static_cast<bool>(C::takes_device_memory);
     return false;
 }();
 

@@ -154,11 +154,11 @@ public:
         family_members_.push_back(member);
         return *this;
     }
-    /// The keys of a base class's schema, but for those that begin with `prefix`; of families none.
-    template <class Base>
-    requires std::derived_from<Settings, Base> Schema& of_base(const Schema<Base>& keys, std::string_view prefix) {
+    /// The keys of a base class's schema that `keep` says yes to; of families none.
+    template <class Base, std::predicate<const KeyInfo&> Keep>
+    requires std::derived_from<Settings, Base> Schema& of_base(const Schema<Base>& keys, const Keep& keep) {
         for (std::size_t i = 0; i < keys.keys_.size(); ++i)
-            if (!keys.keys_[i].key.starts_with(prefix)) add(keys.keys_[i], keys.readers_[i]);
+            if (keep(keys.keys_[i])) add(keys.keys_[i], keys.readers_[i]);
         return unsupported(keys.unsupported_).idle(keys.idle_);
     }
     /// An object with keys of its own; absent, the member stays as it is.

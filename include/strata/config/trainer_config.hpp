@@ -60,6 +60,7 @@ struct TrainerConfig {
         .checkpoint_every = 500,
     };
     GivenOptions optimizer;  ///< keys optimizer_...: the update rule's own, which knows what they may be
+    GivenOptions average;    ///< keys ema_... of an average of the program's own: train::ConfigFor
     GradClipMethod grad_clip_method = GradClipMethod::norm;  ///< what options.engine.max_grad_norm limits
 
     std::optional<bool> use_ema;          ///< nullopt: as the program composes it

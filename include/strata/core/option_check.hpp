@@ -17,8 +17,22 @@
 
 namespace strata {
 
+class OptionCheck;
+
 template <class Number>
 concept OptionNumber = detail::is_number_v<Number>;
+
+/// Whether a describe() and a check() that options have are found where options are read: one that cannot be called so
+/// would be passed over in silence, with the ranges that it was to look at.
+template <class Options>
+inline constexpr bool options_are_read_v = [] {
+    using Visitor = OptionVisitor<detail::VisitNothing>;
+    constexpr bool has_describe = requires { &Options::describe; }
+    || requires { &Options::template describe<Visitor>; };
+    constexpr bool has_check = requires { &Options::check; };
+    constexpr bool checks = requires(const Options& options, OptionCheck& check) { options.check(check); };
+    return (DescribedOptions<Options> || !has_describe) && (checks || !has_check);
+}();
 
 /// What options are looked at with: by the ranges that they describe (core/option_description.hpp), and by a
 /// `void check(OptionCheck&) const` of their own where a range does not say it all:

@@ -19,6 +19,15 @@ concept Policy = std::is_object_v<P> && requires {
 template <class P, class Slot>
 concept PolicyFor = Policy<P> && std::same_as<typename P::slot, Slot>;
 
+namespace detail {
+
+/// In a requires-expression: `typename Constant<P::place>` asks that the value is known to the compiler. A `static const`
+/// that is defined elsewhere has the right type too, and fails later, wherever it is first needed.
+template <auto>
+struct Constant;
+
+}  // namespace detail
+
 /// The first policy in Ps... that fills Slot, else Default.
 ///
 /// Two policies of one slot are a mistake that rule::OneOfEachKind reports; Select alone takes the

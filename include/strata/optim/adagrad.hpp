@@ -11,6 +11,7 @@
 #include <strata/core/ranges.hpp>
 #include <strata/optim/square_root.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/optim/usual_options.hpp>
 
 namespace strata {
 
@@ -23,17 +24,15 @@ struct Adagrad {
     struct Options {
         double lr_decay = 0.0;
         double epsilon = 1e-10;
-        double weight_decay = 0.0;
+        double weight_decay = optim::L2Penalty::usual;
         double initial_accumulator_value = 0.0;
 
         static void describe(auto& option) {
             option("lr_decay", &Options::lr_decay, {0, 1e6},
                    "How the learning rate falls: divided by 1 + this, times the steps done");
-            option("epsilon", &Options::epsilon, ranges::epsilon,
-                   {.help = "Added to the root of the sum of squares, so that nothing is divided by 0",
-                    .alias = "adam_epsilon"});
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
-                   {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
+            optim::describe_epsilon<Options>(
+                option, "Added to the root of the sum of squares, so that nothing is divided by 0");
+            optim::describe_weight_decay<Options>(option, optim::L2Penalty::help);
             option("initial_accumulator_value", &Options::initial_accumulator_value, {0, 1e30},
                    "What the sums of squares start at");
         }

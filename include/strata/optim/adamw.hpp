@@ -4,10 +4,9 @@
 #include <cstdint>
 
 #include <strata/core/host_device.hpp>
-#include <strata/core/option_description.hpp>
-#include <strata/core/ranges.hpp>
 #include <strata/optim/adam_moments.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/optim/usual_options.hpp>
 
 namespace strata {
 
@@ -18,25 +17,7 @@ namespace strata {
 ///   v <- beta2 v + (1 - beta2) g g
 ///   w <- w - lr / (1 - beta1^t)  m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 struct AdamW : optim::AdamMoments {
-    struct Options {
-        double beta1 = 0.9;
-        double beta2 = 0.999;
-        double epsilon = 1e-8;
-        double weight_decay = 0.01;
-
-        static void describe(auto& option) {
-            option("beta1", &Options::beta1, ranges::beta1,
-                   {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
-            option("beta2", &Options::beta2, ranges::beta2,
-                   {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
-            option(
-                "epsilon", &Options::epsilon, ranges::epsilon,
-                {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
-                   {.help = "Decoupled weight decay: what a step takes of a weight, times the learning rate",
-                    .alias = "adam_weight_decay"});
-        }
-    };
+    using Options = optim::MomentOptions<optim::DecoupledDecay>;
 
     struct Scalars : optim::AdamMoments::Scalars {
         float decay;  ///< 1 - lr weight_decay

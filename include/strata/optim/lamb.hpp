@@ -10,10 +10,9 @@
 
 #include <strata/core/host_device.hpp>
 #include <strata/core/option_check.hpp>
-#include <strata/core/option_description.hpp>
-#include <strata/core/ranges.hpp>
 #include <strata/optim/square_root.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/optim/usual_options.hpp>
 
 namespace strata {
 
@@ -27,25 +26,21 @@ namespace strata {
 /// Norms are those of one whole parameter tensor. phi clips to min_weight_norm .. max_weight_norm; by default it is the
 /// identity.
 struct Lamb {
+    using Usual = optim::MomentOptions<optim::L2Penalty>;
     struct Options {
-        double beta1 = 0.9;
-        double beta2 = 0.999;
+        double beta1 = Usual{}.beta1;
+        double beta2 = Usual{}.beta2;
         double epsilon = 1e-6;
-        double weight_decay = 0.0;
+        double weight_decay = Usual{}.weight_decay;
         bool bias_correction = true;
         double min_weight_norm = 0.0;
         double max_weight_norm = std::numeric_limits<double>::infinity();
 
         static void describe(auto& option) {
-            option("beta1", &Options::beta1, ranges::beta1,
-                   {.help = "Decay of the mean of gradients, a step", .alias = "adam_beta1"});
-            option("beta2", &Options::beta2, ranges::beta2,
-                   {.help = "Decay of the mean of their squares, a step", .alias = "adam_beta2"});
-            option(
-                "epsilon", &Options::epsilon, ranges::epsilon,
-                {.help = "Added to the root of that mean, so that nothing is divided by 0", .alias = "adam_epsilon"});
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
-                   {.help = "Times the weight, added to its direction", .alias = "adam_weight_decay"});
+            optim::describe_beta1<Options>(option);
+            optim::describe_beta2<Options>(option);
+            optim::describe_epsilon<Options>(option);
+            optim::describe_weight_decay<Options>(option, "Times the weight, added to its direction");
             option("bias_correction", &Options::bias_correction,
                    "Means are divided by what they lack at first, as Adam does");
             option("min_weight_norm", &Options::min_weight_norm, {0, 1e30},

@@ -6,9 +6,8 @@
 #include <string_view>
 
 #include <strata/core/host_device.hpp>
-#include <strata/core/option_description.hpp>
-#include <strata/core/ranges.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/optim/usual_options.hpp>
 
 namespace strata {
 
@@ -26,13 +25,9 @@ struct Lion {
         double weight_decay = 0.0;
 
         static void describe(auto& option) {
-            option("beta1", &Options::beta1, ranges::beta1,
-                   {.help = "Share of the momentum in the direction of a step", .alias = "adam_beta1"});
-            option("beta2", &Options::beta2, ranges::beta2,
-                   {.help = "Decay of the momentum, a step", .alias = "adam_beta2"});
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
-                   {.help = "Decoupled weight decay: what a step takes of a weight, times the learning rate",
-                    .alias = "adam_weight_decay"});
+            optim::describe_beta1<Options>(option, "Share of the momentum in the direction of a step");
+            optim::describe_beta2<Options>(option, "Decay of the momentum, a step");
+            optim::describe_weight_decay<Options>(option, optim::DecoupledDecay::help);
         }
     };
     static constexpr std::array<std::string_view, 1> state_names{"exp_avg"};

@@ -10,6 +10,7 @@
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/optim/usual_options.hpp>
 
 namespace strata {
 
@@ -24,14 +25,13 @@ struct Sgd {
     struct Options {
         double momentum = 0.9;
         double dampening = 0.0;
-        double weight_decay = 0.0;
+        double weight_decay = optim::L2Penalty::usual;
         bool nesterov = false;  ///< with momentum, and without dampening
 
         static void describe(auto& option) {
             option("momentum", &Options::momentum, ranges::momentum, "Decay of the momentum, a step");
             option("dampening", &Options::dampening, {0, 1}, "Share of a gradient that is kept out of the momentum");
-            option("weight_decay", &Options::weight_decay, ranges::weight_decay,
-                   {.help = "L2 penalty: times the weight, added to its gradient", .alias = "adam_weight_decay"});
+            optim::describe_weight_decay<Options>(option, optim::L2Penalty::help);
             option("nesterov", &Options::nesterov,
                    "Steps go from where the momentum alone would lead; with momentum, and without dampening");
         }

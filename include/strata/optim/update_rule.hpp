@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include <strata/core/policy.hpp>
+
 namespace strata::optim {
 
 /// What every rule says about itself.
 ///
-///   * Options: plain settings with the usual defaults; the learning rate is not among them. What they say of themselves in
+///   * Options: plain settings, each with its default; the learning rate is not among them. What they say of themselves in
 ///     `static void describe(auto& option)` (core/option_description.hpp) is looked at before training begins, and gives
 ///     them keys in files and on command lines: optimizer_ and the name. What must hold between numbers says a
 ///     `void check(OptionCheck&) const` (core/option_check.hpp).
@@ -23,7 +25,9 @@ namespace strata::optim {
 /// become one vector loop; marked STRATA_HOST_DEVICE they are the body of a CUDA kernel too. Weight 0, gradient 0 and
 /// state 0 must leave weight and state 0 (padding stays 0).
 template <class R>
-concept DescribedRule = requires(const typename R::Options& options) {
+concept DescribedRule = std::default_initializable<typename R::Options> && std::copyable<typename R::Options> &&
+    requires(const typename R::Options& options) {
+    typename strata::detail::Constant<R::state_names.size()>;
     { R::state_names.size() } -> std::convertible_to<std::size_t>;
     { R::state_names[0] } -> std::convertible_to<std::string_view>;
     { R::scalars(options, double{}, std::int64_t{}) } -> std::same_as<typename R::Scalars>;
@@ -36,6 +40,7 @@ template <class R>
 concept ElementwiseRule = DescribedRule<R> &&
     requires(float& weight, float* state, const typename R::Scalars& scalars) {
     { R::apply(weight, float{}, state, scalars) } -> std::same_as<void>;
+    requires !requires { R::apply(float{}, float{}, state, scalars); };  // it would write to a copy
 };
 
 /// A rule whose step length depends on norms over a whole parameter: two passes, optim/layerwise_kernel.hpp.
@@ -52,6 +57,7 @@ concept LayerwiseRule = DescribedRule<R> &&
     { R::direction(float{}, kept, scalars) } -> std::same_as<float>;
     { R::trust_ratio(options, double{}, double{}) } -> std::same_as<double>;
     { R::apply(weight, float{}, float{}, scalars) } -> std::same_as<void>;
+    requires !requires { R::apply(float{}, float{}, float{}, scalars); };
 };
 
 /// How a gradient changes a weight.
@@ -67,6 +73,18 @@ template <UpdateRule Rule>
 constexpr float initial_state(const typename Rule::Options& options, std::size_t k) noexcept {
     if constexpr (requires { Rule::initial_state(options, k); }) return Rule::initial_state(options, k);
     return 0.0F;
+}
+
+/// Whether the states' names can be those of a checkpoint: each of them there once, none empty, none that it has itself.
+template <UpdateRule Rule>
+constexpr bool has_names_of_states() noexcept {
+    for (std::size_t i = 0; i < state_count_v<Rule>; ++i) {
+        const std::string_view name = Rule::state_names[i];
+        if (name.empty() || name == "weight" || name == "average") return false;
+        for (std::size_t k = 0; k < i; ++k)
+            if (name == Rule::state_names[k]) return false;
+    }
+    return true;
 }
 
 namespace archetype {

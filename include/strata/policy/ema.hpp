@@ -28,6 +28,8 @@ struct AveragingBringsItsClass {
     static constexpr bool holds = requires {
         { P::enabled } -> std::convertible_to<bool>;
         { P::place } -> std::convertible_to<Place>;
+        typename strata::detail::Constant<static_cast<bool>(P::enabled)>;
+        typename strata::detail::Constant<static_cast<Place>(P::place)>;
         typename P::template average<float>;
     };
     struct Report {

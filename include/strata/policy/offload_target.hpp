@@ -14,6 +14,20 @@ namespace strata {
 struct OptimizerState {};  ///< the update rule's states and the fp32 master weights
 struct Parameters {};      ///< parameter shards between the uses of a unit; from ZeroStage<3> on
 
+namespace detail {
+
+/// A `template <class State> static constexpr bool moves`, or none at all.
+template <class P>
+inline constexpr bool moves_is_constant = !requires {
+    P::template moves<OptimizerState>;
+}
+|| requires {
+    typename Constant<static_cast<bool>(P::template moves<OptimizerState>)>;
+    typename Constant<static_cast<bool>(P::template moves<Parameters>)>;
+};
+
+}  // namespace detail
+
 namespace rule {
 
 template <class Tier>
@@ -43,12 +57,14 @@ struct OffloadsKnownState {
 /// Of an offload policy of a user's own; OffloadTarget checks its tier itself.
 template <class Offload>
 struct OffloadNamesATier {
-    static constexpr bool holds = requires { requires OffloadTier<typename Offload::tier>; };
+    static constexpr bool holds = requires { requires OffloadTier<typename Offload::tier>; }
+    &&strata::detail::moves_is_constant<Offload>;
     struct Report {
         static_assert(
             holds,
-            "[ST0121] An offload policy of your own names no tier. Fix: let it say `using tier = strata::Cpu;`, with "
-            "Cpu, Nvme or a tier of your own (docs/write-a-tier.md).");
+            "[ST0121] An offload policy of your own names no tier, or has a `moves` that is not constexpr. Fix: let it "
+            "say `using tier = strata::Cpu;`, with Cpu, Nvme or a tier of your own, and `template <class State> static "
+            "constexpr bool moves` or no `moves` at all (docs/write-a-tier.md).");
     };
 };
 
@@ -112,7 +128,7 @@ template <class P, class State>
 inline constexpr bool offloads_v = false;
 template <PolicyFor<slot::Offload> P, class State>
 inline constexpr bool offloads_v<P, State> = [] {
-    if constexpr (requires { P::template moves<State>; }) {
+    if constexpr (requires { typename detail::Constant<static_cast<bool>(P::template moves<State>)>; }) {
         return P::template moves<State>;
     } else {
         return std::same_as<State, OptimizerState>;

@@ -169,7 +169,7 @@ struct ExceptionIsAFormat {
     static constexpr bool holds = ExceptionCanBeTrained<Exception>::holds;
     struct Report {
         static_assert(holds,
-                      "[ST0141] Precision<Format, Exception> is given an exception that nothing can train with. Fix: "
+                      "[ST0144] Precision<Format, Exception> is given an exception that nothing can train with. Fix: "
                       "type Precision<Bf16, Except<Fp32>>, or another number format whose scaler is NoScaler in place "
                       "of Fp32; leave the exception out where all parameters are kept in one format.");
     };
@@ -184,6 +184,8 @@ struct PrecisionCanBeTrained {
                           typename P::kept;
                           { P::has_master } -> std::convertible_to<bool>;
                           { P::scales_loss } -> std::convertible_to<bool>;
+                          typename strata::detail::Constant<static_cast<bool>(P::has_master)>;
+                          typename strata::detail::Constant<static_cast<bool>(P::scales_loss)>;
                       }) {
             return strata::detail::have_kernels<P>();
         } else {

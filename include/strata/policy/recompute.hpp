@@ -31,6 +31,17 @@ struct Nothing {
     static constexpr bool recomputes(std::int32_t, std::int32_t) noexcept { return false; }
 };
 
+namespace detail {
+
+/// A `static constexpr bool any`, or none at all.
+template <class W>
+inline constexpr bool any_is_constant = !requires {
+    W::any;
+}
+|| requires { typename Constant<static_cast<bool>(W::any)>; };
+
+}  // namespace detail
+
 namespace rule {
 
 template <int N>
@@ -45,13 +56,13 @@ struct OneOfSome {
 
 template <class What>
 struct RecomputesKnownUnits {
-    static constexpr bool holds = UnitPredicate<What>;
+    static constexpr bool holds = UnitPredicate<What> && strata::detail::any_is_constant<What>;
     struct Report {
         static_assert(
             holds,
             "[ST0104] Recompute<What> is given something that does not say which units run again. Fix: type Blocks, "
             "Nothing or EveryOther<2>; a type of your own says `static bool recomputes(std::int32_t unit, "
-            "std::int32_t units)` (docs/write-a-recompute.md).");
+            "std::int32_t units)`, and no `any` that is not constexpr (docs/write-a-recompute.md).");
     };
 };
 
@@ -60,7 +71,8 @@ template <class P>
 struct RecomputeSaysWhich {
     static constexpr bool holds = UnitPredicate<P> && requires {
         { P::any } -> std::convertible_to<bool>;
-    };
+    }
+    &&strata::detail::any_is_constant<P>;
     struct Report {
         static_assert(
             holds,
@@ -119,6 +131,7 @@ struct RecomputedUnits {
     static constexpr bool recomputes(std::int32_t, std::int32_t) noexcept { return false; }
 };
 template <UnitPredicate What>
+requires any_is_constant<What>
 struct RecomputedUnits<What> {
     static constexpr bool any = [] {
         if constexpr (requires {

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 
+#include <strata/core/policy.hpp>
 #include <strata/policy/place.hpp>
 
 namespace strata {
@@ -51,6 +52,7 @@ struct Nvme {
 template <class T>
 concept OffloadTier = requires {
     { T::place } -> std::convertible_to<Place>;
+    typename detail::Constant<static_cast<Place>(T::place)>;
     typename T::template state<float, 2, true>;
     typename T::template shards<float>;
 };

@@ -30,6 +30,11 @@ struct SaysWhatIsSharded {
         requires std::same_as<decltype(P::shards_state), const ShardedOver>;
         requires std::same_as<decltype(P::shards_gradients), const ShardedOver>;
         requires std::same_as<decltype(P::shards_parameters), const ShardedOver>;
+        typename strata::detail::Constant<P::shards_state>;
+        typename strata::detail::Constant<P::shards_gradients>;
+        typename strata::detail::Constant<P::shards_parameters>;
+        requires P::shards_state <= ShardedOver::world&& P::shards_gradients <=
+            ShardedOver::world&& P::shards_parameters <= ShardedOver::world;
     };
     struct Report {
         static_assert(holds,

@@ -79,12 +79,6 @@ private:
                 : turn == 1 ? 1e-3F
                             : 1.0F);
     }
-    template <class T>
-    static T number(float value) {
-        return to_element<T>(value);
-    }
-    static float as_float(float value) { return value; }
-    static float as_float(bf16 value) { return to_float(value); }
 
     bool broadcasts(std::size_t size) {
         for (int root = 0; root < world_; ++root) {
@@ -120,7 +114,7 @@ private:
     template <class In, class Out>
     bool reduces(std::size_t size, bool in_place) {
         std::vector<In> all(size * static_cast<std::size_t>(world_));
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = number<In>(value_of(rank_, i));
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = to_element<In>(value_of(rank_, i));
         const std::vector<In> given = all;
         const std::size_t begin = size * static_cast<std::size_t>(rank_);
         std::vector<Out> apart(in_place ? 0 : size);
@@ -130,15 +124,15 @@ private:
         }
         comm_.reduce_scatter(std::span<const In>{all}, mine);
         for (std::size_t i = 0; i < size; ++i) {
-            float sum = as_float(number<In>(value_of(0, begin + i)));
-            for (int rank = 1; rank < world_; ++rank) sum += as_float(number<In>(value_of(rank, begin + i)));
-            if (std::bit_cast<std::uint32_t>(as_float(mine[i])) !=
-                std::bit_cast<std::uint32_t>(as_float(number<Out>(sum))))
+            float sum = to_float(to_element<In>(value_of(0, begin + i)));
+            for (int rank = 1; rank < world_; ++rank) sum += to_float(to_element<In>(value_of(rank, begin + i)));
+            if (std::bit_cast<std::uint32_t>(to_float(mine[i])) !=
+                std::bit_cast<std::uint32_t>(to_float(to_element<Out>(sum))))
                 return false;
         }
         for (std::size_t i = 0; i < all.size(); ++i) {
             const bool is_mine = in_place && i >= begin && i < begin + size;
-            if (!is_mine && as_float(all[i]) != as_float(given[i])) return false;
+            if (!is_mine && to_float(all[i]) != to_float(given[i])) return false;
         }
         return true;
     }

@@ -19,6 +19,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/core/bf16.hpp>
+#include <strata/core/elements.hpp>
 #include <strata/offload/swap_folder.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
@@ -206,9 +207,8 @@ private:
             float* const values = static_cast<float*>(weight.data_ptr());
             for (std::size_t i = 0; i < static_cast<std::size_t>(numels[bucket]); ++i) {
                 values[i] = static_cast<float>(i % 251) + static_cast<float>(bucket);
-                if (has_master) expected[bucket][states][i] = zero::detail::kept_from<Kept>(values[i]);
-                for (std::size_t k = 0; k < states; ++k)
-                    expected[bucket][k][i] = zero::detail::kept_from<Kept>(initial()[k]);
+                if (has_master) expected[bucket][states][i] = to_element<Kept>(values[i]);
+                for (std::size_t k = 0; k < states; ++k) expected[bucket][k][i] = to_element<Kept>(initial()[k]);
             }
             return weight;
         }
@@ -257,15 +257,14 @@ private:
             pass(offload::Access::update, [](auto values, auto wanted, const std::string& where) {
                 expect(values, wanted, where);
                 for (std::size_t i = 0; i < values.size(); ++i) {
-                    values[i] = wanted[i] = zero::detail::kept_from<Kept>(zero::detail::as_float(values[i]) * 0.5F +
-                                                                          static_cast<float>(i % 7));
+                    values[i] = wanted[i] = to_element<Kept>(to_float(values[i]) * 0.5F + static_cast<float>(i % 7));
                 }
             });
         }
         void write() {
             pass(offload::Access::write, [](auto values, auto wanted, const std::string&) {
                 for (std::size_t i = 0; i < values.size(); ++i)
-                    values[i] = wanted[i] = zero::detail::kept_from<Kept>(static_cast<float>(i % 13));
+                    values[i] = wanted[i] = to_element<Kept>(static_cast<float>(i % 13));
             });
         }
 
@@ -331,7 +330,7 @@ private:
             for (std::size_t i = 0; i < numels.size(); ++i) {
                 const std::span<Element> values = opened(i, offload::Access::write);
                 for (std::size_t k = 0; k < values.size(); ++k) {
-                    values[k] = zero::detail::kept_from<Element>(static_cast<float>((k + i) % 251));
+                    values[k] = to_element<Element>(static_cast<float>((k + i) % 251));
                 }
                 expected.emplace_back(values.begin(), values.end());
                 shards->close(i, offload::Access::write);
@@ -349,8 +348,7 @@ private:
             require(std::equal(values.begin(), values.end(), expected[shard].begin()),
                     "shard " + std::to_string(shard) + " has other values than it was given");
             if (access == offload::Access::update) {
-                for (Element& value : values)
-                    value = zero::detail::kept_from<Element>(zero::detail::as_float(value) + 1.0F);
+                for (Element& value : values) value = to_element<Element>(to_float(value) + 1.0F);
                 expected[shard].assign(values.begin(), values.end());
             }
             shards->close(shard, access);

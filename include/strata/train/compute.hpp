@@ -14,6 +14,7 @@
 #include <strata/policy/ranks.hpp>
 #include <strata/zero/buffers.hpp>
 #include <strata/zero/compute_device.hpp>
+#include <strata/zero/device_kernels.hpp>
 #include <strata/zero/tensors_in.hpp>
 
 #ifdef STRATA_WITH_CUDA
@@ -148,7 +149,29 @@ struct DeviceIsInThisBuild {
             holds,
             "[ST0132] Compute<Device> names a device that this build cannot compute on. Fix: type Compute<Host>; "
             "configure with -DSTRATA_WITH_CUDA=ON for Compute<Cuda>; give a device of your own what "
-            "strata::zero::ComputeDevice asks for and a constructor without arguments, and include its header.");
+            "strata::zero::ComputeDevice asks for and a constructor without arguments, and include its header "
+            "(docs/write-a-device.md).");
+    };
+};
+
+///   Named  what Compute<Named> names; one of strata's own has all of them
+///   Setup  the composition
+template <class Named, class Setup>
+struct DeviceHasKernels {
+    static constexpr bool holds = [] {
+        if constexpr (std::same_as<Named, Host> || std::same_as<Named, Cuda> || std::same_as<Named, DeviceOfTheBuild>) {
+            return true;
+        } else {
+            return zero::has_kernels_v<Named, typename Setup::optimizer::rule, typename Setup::precision>;
+        }
+    }();
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0143] Compute<Device> names a device of your own that lacks a kernel of this composition. Fix: "
+            "write update(), sum_of_squares(), update_average(), and for a rule with norms of whole parameters "
+            "advance() and apply_direction(), const and as templates over rule and element types, or say "
+            "`static constexpr bool is_host = true;` where its memory is the host's (docs/write-a-device.md).");
     };
 };
 

@@ -17,18 +17,32 @@
 namespace strata::train {
 
 /// What strata::run<ConfigFor<MyTrainer>>() reads: a TrainerConfig whose keys optimizer_... are those that the trainer's
-/// update rule describes. --help lists them, and a typing error in one is found before ranks start. Usual ones that the
-/// rule does not have are passed over. With config::TrainerConfig itself they are looked at by options_from().
+/// update rule describes, and, where it keeps an average of one's own, whose keys ema_... are those that this describes.
+/// --help lists them, and a typing error in one is found before ranks start. Usual ones that the rule does not have are
+/// passed over. With config::TrainerConfig itself those of the rule are looked at by options_from().
 ///
 ///   Composition  Trainer<...>, or its Setup<...>
 template <class Composition>
 struct ConfigFor : config::TrainerConfig {
-    using Rule = typename detail::SetupOf<Composition>::type::optimizer::rule;
+    using Setup = typename detail::SetupOf<Composition>::type;
+    using Rule = typename Setup::optimizer::rule;
 
     [[nodiscard]] static const config::Schema<ConfigFor>& schema() {
         static const config::Schema<ConfigFor> keys = [] {
             config::Schema<ConfigFor> schema;
-            schema.of_base(config::trainer_schema(), "optimizer_");
+            const auto& of_average = detail::average_keys<typename Setup::averaging>();
+            constexpr bool own_average = detail::has_own_average_v<Setup>;
+            schema.of_base(config::trainer_schema(), [&](const config::KeyInfo& key) {
+                const auto is_this = [&](const config::KeyInfo& own) { return own.key == key.key; };
+                const bool is_another_average =
+                    own_average && (detail::is_of_ema(key) ||
+                                    std::any_of(of_average.keys().begin(), of_average.keys().end(), is_this));
+                return !key.key.starts_with("optimizer_") && !is_another_average;
+            });
+            if constexpr (own_average)
+                schema.read_by(of_average, [](ConfigFor& config, const config::Value& value) {
+                    config.average.put(config::detail::given(value));
+                });
             const auto& of_rule = detail::rule_keys<Rule>();
             schema.read_by(of_rule, [](ConfigFor& config, const config::Value& value) {
                 config.optimizer.put(config::detail::given(value));

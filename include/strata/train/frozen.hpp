@@ -35,6 +35,13 @@ struct SentenceOf {
 template <>
 struct SentenceOf<rule::None> {};
 
+/// A composition without what only training has: no optimizer state, wherever it was to be kept, and no average.
+template <class Setup>
+struct ComputesOnly : Setup {
+    using offload = OffloadTarget<Device>;
+    using averaging = NoEma;
+};
+
 }  // namespace detail
 
 /// What a Frozen model can be told; names and meanings are those of zero::EngineOptions.
@@ -117,7 +124,7 @@ public:
 
 private:
     using Compute = train::compute_of_t<setup>;
-    using Engine = zero::Engine<setup, typename Compute::Comm, typename Compute::Device>;
+    using Engine = zero::Engine<detail::ComputesOnly<setup>, typename Compute::Comm, typename Compute::Device>;
 
     static std::shared_ptr<Model> frozen(std::shared_ptr<Model> model) {
         for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);

@@ -66,13 +66,39 @@ template <class Rule>
     return keys;
 }
 
+/// Whether a composition's average has options of its own, and not those of an exponential one.
+template <class Setup>
+inline constexpr bool has_own_average_v =
+    !std::same_as<zero::average_options_t<typename Setup::averaging>, optim::EmaOptions>;
+
+/// Whether a key of the usual configuration is about an exponential average.
+[[nodiscard]] inline bool is_of_ema(const config::KeyInfo& key) {
+    return key.path.starts_with("engine.ema.") || key.key == "ema_warmup_steps";
+}
+
+/// The keys of an average of the program's own, by what its options describe.
+template <class Averaging>
+[[nodiscard]] const config::Schema<zero::average_options_t<Averaging>>& average_keys() {
+    using Options = zero::average_options_t<Averaging>;
+    static const config::Schema<Options> keys = [] {
+        config::Schema<Options> schema;
+        if constexpr (DescribedOptions<Options>) schema.described("ema_");
+        return schema;
+    }();
+    return keys;
+}
+
 /// What the file calls the options that come from it.
-template <class Rule>
+template <class Setup>
 [[nodiscard]] OptionCheck::Names keys_of_options(const config::TrainerConfig& config) {
+    using Rule = typename Setup::optimizer::rule;
     const auto quoted = [](const std::string& key) { return "'" + key + "'"; };
     OptionCheck::Names names{{"max_steps", "'max_train_steps'"}};
     for (const config::KeyInfo& key : config::trainer_schema().keys())
-        if (!key.path.empty()) names[key.path] = quoted(key.key);
+        if (!key.path.empty() && !(has_own_average_v<Setup> && is_of_ema(key))) names[key.path] = quoted(key.key);
+    if constexpr (has_own_average_v<Setup>)
+        for (const config::KeyInfo& key : average_keys<typename Setup::averaging>().keys())
+            names["engine.ema." + key.path] = quoted(key.key);
     for (const config::KeyInfo& key : rule_keys<Rule>().keys()) names["engine.update." + key.path] = quoted(key.key);
     if (config.grad_clip_method == config::GradClipMethod::value) {
         names["engine.max_grad_value"] = "'max_grad_norm'";
@@ -110,7 +136,7 @@ void check_averaging(const config::TrainerConfig& config) {
                 throw Error{
                     Errc::bad_value,
                     "a key ema_... is about an exponential average, and this program's trainer keeps another one",
-                    "remove it, and set the numbers of that average in the program: options.engine.ema"};
+                    "remove it, or read the file as train::ConfigFor<MyTrainer>, which has the keys of that average"};
         }
     }
 }
@@ -124,7 +150,7 @@ void check_averaging(const config::TrainerConfig& config) {
 /// A usual number that the rule does not have (Lion's epsilon, Sgd's betas, AdamW's momentum) is not used. Local. Throws
 /// Errc::unknown_key for another key optimizer_... than the rule describes; bad_value, naming keys, for what validate()
 /// refuses, for epochs that make more steps than can be counted, and when `use_ema` or `ema_device` say something else
-/// than the composition.
+/// than the composition. An average of the program's own has its numbers from a file that was read as ConfigFor.
 template <class Composition, class Setup = typename detail::SetupOf<Composition>::type>
 [[nodiscard]] train_options_t<Setup> options_from(const config::TrainerConfig& config,
                                                   std::int64_t micro_batches_per_epoch) {
@@ -132,16 +158,17 @@ template <class Composition, class Setup = typename detail::SetupOf<Composition>
     detail::check_averaging<typename Setup::averaging>(config);
     const optim::RunLength run = detail::run_length(config, micro_batches_per_epoch);
     train_options_t<Setup> options;
-    const auto own_average = options.engine.ema;
+    const auto average = options.engine.ema;
     take_options(config.options, options);
-    if constexpr (!std::same_as<decltype(options.engine.ema), optim::EmaOptions>) options.engine.ema = own_average;
+    if constexpr (detail::has_own_average_v<Setup>)
+        options.engine.ema = detail::average_keys<typename Setup::averaging>().read(config.average, average);
     options.max_steps = run.steps;
     const auto& rule_keys = detail::rule_keys<Rule>();
     config::detail::check_given(config.optimizer, rule_keys.keys(), config::usual_rule_keys());
     options.engine.update = rule_keys.read(config.optimizer, options.engine.update);
     if (config.grad_clip_method == config::GradClipMethod::value)
         std::swap(options.engine.max_grad_norm, options.engine.max_grad_value);
-    if constexpr (std::same_as<decltype(options.engine.ema), optim::EmaOptions>) {
+    if constexpr (!detail::has_own_average_v<Setup>) {
         optim::EmaOptions& ema = options.engine.ema;
         if (config.ema_warmup_steps !=
             0) {  // as SimpleTuner has it: the weights, and from that step on the whole decay
@@ -149,7 +176,7 @@ template <class Composition, class Setup = typename detail::SetupOf<Composition>
             ema.update_after_step = config.ema_warmup_steps - 2;
         }
     }
-    return validate(std::move(options), detail::keys_of_options<Rule>(config), run);
+    return validate(std::move(options), detail::keys_of_options<Setup>(config), run);
 }
 
 }  // namespace strata::train

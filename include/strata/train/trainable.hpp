@@ -2,10 +2,13 @@
 // strata/train/trainable.hpp - what a trainer asks of its model, update rule and store, and the sentences if they lack it.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/core/option_check.hpp>
+#include <strata/core/policy.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/backend.hpp>
 #include <strata/storage/object_store.hpp>
@@ -65,7 +68,46 @@ struct OptimizerHasUpdateRule {
         static_assert(holds,
                       "[ST0009] Optimizer<Rule> names a type that is no complete update rule. Fix: include "
                       "<strata/optim/adamw.hpp> or <strata/optim/lion.hpp>, or give a rule of your own what "
-                      "strata::optim::UpdateRule asks for.");
+                      "strata::optim::UpdateRule asks for, an apply() with `float& weight` among it "
+                      "(docs/write-an-update-rule.md).");
+    };
+};
+
+/// Looked at after OptimizerHasUpdateRule.
+template <class Rule>
+struct RuleNamesItsStates {
+    static constexpr bool holds = requires {
+        typename strata::detail::Constant<optim::has_names_of_states<Rule>()>;
+        requires optim::has_names_of_states<Rule>();
+    };
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0141] The state_names of an update rule of your own cannot be those of a checkpoint: two are "
+            "the same, or one is empty, 'weight' or 'average', or they are not constexpr. Fix: write one name "
+            "for each state, as in `static constexpr std::array<std::string_view, 2> "
+            "state_names{\"exp_avg\", \"exp_avg_sq\"};`.");
+    };
+};
+
+///   Rule     an update rule
+///   Average  the options of an averaging policy
+template <class Rule, class Average>
+struct OptionsAreRead {
+    static constexpr bool has_initial_state = requires { &Rule::initial_state; };
+    static constexpr bool starts = requires(const typename Rule::Options& options) {
+        { Rule::initial_state(options, std::size_t{}) } -> std::convertible_to<float>;
+    };
+    static constexpr bool holds = std::default_initializable<Average> && std::copyable<Average> &&
+                                  options_are_read_v<typename Rule::Options> && options_are_read_v<Average> &&
+                                  (starts || !has_initial_state);
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0142] The Options of an update rule or an average of your own have no defaults, or it has a describe(), "
+            "check() or initial_state() that nothing can call. Fix: give every option a default, and write `static void "
+            "describe(auto& option)`, `void check(OptionCheck& check) const` or `static float initial_state(const "
+            "Options& options, std::size_t state)`.");
     };
 };
 

@@ -30,12 +30,16 @@ struct BrokenArgument {
 template <class Model, class... Policies>
 struct BrokenArgument<Model, rule::None, Policies...> {
     using setup = Setup<Policies...>;
-    using type = rule::first_broken_t<rule::OptimizerHasUpdateRule<typename setup::optimizer::rule>,
-                                      rule::BackendHasObjectStore<typename setup::backend::store>,
-                                      rule::RanksAreACommunicator<typename setup::ranks::comm>,
-                                      rule::DeviceIsInThisBuild<typename setup::compute::device>,
-                                      rule::ModelHasUnits<typename setup::sharding, Model>,
-                                      rule::RecomputedModelHasUnits<typename setup::recompute, Model>>;
+    using type = rule::first_broken_t<
+        rule::OptimizerHasUpdateRule<typename setup::optimizer::rule>,
+        rule::RuleNamesItsStates<typename setup::optimizer::rule>,
+        rule::OptionsAreRead<typename setup::optimizer::rule, zero::average_options_t<typename setup::averaging>>,
+        rule::BackendHasObjectStore<typename setup::backend::store>,
+        rule::RanksAreACommunicator<typename setup::ranks::comm>,
+        rule::DeviceIsInThisBuild<typename setup::compute::device>,
+        rule::DeviceHasKernels<typename setup::compute::device, setup>,
+        rule::ModelHasUnits<typename setup::sharding, Model>,
+        rule::RecomputedModelHasUnits<typename setup::recompute, Model>>;
 };
 
 template <class Model, class... Policies>

@@ -38,6 +38,7 @@ template <class A, class Options>
 concept WeightAverage = detail::Complete<A> && std::constructible_from<A, const Options&> &&
     requires(A& average, const A& constant, const TierContext& context, std::vector<std::int64_t> numels,
              std::size_t bucket, std::int64_t step) {
+    typename strata::detail::Constant<A::memory>;
     requires A::memory == Place::host || A::memory == Place::device;
     { A::bytes(std::span<const std::int64_t>{numels}) } -> std::same_as<PlaceBytes>;
     average.make(context, std::move(numels));
@@ -52,9 +53,7 @@ class AverageInMemory {
 public:
     static constexpr Place memory = place;
     static PlaceBytes bytes(std::span<const std::int64_t> numels) {
-        std::int64_t sum = 0;
-        for (const std::int64_t numel : numels) sum += numel;
-        return PlaceBytes::at(place, sum * static_cast<std::int64_t>(sizeof(float)));
+        return PlaceBytes::at(place, sum_of(numels) * static_cast<std::int64_t>(sizeof(float)));
     }
     void make(const TierContext& context, const std::vector<std::int64_t>& numels) {
         for (const std::int64_t numel : numels)

@@ -6,6 +6,7 @@
 
 #include <c10/core/Device.h>
 
+#include <strata/core/policy.hpp>
 #include <strata/offload/host_arena.hpp>
 
 namespace strata::zero {
@@ -36,6 +37,7 @@ struct CpuDevice {
 ///     addresses, and segments and ratios in host memory. All give the CPU's bits.
 template <class D>
 concept ComputeDevice = std::copyable<D> && requires(const D& device) {
+    typename strata::detail::Constant<static_cast<bool>(D::is_host)>;
     { device.device() } -> std::same_as<at::Device>;
     { device.pinning() } -> std::same_as<offload::Pinning>;
 } &&(D::is_host || requires(const D& device) {

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/core/elements.hpp>
 #include <strata/offload/swap_folder.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
@@ -44,6 +46,11 @@ template <class Kept, std::size_t states>
 struct DeviceRun : StateRun<Kept, states> {
     static constexpr Place memory = Place::device;
 };
+
+/// Of all shares together: for what bytes() of a class says.
+[[nodiscard]] inline std::int64_t sum_of(std::span<const std::int64_t> numels) noexcept {
+    return std::accumulate(numels.begin(), numels.end(), std::int64_t{0});
+}
 
 /// What an engine lends the classes of its tiers; all of it outlives them.
 class TierContext {
@@ -95,10 +102,10 @@ void start_run(const StateRun<Kept, states>& run, const std::array<float, states
         const auto from =
             detail::elements<const float>(weight).subspan(static_cast<std::size_t>(run.begin), run.weight.size());
         std::transform(from.begin(), from.end(), run.weight.begin(),
-                       [](float value) { return detail::kept_from<Kept>(value); });
+                       [](float value) { return to_element<Kept>(value); });
     }
     for (std::size_t k = 0; k < states; ++k) {
-        std::fill(run.state[k].begin(), run.state[k].end(), detail::kept_from<Kept>(initial[k]));
+        std::fill(run.state[k].begin(), run.state[k].end(), to_element<Kept>(initial[k]));
     }
 }
 
@@ -144,6 +151,9 @@ concept TierState = detail::Complete<S> && std::default_initializable<S> &&
     { S::memory } -> std::convertible_to<Place>;
     { S::fails_alone } -> std::convertible_to<bool>;
     { S::wants_folder } -> std::convertible_to<bool>;
+    typename strata::detail::Constant<static_cast<Place>(S::memory)>;
+    typename strata::detail::Constant<static_cast<bool>(S::fails_alone)>;
+    typename strata::detail::Constant<static_cast<bool>(S::wants_folder)>;
     { S::bytes(std::span<const std::int64_t>{numels}) } -> std::same_as<PlaceBytes>;
     state.make(context, std::move(numels));
     state.fill(initial, detail::AnyWeights{});
@@ -172,6 +182,9 @@ concept TierShards = detail::Complete<S> && std::default_initializable<S> &&
     { S::fails_alone } -> std::convertible_to<bool>;
     { S::wants_folder } -> std::convertible_to<bool>;
     { S::gathers_alone } -> std::convertible_to<bool>;
+    typename strata::detail::Constant<static_cast<bool>(S::fails_alone)>;
+    typename strata::detail::Constant<static_cast<bool>(S::wants_folder)>;
+    typename strata::detail::Constant<static_cast<bool>(S::gathers_alone)>;
     { S::bytes(numels) } -> std::same_as<PlaceBytes>;
     shards.make(context, numels);
     { shards.open(shard, access) } -> std::same_as<std::span<Element>>;

@@ -241,6 +241,56 @@ TEST(OptionsFromConfig, AnAverageOfOnesOwnKeepsItsNumbersAndRefusesThoseOfAnothe
               std::string::npos);
 }
 
+/// Stochastic weight averaging, with numbers that describe themselves; one has a name that Ema<> has too, and another range.
+struct OwnSwa : OwnAverage {
+    struct Options {
+        std::int64_t start = 1;
+        double decay = 3;
+        static void describe(auto& option) {
+            option("start", &Options::start, strata::ranges::positive, "The first step");
+            option("decay", &Options::decay, {2, 4}, "Of something else");
+        }
+    };
+};
+using WithOwnSwa = Setup<OwnSwa>;
+
+TEST(OptionsFromConfig, AnAverageOfOnesOwnHasItsKeysFromAFileAndACommandLine) {
+    using Config = ConfigFor<WithOwnSwa>;
+    const TemporaryJson file{
+        R"({"max_train_steps": 3, "use_ema": true, "ema_start": 11, "ema_decay": 2.5, "ema_validation": "ema_only"})"};
+    const auto from_file = options_from<WithOwnSwa>(Config::load(file.path(), {}), 1);
+    EXPECT_EQ(from_file.engine.ema.start, 11);
+    EXPECT_EQ(from_file.engine.ema.decay, 2.5);
+    const auto from_flag = options_from<WithOwnSwa>(Config::load(file.path(), {{"ema_start", {"7"}}}), 1);
+    EXPECT_EQ(from_flag.engine.ema.start, 7);
+    EXPECT_EQ(from_flag.engine.ema.decay, 2.5);
+    const TemporaryJson silent{R"({"max_train_steps": 3})"};
+    const auto by_default = options_from<WithOwnSwa>(Config::load(silent.path(), {}), 1);
+    EXPECT_EQ(by_default.engine.ema.start, 1);
+    EXPECT_EQ(by_default.engine.ema.decay, 3);
+}
+
+TEST(OptionsFromConfig, AnAverageOfOnesOwnRefusesKeysThatItDoesNotHave) {
+    const auto refused = [](const std::string& json) {
+        const TemporaryJson file{json};
+        return thrown_by([&] { (void)ConfigFor<WithOwnSwa>::load(file.path(), {}); }).message;
+    };
+    const auto expect = [&](const std::string& json, const std::string& part) {
+        EXPECT_NE(refused(json).find(part), std::string::npos) << refused(json);
+    };
+    expect(R"({"max_train_steps": 3, "ema_strat": 2})", "'ema_strat' is unknown. Fix: did you mean 'ema_start'");
+    expect(R"({"max_train_steps": 3, "ema_inv_gamma": 2})", "'ema_inv_gamma' is unknown");
+    expect(R"({"max_train_steps": 3, "ema_warmup_steps": 2})", "'ema_warmup_steps' is unknown");
+    expect(R"({"max_train_steps": 3, "ema_start": 0})", "'ema_start' is 0, out of its range. Fix: use a number from 1");
+    expect(R"({"max_train_steps": 3, "ema_decay": 0.5})",
+           "'ema_decay' is 0.5, out of its range. Fix: use a number from 2 to 4");
+
+    std::string all;
+    for (const config::KeyInfo& info : ConfigFor<WithOwnSwa>::schema().keys())
+        if (info.key.find("ema") != std::string::npos) all += info.key + " ";
+    EXPECT_EQ(all, "use_ema ema_device ema_validation ema_start ema_decay ");
+}
+
 TEST(OptionsFromConfig, AProgramsHelpHasTheKeysOfItsRuleAndNoOthers) {
     const auto keys = [](const auto& schema) {
         std::string all;
@@ -322,7 +372,7 @@ TEST(OptionsFromConfig, ThePageHasTheKeysOfEveryRule) {
 
 /// A number that no struct of the tree describes would keep its default, whatever a file said.
 TEST(OptionsFromConfig, EveryKeyOfTheTreeHasAPathThatChecksKnow) {
-    const auto names = train::detail::keys_of_options<Sgd>(config::TrainerConfig{});
+    const auto names = train::detail::keys_of_options<strata::Setup<Optimizer<Sgd>>>(config::TrainerConfig{});
     std::size_t described = 0;
     for (const config::KeyInfo& info : config::trainer_schema().keys()) {
         if (info.path.empty()) continue;

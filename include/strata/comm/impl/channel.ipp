@@ -122,6 +122,16 @@ STRATA_INLINE void ChannelTurns::take(const void* comm, OperationQueue& queue) {
     if (before != nullptr && before != &queue) before->drain();
 }
 
+STRATA_INLINE void ChannelTurns::settle(const void* comm) {
+    OperationQueue* last = nullptr;
+    {
+        const std::lock_guard lock{channel_turns_mutex};
+        const auto found = channel_turns.find(comm);
+        if (found != channel_turns.end()) last = found->second;
+    }
+    if (last != nullptr && !last->is_running_me()) last->drain();
+}
+
 STRATA_INLINE void ChannelTurns::give_up(const void* comm, const OperationQueue& queue) {
     const std::lock_guard lock{channel_turns_mutex};
     const auto found = channel_turns.find(comm);

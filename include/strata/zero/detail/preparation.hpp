@@ -53,13 +53,6 @@ inline std::span<std::byte> bytes_of(const at::Tensor& tensor) {
     return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-/// `value` as Kept keeps it, rounded to nearest; and back.
-template <class Kept>
-constexpr Kept kept_from(float value) noexcept {
-    return to_element<Kept>(value);
-}
-constexpr float as_float(auto value) noexcept { return to_float(value); }
-
 /// Bytes of memory that a tensor's values have: fewer than its elements take where strides are 0.
 inline std::int64_t own_bytes(const at::Tensor& tensor) {
     return tensor.has_storage() ? static_cast<std::int64_t>(std::min(tensor.nbytes(), tensor.storage().nbytes())) : 0;

@@ -116,12 +116,13 @@ STRATA_INLINE void BackwardPass::backpropagate(const at::Tensor& loss) {
 // Inside of backward(), on the thread that called it or, for another device than the CPU, on autograd's for that device.
 STRATA_INLINE void BackwardPass::gradient_arrived(std::size_t index) {
     const TrainedParameter& parameter = parts_.buckets.parameter(index);
+    const TrainedBucket& bucket = parts_.buckets[parameter.bucket];
     if (!running_) {  // another engine's loss went through this model, as a generator's goes through its critic
         at::Tensor{parameter.tensor}.mutable_grad().reset();
+        if (bucket.sharded) parts_.gathering->gradient_passed(bucket.unit_number);
         return;
     }
     if (parts_.gradients.arrived(index)) prefetch_state();
-    const TrainedBucket& bucket = parts_.buckets[parameter.bucket];
     if (bucket.sharded) parts_.gathering->gradient_arrived(bucket.unit_number);
 }
 

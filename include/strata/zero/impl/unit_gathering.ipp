@@ -49,6 +49,11 @@ STRATA_INLINE void UnitGathering::gradient_arrived(std::int32_t number) {
     if (++unit.arrived == unit.trained && !unit.frozen) drop(unit);
 }
 
+STRATA_INLINE void UnitGathering::gradient_passed(std::int32_t number) {
+    Unit& unit = this->unit(number);
+    if (++unit.passed == unit.trained && !unit.frozen) drop(unit);
+}
+
 STRATA_INLINE void UnitGathering::end_pass() {
     offered_.clear();
     exchange_.post("units", [this, mine = learned()] {
@@ -134,6 +139,7 @@ STRATA_INLINE void UnitGathering::forward_failed(std::int32_t number) noexcept {
 STRATA_INLINE void UnitGathering::before_rerun(std::int32_t number, std::size_t watched) {
     fetch(number, Phase::backward);
     unit(number).watched += watched;
+    unit(number).passed = 0;  // nobody says when another engine's pass begins, or that it left a parameter out
 }
 
 STRATA_INLINE void UnitGathering::input_done(std::int32_t number) {

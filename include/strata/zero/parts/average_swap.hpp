@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/core/elements.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
@@ -63,8 +64,7 @@ public:
             Staging staging{pool_};
             const std::span<float> average =
                 staging.take(average_of(run, weight.size()), memory(), Place::host, false, true);
-            std::transform(weight.begin(), weight.end(), average.begin(),
-                           [](Kept value) { return detail::as_float(value); });
+            std::transform(weight.begin(), weight.end(), average.begin(), [](Kept value) { return to_float(value); });
             staging.put_back();
         };
         pass_.on_host(offload::Access::read, {ParameterUse::none, ParameterUse::read}, copy);
@@ -100,7 +100,7 @@ private:
 
     template <class Element, class Value>
     static Element rounded(Value value) noexcept {
-        return detail::kept_from<Element>(detail::as_float(value));
+        return to_element<Element>(to_float(value));
     }
     [[nodiscard]] Place memory() const { return memory_of<typename Pass::Device>(average_.memory()); }
     template <class Part>

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <strata/core/elements.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
@@ -106,7 +107,8 @@ private:
                 const std::span<Kept> values = pass_.own_part(run, values_of(run, kind));
                 copy.assign(values.size(), 0.0F);  // padding
                 source(kinds_[kind], own.begin, std::span{copy}.first(static_cast<std::size_t>(own.numel)));
-                std::transform(copy.begin(), copy.end(), values.begin(), detail::kept_from<Kept>);
+                std::transform(copy.begin(), copy.end(), values.begin(),
+                               [](float value) { return to_element<Kept>(value); });
             }
             if constexpr (Part::has_master) round(pass_.own_part(run, run.weight), pass_.own_part(run, run.parameters));
         };
@@ -141,7 +143,7 @@ private:
     template <class Kept, class Element>
     static void round(std::span<Kept> from, std::span<Element> to) {
         std::transform(from.begin(), from.end(), to.begin(),
-                       [](Kept value) { return detail::kept_from<Element>(detail::as_float(value)); });
+                       [](Kept value) { return to_element<Element>(to_float(value)); });
     }
     template <class Kept>
     static std::span<const float> as_floats(std::span<const Kept> values, std::vector<float>& copy) {
@@ -149,8 +151,7 @@ private:
             return values;
         } else {
             copy.resize(values.size());
-            std::transform(values.begin(), values.end(), copy.begin(),
-                           [](Kept value) { return detail::as_float(value); });
+            std::transform(values.begin(), values.end(), copy.begin(), [](Kept value) { return to_float(value); });
             return copy;
         }
     }

@@ -69,6 +69,8 @@ public:
     /// A bucket's gradients are complete: it is reduced with one of the next gatherings, or by end_pass().
     void bucket_ready(std::size_t bucket) { offered_.push_back(bucket); }
     void gradient_arrived(std::int32_t number);
+    /// The same of a pass that is another engine's: its loss goes through this model, and its units are dropped behind it.
+    void gradient_passed(std::int32_t number);
     /// Takes part in what the others still gather, reduces what is left, all of which is ready now, and drops every unit. Collective.
     void end_pass();
     /// For a pass that threw: the next one begins without what it left.
@@ -110,6 +112,7 @@ private:
         std::int64_t bytes = 0;
         std::size_t trained = 0;  // parameters that get a gradient
         std::size_t arrived = 0;  // of them, in this pass
+        std::size_t passed = 0;   // of them, in another engine's pass
         std::size_t watched = 0;  // inputs of calls that backward is in, whose gradients are not there yet
         bool frozen = false;      // some parameters get none
         bool whole = false;       // or on its way

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/core/elements.hpp>
 #include <strata/core/error.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/zero/detail/preparation.hpp>
@@ -91,9 +92,8 @@ void start_masters(Pass& pass, const Buckets& buckets, const std::vector<char>& 
                 if (written[i] == 0 || piece.numel == 0) continue;
                 const auto from = run.parameters.subspan(static_cast<std::size_t>(piece.begin),
                                                          static_cast<std::size_t>(piece.numel));
-                std::transform(from.begin(), from.end(), run.weight.begin() + piece.begin, [](auto value) {
-                    return detail::kept_from<typename Part::Kept>(detail::as_float(value));
-                });
+                std::transform(from.begin(), from.end(), run.weight.begin() + piece.begin,
+                               [](auto value) { return to_element<typename Part::Kept>(to_float(value)); });
             }
         };
         pass.on_host(offload::Access::update, {ParameterUse::read, ParameterUse::none}, start);

@@ -20,12 +20,6 @@
 
 namespace strata::zero::detail {
 
-inline std::int64_t sum_of(std::span<const std::int64_t> numels) noexcept {
-    std::int64_t sum = 0;
-    for (const std::int64_t numel : numels) sum += numel;
-    return sum;
-}
-
 /// One run a bucket.
 template <Place place, class Kept, std::size_t states, bool has_master>
 class StateInMemory {

@@ -68,8 +68,7 @@ public:
     static constexpr bool fails_alone = true;
     static constexpr bool wants_folder = true;
     static PlaceBytes bytes(std::span<const std::int64_t> numels) {
-        return PlaceBytes::at(Place::disk,
-                              zero::detail::sum_of(numels) * static_cast<std::int64_t>(arrays * sizeof(Kept)));
+        return PlaceBytes::at(Place::disk, zero::sum_of(numels) * static_cast<std::int64_t>(arrays * sizeof(Kept)));
     }
 
     /// Throws what WindowPipeline throws.
@@ -133,7 +132,7 @@ public:
     static constexpr bool wants_folder = true;
     static constexpr bool gathers_alone = true;
     static PlaceBytes bytes(std::span<const std::int64_t> numels) {
-        return PlaceBytes::at(Place::disk, zero::detail::sum_of(numels) * static_cast<std::int64_t>(sizeof(Element)));
+        return PlaceBytes::at(Place::disk, zero::sum_of(numels) * static_cast<std::int64_t>(sizeof(Element)));
     }
 
     /// Throws what WindowPipeline throws.
