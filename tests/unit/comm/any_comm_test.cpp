@@ -80,4 +80,14 @@ TEST(AnyComm, ExchangesBytesOfTheHostBesideACommunicatorOfGpus) {
     EXPECT_EQ(strata::testing::communicator_failures(any), std::vector<std::string>{});
 }
 
+/// Nobody knows when it is compiled whose memory it takes.
+struct TakesItSometimes : strata::comm::SelfComm {
+    static const bool takes_device_memory;
+};
+struct CountsFar : strata::comm::SelfComm {
+    [[nodiscard]] long rank() const noexcept { return 0; }
+};
+static_assert(strata::comm::Communicator<strata::comm::SelfComm> && !strata::comm::Communicator<TakesItSometimes> &&
+              !strata::comm::Communicator<CountsFar>);
+
 }  // namespace

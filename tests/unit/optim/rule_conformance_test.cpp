@@ -142,4 +142,50 @@ TEST(RuleConformance, ARuleThatGoesUphillIsFound) {
     EXPECT_EQ(all_failures<Flaw::uphill>(), "no learning rate from 1e-4 to 1 makes a square smaller in 100 steps\n");
 }
 
+// ---- rules that are none ---------------------------------------------------------------------------------------------
+
+using Right = Flawed<Flaw::none>;
+static_assert(strata::optim::UpdateRule<Right> && strata::optim::has_names_of_states<Right>());
+static_assert(strata::options_are_read_v<Right::Options>);
+
+struct IsGivenACopy : Right {
+    static void apply(float weight, float, float*, const Scalars& s) noexcept { weight -= s.lr; }
+};
+struct TakesAConstant : Right {
+    static void apply(const float&, float, float*, const Scalars&) noexcept {}
+};
+static_assert(!strata::optim::UpdateRule<IsGivenACopy> && !strata::optim::UpdateRule<TakesAConstant>,
+              "neither would train");
+struct HasNoDefaults : Right {
+    struct Options {
+        explicit Options(double given) : momentum{given} {}
+        double momentum;
+    };
+    static Scalars scalars(const Options&, double, std::int64_t) noexcept { return {}; }
+};
+static_assert(!strata::optim::UpdateRule<HasNoDefaults>);
+struct GrowsItsNames : Right {
+    static inline std::vector<std::string_view> state_names{"speed"};
+};
+static_assert(!strata::optim::UpdateRule<GrowsItsNames>, "their number is not known to the compiler");
+static_assert(!strata::optim::has_names_of_states<Flawed<Flaw::same_names>>() &&
+              !strata::optim::has_names_of_states<Flawed<Flaw::name_of_a_checkpoint>>() &&
+              !strata::optim::has_names_of_states<Flawed<Flaw::empty_name>>());
+
+struct ChecksAsItChanges {
+    void check(strata::OptionCheck&) {}
+};
+struct ChecksAnotherWay {
+    void check() const {}
+};
+struct DescribesAnObject {
+    double momentum = 0;
+    void describe(auto& option) { option("momentum", &DescribesAnObject::momentum, strata::ranges::momentum, ""); }
+};
+static_assert(!strata::options_are_read_v<ChecksAsItChanges> && !strata::options_are_read_v<ChecksAnotherWay> &&
+              !strata::options_are_read_v<DescribesAnObject>);
+struct SaysNothing {};
+static_assert(strata::options_are_read_v<SaysNothing> && strata::options_are_read_v<strata::Lamb::Options> &&
+              strata::options_are_read_v<strata::AdamW::Options>);
+
 }  // namespace

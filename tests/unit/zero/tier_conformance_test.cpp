@@ -189,4 +189,25 @@ TEST(TierConformance, FlawsOfShardsAreFound) {
     expect_found(Flaw::forgets_shards, "shards<float> keep what an update leaves: shard 3 has other values");
 }
 
+// ---- classes that are none -------------------------------------------------------------------------------------------
+
+struct LivesSomewhere : Cpu::state<float, 2, true> {
+    static const Place memory;
+};
+struct FailsSometimes : Cpu::state<float, 2, true> {
+    static const bool fails_alone;
+};
+struct KeepsRunsToItself : Cpu::state<float, 2, true> {
+private:
+    void run();
+};
+struct OpensDoubles : Cpu::shards<float> {
+    std::span<double> open(std::size_t, Access) { return {}; }
+};
+static_assert(strata::zero::TierState<Cpu::state<float, 2, true>, float, 2> &&
+              !strata::zero::TierState<LivesSomewhere, float, 2> &&
+              !strata::zero::TierState<FailsSometimes, float, 2> &&
+              !strata::zero::TierState<KeepsRunsToItself, float, 2>);
+static_assert(strata::zero::TierShards<Cpu::shards<float>, float> && !strata::zero::TierShards<OpensDoubles, float>);
+
 }  // namespace
