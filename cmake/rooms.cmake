@@ -57,6 +57,7 @@ strata_room(policy
 strata_room(options
     NEEDS core
     HEADERS
+        deepspeed_schedules.hpp
         ema_options.hpp
         engine_options.hpp
         loss_scale_options.hpp
@@ -69,13 +70,17 @@ strata_room(options
 
 strata_room(config
     NEEDS core policy options
-    PACKAGES nlohmann_json
-    LINKS nlohmann_json::nlohmann_json
+    PACKAGES nlohmann_json yaml-cpp
+    LINKS nlohmann_json::nlohmann_json yaml-cpp
     HEADERS
         dataset.hpp
         dataset_list.hpp
         described_keys.hpp
+        document.hpp
+        findings.hpp
         given_options.hpp
+        intent.hpp
+        intent_options.hpp
         key.hpp
         schema.hpp
         trainer_config.hpp
@@ -148,7 +153,6 @@ strata_room(optim
         adam_moments.hpp
         adamw.hpp
         clip.hpp
-        deepspeed_schedules.hpp
         detail/device_bodies.hpp
         detail/device_layerwise.hpp
         detail/device_sums.hpp
