@@ -75,13 +75,17 @@ strata_room(config
     HEADERS
         dataset.hpp
         dataset_list.hpp
+        deepspeed.hpp
         described_keys.hpp
         document.hpp
         findings.hpp
+        format_table.hpp
         given_options.hpp
         intent.hpp
         intent_options.hpp
         key.hpp
+        peer_names.hpp
+        reading.hpp
         schema.hpp
         trainer_config.hpp
         value.hpp)

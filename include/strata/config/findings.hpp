@@ -52,6 +52,9 @@ public:
     void take(const Document& document);
     void add(Finding finding) { all_.push_back(std::move(finding)); }
 
+    /// In the order of their files, from the one with this number on.
+    void sort_from(std::size_t first);
+
     [[nodiscard]] const std::vector<Finding>& all() const noexcept { return all_; }
     /// Of the key at this pointer; nullptr where there is none.
     [[nodiscard]] const Finding* of(std::string_view pointer) const noexcept;

@@ -131,7 +131,11 @@ struct Intent {
     [[nodiscard]] const OptionValue* find(std::string_view path) const noexcept;
     /// The option as a number; nothing where it is not given, or is none.
     [[nodiscard]] std::optional<double> number(std::string_view path) const;
-    friend bool operator==(const Intent&, const Intent&) = default;
+    /// Whatever the order of options.
+    friend bool operator==(const Intent& a, const Intent& b) { return a.same_as(b); }
+
+private:
+    [[nodiscard]] bool same_as(const Intent& other) const;
 };
 
 /// `above` over `base`: what it says goes before, everything else stays.

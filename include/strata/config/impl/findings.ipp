@@ -34,6 +34,7 @@ STRATA_INLINE Finding Findings::made(Effect effect, const Node& node, std::strin
     Finding finding;
     finding.effect = effect;
     finding.place = node.place();
+    finding.mark = node.mark();
     finding.pointer = node.mark().line == 0 ? "" : node.pointer();
     finding.key = node.path();
     finding.value = node.is(NodeKind::object) && !node.members().empty() ? "{...}" : node.shown();
@@ -74,10 +75,18 @@ STRATA_INLINE void Findings::take(const Document& document) {
         finding.warns = !remark.refused;
         finding.place =
             document.source + ":" + std::to_string(remark.mark.line) + ":" + std::to_string(remark.mark.column);
+        finding.mark = remark.mark;
         finding.words = remark.what;
         finding.fix = remark.fix;
         add(std::move(finding));
     }
+}
+
+STRATA_INLINE void Findings::sort_from(std::size_t first) {
+    std::stable_sort(all_.begin() + static_cast<std::ptrdiff_t>(first), all_.end(),
+                     [](const Finding& a, const Finding& b) {
+                         return std::pair{a.mark.line, a.mark.column} < std::pair{b.mark.line, b.mark.column};
+                     });
 }
 
 STRATA_INLINE const Finding* Findings::of(std::string_view pointer) const noexcept {

@@ -117,6 +117,15 @@ STRATA_INLINE std::optional<double> Intent::number(std::string_view path) const 
     return std::nullopt;
 }
 
+STRATA_INLINE bool Intent::same_as(const Intent& other) const {
+    const auto same = [](const auto& a, const auto& b) {
+        return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
+    };
+    return composition == other.composition && same(options, other.options) && rate == other.rate &&
+           rate_follows_lr == other.rate_follows_lr && batch == other.batch && launch == other.launch &&
+           same(automatic, other.automatic) && missing_files == other.missing_files;
+}
+
 STRATA_INLINE Intent overlay(const Intent& base, const Intent& above) {
     Intent both = base;
     both.composition = base.composition.under(above.composition);
