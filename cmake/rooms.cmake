@@ -73,6 +73,8 @@ strata_room(config
     PACKAGES nlohmann_json yaml-cpp
     LINKS nlohmann_json::nlohmann_json yaml-cpp
     HEADERS
+        accelerate.hpp
+        convert.hpp
         dataset.hpp
         dataset_list.hpp
         deepspeed.hpp
@@ -81,6 +83,7 @@ strata_room(config
         findings.hpp
         format_table.hpp
         given_options.hpp
+        hostfile.hpp
         intent.hpp
         intent_options.hpp
         key.hpp

@@ -28,6 +28,7 @@ struct Finding {
     bool warns = false;           ///< a person should read it: the result may not be what was hoped for
     Errc code = Errc::bad_value;  ///< of a refused one
     std::string place;            ///< "ds_config.json:12:5", "--zero_stage"
+    Mark mark{};                  ///< the same as numbers; none: it stands in no file
     std::string pointer;          ///< "/zero_optimization/stage"; empty: the whole file, or it stands in no file
     std::string key;              ///< "zero_optimization.stage"
     std::string value;            ///< as it was written, cut after 60 bytes
