@@ -161,6 +161,14 @@ inline std::string one_of(const std::vector<std::string>& choices) {
     return text;
 }
 
+/// " from 0 to 3", " from 1 on": a bound that only keeps numbers sane is not told.
+inline std::string words_of(const Range& range) {
+    const bool bounded = std::isfinite(range.most) && range.most < 1e12;
+    if (std::isfinite(range.least) && bounded) return " from " + shown(range.least) + " to " + shown(range.most);
+    if (std::isfinite(range.least)) return " from " + shown(range.least) + " on";
+    return bounded ? " up to " + shown(range.most) : "";
+}
+
 /// What strata does with a key, for a table of a page.
 inline std::string doing(const FormatTable& table, const KeyRow& row) {
     if (!row.renamed.empty()) return "old name of `" + row.renamed + "`, read as that, with a warning";
@@ -180,10 +188,10 @@ STRATA_INLINE std::string expected(const KeyRow& row) {
             text = "true or false";
             break;
         case ValueKind::whole:
-            text = "a whole number" + detail::shown(row.range);
+            text = "a whole number" + detail::words_of(row.range);
             break;
         case ValueKind::number:
-            text = "a number" + detail::shown(row.range);
+            text = "a number" + detail::words_of(row.range);
             break;
         case ValueKind::text:
             text = "text";
