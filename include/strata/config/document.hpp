@@ -205,6 +205,7 @@ enum class JsonDialect : std::uint8_t {
 #ifndef STRATA_COMPILED
 #include <strata/config/impl/document.ipp>
 #include <strata/config/impl/document_json.ipp>
+#include <strata/config/impl/document_overlay.ipp>
 #include <strata/config/impl/document_text.ipp>
 #include <strata/config/impl/document_yaml.ipp>
 #endif

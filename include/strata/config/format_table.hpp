@@ -148,5 +148,6 @@ private:
 }  // namespace strata::config
 
 #ifndef STRATA_COMPILED
+#include <strata/config/impl/format_schema.ipp>
 #include <strata/config/impl/format_table.ipp>
 #endif

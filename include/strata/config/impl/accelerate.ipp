@@ -7,6 +7,7 @@
 
 #include <strata/config/accelerate.hpp>
 #include <strata/config/deepspeed.hpp>
+#include <strata/config/impl/accelerate_methods.ipp>
 #include <strata/config/impl/accelerate_table.ipp>
 #include <strata/config/reading.hpp>
 
@@ -28,17 +29,13 @@ public:
     }
 
 private:
-    void refuse_platform(const std::string& key, const std::string& what, const std::string& fix) {
-        keys_.refuse(key, Errc::unsupported_key, "is " + keys_.at(key)->shown() + ", and strata " + what, fix);
-    }
-
     // ---- what ranks do together --------------------------------------------------------------------------------
 
     void distributed_type() {
         const std::string key = "distributed_type";
         type_ = keys_.text(key);
         if (keys_.text("compute_environment") == "amazon_sagemaker")
-            refuse_platform("compute_environment", "starts no jobs on SageMaker",
+            refuse_platform(keys_, "compute_environment", "starts no jobs on SageMaker",
                             "run on machines that mpirun reaches, and write LOCAL_MACHINE");
         const bool is_deepspeed = type_ == "deepspeed";
         const bool is_fsdp = type_ == "fsdp";
@@ -47,9 +44,9 @@ private:
             keys_.findings().refuse(keys_.root(), Errc::bad_value, "has no distributed_type, which Accelerate requires",
                                     "add distributed_type: NO, MULTI_GPU, DEEPSPEED or FSDP");
         if (type_ == "xla" || type_ == "tpu") {
-            refuse_platform(key, "has no TPUs", "use MULTI_GPU, DEEPSPEED or FSDP");
+            refuse_platform(keys_, key, "has no TPUs", "use MULTI_GPU, DEEPSPEED or FSDP");
         } else if (type_ == "tp" || type_ == "model_parallel") {
-            refuse_platform(key, "has no tensor parallelism",
+            refuse_platform(keys_, key, "has no tensor parallelism",
                             "use FSDP or DEEPSPEED with stage 3, which splits parameters too");
         } else if (is_deepspeed) {
             keys_.acts(key, "ZeroStage<N>", "by deepspeed_config");
@@ -71,22 +68,17 @@ private:
         else
             unused("deepspeed_config", "DEEPSPEED");
         if (is_fsdp)
-            fsdp();
+            read_fsdp(keys_, intent_);
         else
             unused("fsdp_config", "FSDP");
         if (is_megatron)
-            megatron();
+            read_megatron(keys_, intent_);
         else
             unused("megatron_lm_config", "MEGATRON_LM");
         for (const char* split :
              {"parallelism_config.parallelism_config_tp_size", "parallelism_config.parallelism_config_cp_size",
               "parallelism_config.parallelism_config_sp_size", "tp_config.tp_size"})
-            refuse_split(split);
-    }
-    void refuse_split(const std::string& key) {
-        if (keys_.whole(key).value_or(1) > 1)
-            refuse_platform(key, "splits no layers and no sequences over ranks",
-                            "write 1; stage 3 splits parameters instead");
+            refuse_split(keys_, split);
     }
     /// A block of another distributed_type: Accelerate passes over it silently.
     void unused(const std::string& block, const std::string& wanted) {
@@ -220,63 +212,6 @@ private:
         if (!clipping.empty() || is_missing) against("gradient_clipping", clipping);
         for (const char* key : {"offload_optimizer_nvme_path", "offload_param_nvme_path"})
             keys_.none(std::string{"deepspeed_config."} + key, "the DeepSpeed file decides");
-    }
-
-    // ---- FSDP and Megatron-LM ----------------------------------------------------------------------------------
-
-    void fsdp() {
-        const std::string block = "fsdp_config.";
-        const std::string strategy_key = block + "fsdp_sharding_strategy";
-        const std::string reshard_key = block + "fsdp_reshard_after_forward";
-        const bool second = keys_.whole(block + "fsdp_version").value_or(1) == 2;
-        const std::string key = (second || keys_.at(strategy_key) == nullptr) && keys_.at(reshard_key) != nullptr
-                                    ? reshard_key
-                                    : strategy_key;
-        const std::string strategy = keys_.text(key);
-        int stage = 3;
-        if (strategy == "shard_grad_op" || strategy == "2" || strategy == "hybrid_shard_zero2" || strategy == "5" ||
-            strategy == "false")
-            stage = 2;
-        if (strategy == "no_shard" || strategy == "3") stage = 0;
-        intent_.composition.stage = stage;
-        const std::string to = "ZeroStage<" + std::to_string(stage) + ">";
-        const bool hybrid = strategy.starts_with("hybrid") || strategy == "4" || strategy == "5";
-        if (hybrid)
-            keys_.warn_mapped(key, to, "shares go over all ranks, and not over those of one machine");
-        else
-            keys_.mapped(key, to, "");
-        keys_.none(key == strategy_key ? reshard_key : strategy_key, "of the other fsdp_version");
-        if (keys_.is_on(block + "fsdp_offload_params")) {
-            if (stage == 0) {
-                keys_.warn_none(block + "fsdp_offload_params", "without sharding nothing is offloaded",
-                                "use FULL_SHARD");
-            } else {
-                intent_.composition.state = KeptOn::all_on(TierName::cpu);
-                if (stage == 3) intent_.composition.parameters = KeptOn::all_on(TierName::cpu);
-                keys_.mapped(block + "fsdp_offload_params",
-                             stage == 3 ? "OffloadTarget<Cpu, OptimizerState, Parameters>" : "OffloadTarget<Cpu>",
-                             "the update runs on the host, where the state is");
-            }
-        } else {
-            keys_.none(block + "fsdp_offload_params", "nothing leaves the device");
-        }
-        if (const auto again = keys_.flag(block + "fsdp_activation_checkpointing")) {
-            intent_.composition.recompute = *again ? 1 : 0;
-            keys_.acts(block + "fsdp_activation_checkpointing", *again ? "Recompute<Blocks>" : "Recompute<Nothing>");
-        }
-    }
-    void megatron() {
-        const std::string block = "megatron_lm_config.";
-        for (const char* key : {"megatron_lm_tp_degree", "megatron_lm_pp_degree", "megatron_lm_sp_degree"})
-            refuse_split(block + key);
-        const bool sharded = keys_.is_on(block + "megatron_lm_use_distributed_optimizer");
-        intent_.composition.stage = sharded ? 1 : 0;
-        keys_.acts(block + "megatron_lm_use_distributed_optimizer", sharded ? "ZeroStage<1>" : "ZeroStage<0>");
-        if (const auto again = keys_.flag(block + "megatron_lm_recompute_activations")) {
-            intent_.composition.recompute = *again ? 1 : 0;
-            keys_.acts(block + "megatron_lm_recompute_activations",
-                       *again ? "Recompute<Blocks>" : "Recompute<Nothing>");
-        }
     }
 
     // ---- precision and ranks -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ inline void add_batch_rows(FormatTable& table) {
         .or_auto()
         .acts("samples of a step");
     t.whole("train_micro_batch_size_per_gpu", "Samples of a rank in a micro-batch")
-        .within({1, ranges::positive.most})
+        .within({1, 1e6})
         .or_auto()
         .acts("samples of a rank in a micro-batch");
     t.whole("gradient_accumulation_steps", "Micro-batches of a step")
