@@ -9,6 +9,7 @@
 #include <strata/config/deepspeed.hpp>
 #include <strata/config/impl/accelerate_methods.ipp>
 #include <strata/config/impl/accelerate_table.ipp>
+#include <strata/config/impl/reading.ipp>
 #include <strata/config/reading.hpp>
 
 namespace strata::config {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include <strata/config/impl/key.ipp>
 #include <strata/config/reading.hpp>
 
 namespace strata::config::detail {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <strata/config/accelerate.hpp>
+#include <strata/config/impl/document.ipp>
 #include <strata/config/impl/reading.ipp>
 #include <strata/config/key.hpp>
 

@@ -228,7 +228,7 @@ inline void add_accelerate_rows(FormatTable& table) {
     t.text("rdzv_backend", "How processes meet").by_default("static").none(mpi);
     t.flag("same_network", "Machines are in one network").by_default("false").none(mpi);
     t.text("main_training_function", "What notebooks start").by_default("main").none("a program has a main()");
-    const std::string device = "what ranks compute on is the program's: Compute<Cuda>, or the CPU";
+    const std::string device = "what ranks compute on is the program's: `Compute<Cuda>`, or the CPU";
     t.flag("use_cpu", "No GPU").by_default("false").from("ACCELERATE_USE_CPU").flagged("cpu").none(device);
     t.flag("use_mps_device", "Apple's GPU").by_default("false").none_and_warns(device);
     t.flag("debug", "Check collectives")

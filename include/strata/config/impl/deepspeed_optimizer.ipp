@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <strata/config/deepspeed.hpp>
+#include <strata/config/impl/key.ipp>
+#include <strata/config/impl/peer_names.ipp>
 #include <strata/config/peer_names.hpp>
 #include <strata/config/reading.hpp>
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <strata/config/impl/key.ipp>
 #include <strata/config/reading.hpp>
 
 namespace strata::config::detail {

@@ -122,7 +122,7 @@ inline void add_optimizer_rows(FormatTable& table) {
     p.flag("maximize", "Go uphill").by_default("false").none("strata goes downhill");
     p.flag("fp32_optimizer_states", "State in fp32")
         .by_default("true")
-        .none("state is fp32, and bf16 with Precision<PureBf16>");
+        .none("state is fp32, and bf16 with `Precision<PureBf16>`");
     p.number("max_grad_norm", "Not read: `gradient_clipping` is")
         .within(ranges::gradient_limit)
         .mapped("engine.max_grad_norm", "as gradient_clipping");

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include <strata/config/impl/reading.ipp>
 #include <strata/config/reading.hpp>
 
 namespace strata::config::detail {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <strata/config/document.hpp>
+#include <strata/config/impl/document.ipp>
 
 namespace strata::config {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <strata/config/format_table.hpp>
+#include <strata/config/impl/key.ipp>
 #include <strata/config/key.hpp>
 
 namespace strata::config {
@@ -171,7 +172,8 @@ inline std::string words_of(const Range& range) {
 inline std::string doing(const FormatTable& table, const KeyRow& row) {
     if (!row.renamed.empty()) return "old name of `" + row.renamed + "`, read as that, with a warning";
     const std::string why = table.why(row);
-    const std::string to = row.to.empty() ? "" : "`" + row.to + "`";
+    const bool is_code = row.to.find('<') != std::string::npos || row.to.find(' ') == std::string::npos;
+    const std::string to = is_code && !row.to.empty() ? "`" + row.to + "`" : row.to;
     if (row.effect == Effect::acts) return to + (row.why.empty() ? "" : (to.empty() ? "" : ": ") + row.why);
     if (row.effect == Effect::mapped) return "mapped to " + to + (why.empty() ? "" : ": " + why);
     return "no effect: " + why;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <strata/config/hostfile.hpp>
+#include <strata/config/impl/key.ipp>
 #include <strata/config/impl/text_checks.ipp>
 #include <strata/config/impl/value.ipp>
 #include <strata/config/key.hpp>

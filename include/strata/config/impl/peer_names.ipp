@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <strata/config/impl/key.ipp>
 #include <strata/config/key.hpp>
 #include <strata/config/peer_names.hpp>
 #include <strata/core/schedule_shape.hpp>

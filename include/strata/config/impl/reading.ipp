@@ -5,6 +5,8 @@
 #include <cctype>
 #include <utility>
 
+#include <strata/config/impl/document.ipp>
+#include <strata/config/impl/key.ipp>
 #include <strata/config/key.hpp>
 #include <strata/config/reading.hpp>
 
