@@ -57,6 +57,7 @@ strata_room(policy
 strata_room(options
     NEEDS core
     HEADERS
+        deepspeed_schedules.hpp
         ema_options.hpp
         engine_options.hpp
         gradient_norms_options.hpp
@@ -70,14 +71,25 @@ strata_room(options
 
 strata_room(config
     NEEDS core policy options
-    PACKAGES nlohmann_json
-    LINKS nlohmann_json::nlohmann_json
+    PACKAGES nlohmann_json yaml-cpp
+    LINKS nlohmann_json::nlohmann_json yaml-cpp
     HEADERS
+        accelerate.hpp
+        convert.hpp
         dataset.hpp
         dataset_list.hpp
+        deepspeed.hpp
         described_keys.hpp
+        document.hpp
+        findings.hpp
+        format_table.hpp
         given_options.hpp
+        hostfile.hpp
+        intent.hpp
+        intent_options.hpp
         key.hpp
+        peer_names.hpp
+        reading.hpp
         schema.hpp
         trainer_config.hpp
         value.hpp)
@@ -149,7 +161,6 @@ strata_room(optim
         adam_moments.hpp
         adamw.hpp
         clip.hpp
-        deepspeed_schedules.hpp
         detail/device_bodies.hpp
         detail/device_layerwise.hpp
         detail/device_sums.hpp

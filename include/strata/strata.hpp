@@ -6,10 +6,10 @@
 #include <strata/optim/adagrad.hpp>
 #include <strata/optim/adam.hpp>
 #include <strata/optim/adamw.hpp>
-#include <strata/optim/deepspeed_schedules.hpp>
 #include <strata/optim/lamb.hpp>
 #include <strata/optim/lion.hpp>
 #include <strata/optim/sgd.hpp>
+#include <strata/options/deepspeed_schedules.hpp>
 #include <strata/options/schedule.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/storage/folder_or_bucket.hpp>

@@ -58,7 +58,7 @@ struct Schedule {
                 .special = "0 takes the run's"});
     }
 
-    /// A schedule that asks `rate.at(step)`: one of optim/deepspeed_schedules.hpp, or a type of your own. A rate may
+    /// A schedule that asks `rate.at(step)`: one of options/deepspeed_schedules.hpp, or a type of your own. A rate may
     /// have `void check(OptionCheck&, const optim::RunLength&) const`, and a member total_steps, which becomes the run's
     /// steps where it is 0.
     template <class Rate>

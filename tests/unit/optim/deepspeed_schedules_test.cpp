@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <strata/optim/deepspeed_schedules.hpp>
+#include <strata/options/deepspeed_schedules.hpp>
 #include <strata/options/schedule.hpp>
 
 namespace {

@@ -15,10 +15,10 @@
 #include <strata/optim/adagrad.hpp>
 #include <strata/optim/adam.hpp>
 #include <strata/optim/adamw.hpp>
-#include <strata/optim/deepspeed_schedules.hpp>
 #include <strata/optim/lamb.hpp>
 #include <strata/optim/lion.hpp>
 #include <strata/optim/sgd.hpp>
+#include <strata/options/deepspeed_schedules.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/validate.hpp>
 

@@ -1,5 +1,5 @@
 #pragma once
-// strata/optim/deepspeed_schedules.hpp - DeepSpeed's learning rates as pure functions of the optimizer step.
+// strata/options/deepspeed_schedules.hpp - DeepSpeed's learning rates as pure functions of the optimizer step.
 //
 // Each is a pure function of the optimizer step, counted from 0; Schedule::of(WarmupLr{...}) gives it to a trainer.
 // DeepSpeed counts `it` = step - 1: its scheduler moves after the first step, so steps 0 and 1 have the same rate where
@@ -38,6 +38,7 @@ struct WarmupLr {
     std::int64_t warmup_steps = 1000;  ///< 1 or more; at least 2 act
     WarmupCurve curve = WarmupCurve::log;
 
+    friend bool operator==(const WarmupLr&, const WarmupLr&) = default;
     void check(OptionCheck& check, const RunLength& run) const {
         check.number("min_lr", min_lr, ranges::learning_rate);
         check.number("max_lr", max_lr, ranges::learning_rate);
@@ -57,6 +58,7 @@ struct WarmupDecayLr {
     std::int64_t total_steps = 0;  ///< 0: those of the run, which a Trainer fills in
     WarmupCurve curve = WarmupCurve::log;
 
+    friend bool operator==(const WarmupDecayLr&, const WarmupDecayLr&) = default;
     void check(OptionCheck& check, const RunLength& run) const {
         WarmupLr{min_lr, max_lr, warmup_steps, curve}.check(check, run);
         if (check.number("total_steps", total_steps, {0}, "0 takes the run's"))
@@ -82,6 +84,7 @@ struct WarmupCosineLr {
     std::int64_t total_steps = 0;  ///< 0: those of the run, which a Trainer fills in
     WarmupCurve curve = WarmupCurve::log;
 
+    friend bool operator==(const WarmupCosineLr&, const WarmupCosineLr&) = default;
     void check(OptionCheck& check, const RunLength& run) const {
         check.number("lr", lr, ranges::learning_rate);
         check.number("warmup_min_ratio", warmup_min_ratio, {0, 1});
@@ -120,6 +123,7 @@ struct OneCycle {
     double max_momentum = 0.9;
     double decay_momentum_rate = 0.0;
 
+    friend bool operator==(const OneCycle&, const OneCycle&) = default;
     void check(OptionCheck& check, const RunLength&) const {
         check.number("min_lr", min_lr, ranges::learning_rate);
         check.number("max_lr", max_lr, ranges::learning_rate);
@@ -171,6 +175,7 @@ struct LrRangeTest {
     double step_rate = 1.0;
     bool staircase = false;
 
+    friend bool operator==(const LrRangeTest&, const LrRangeTest&) = default;
     void check(OptionCheck& check, const RunLength&) const {
         check.number("min_lr", min_lr, ranges::learning_rate);
         check.number("step_size", step_size, ranges::positive);

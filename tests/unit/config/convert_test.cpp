@@ -1,0 +1,85 @@
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <strata/config/convert.hpp>
+#include <strata/config/trainer_config.hpp>
+
+#include "read_intent.hpp"
+
+namespace {
+
+using namespace strata::config;
+using strata::Errc;
+using strata_test::accelerate;
+using strata_test::deepspeed;
+using strata_test::thrown_by;
+
+std::optional<ConfigFormat> format(const std::string& text) { return format_of(parse_yaml(text, "f").root); }
+
+TEST(Convert, AFormatIsKnownByItsKeys) {
+    EXPECT_EQ(format("{distributed_type: NO}"), ConfigFormat::accelerate);
+    EXPECT_EQ(format("{zero_optimization: {stage: 1}}"), ConfigFormat::deepspeed);
+    EXPECT_EQ(format("{args: 1, deepspeed: {fp16: {}}}"), ConfigFormat::deepspeed);
+    EXPECT_EQ(format("{--learning_rate: 1e-4, --train_batch_size: 2, gradient_accumulation_steps: 1}"),
+              ConfigFormat::trainer);
+    EXPECT_EQ(format("[{id: a}]"), ConfigFormat::datasets);
+    EXPECT_EQ(format("{nothing: 1}"), std::nullopt);
+    EXPECT_EQ(format_named("deepspeed"), ConfigFormat::deepspeed);
+    EXPECT_EQ(format_named("toml"), std::nullopt);
+}
+
+TEST(Convert, DeepSpeedAndAccelerateSayTheSame) {
+    const auto first =
+        deepspeed(R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/a"},
+        "offload_param": {"device": "cpu"}}, "gradient_accumulation_steps": 4, "gradient_clipping": 0.5, "bf16": {"enabled": true}})");
+    const auto second = accelerate(convert(first.intent, ConfigFormat::accelerate));
+    EXPECT_EQ(second.refusal(), "");
+    EXPECT_EQ(first.intent, second.intent) << convert(first.intent, ConfigFormat::accelerate);
+    const auto third = deepspeed(convert(second.intent, ConfigFormat::deepspeed));
+    EXPECT_EQ(third.intent, second.intent);
+}
+
+TEST(Convert, FsdpBecomesDeepSpeed) {
+    const auto read = accelerate(
+        "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}\n");
+    const auto json = nlohmann::json::parse(convert(read.intent, ConfigFormat::deepspeed));
+    EXPECT_EQ(json, nlohmann::json::parse(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})"));
+}
+
+TEST(Convert, OptionsHaveTheKeysOfOurOwnConfiguration) {
+    const auto read =
+        deepspeed(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "gradient_clipping": 0.5,
+        "optimizer": {"type": "Lion", "params": {"lr": 2e-5, "betas": [0.9, 0.95]}}, "zero_optimization": {"stage": 1}})");
+    const std::string text = convert(read.intent, ConfigFormat::trainer);
+    auto json = nlohmann::json::parse(text);
+    EXPECT_EQ(json["deepspeed_config"]["zero_optimization"]["stage"], 1);
+    EXPECT_EQ(json["deepspeed_config"]["optimizer"]["type"], "Lion");
+    json.erase("deepspeed_config");
+    const TrainerConfig config = load_trainer_config(strata_test::TemporaryJson{json.dump()}.path());
+    EXPECT_EQ(config.train_batch_size, 2);
+    EXPECT_EQ(config.options.engine.gradient_accumulation_steps, 4);
+    EXPECT_EQ(config.options.engine.max_grad_norm, 0.5);
+    EXPECT_EQ(config.options.schedule.lr, 2e-5);
+    EXPECT_EQ(config.optimizer.find("optimizer_beta2")->json, "0.95");
+    EXPECT_EQ(thrown_by([] { (void)convert({}, ConfigFormat::datasets); }).code, Errc::bad_argument);
+}
+
+TEST(Convert, FilesAreReadByWhatTheyHold) {
+    Findings findings;
+    EXPECT_EQ(
+        policies(load_intent(strata_test::TemporaryJson{R"({"zero_optimization": {"stage": 2}})"}.path(), findings)
+                     .composition),
+        "ZeroStage<2>");
+    EXPECT_EQ(
+        policies(
+            load_intent(strata_test::TemporaryJson{R"({"distributed_type": "FSDP"})"}.path(), findings).composition),
+        "ZeroStage<3>");
+    EXPECT_NE(thrown_by([&] {
+                  (void)load_intent(strata_test::TemporaryJson{"[]"}.path(), findings);
+              }).message.find("of the format datasets"),
+              std::string::npos);
+}
+
+}  // namespace
