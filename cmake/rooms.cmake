@@ -52,6 +52,7 @@ strata_room(policy
         slots.hpp
         split.hpp
         tier.hpp
+        update.hpp
         zero_stage.hpp)
 
 strata_room(options
@@ -220,6 +221,7 @@ strata_room(zero
         parts/assembly.hpp
         parts/average_swap.hpp
         parts/backward_pass.hpp
+        parts/backward_update.hpp
         parts/buckets.hpp
         parts/engine_settings.hpp
         parts/engine_works.hpp
@@ -228,10 +230,12 @@ strata_room(zero
         parts/formats.hpp
         parts/gradient_norm.hpp
         parts/gradient_reduction.hpp
+        parts/gradient_tier.hpp
         parts/gradient_view.hpp
         parts/layer_norms.hpp
         parts/local_failure.hpp
         parts/memory_plan.hpp
+        parts/open_sums.hpp
         parts/run_order.hpp
         parts/scaler.hpp
         parts/shard_store.hpp

@@ -34,25 +34,31 @@ public:
         open_ = context.empty<Kept>(static_cast<std::int64_t>(arrays) * block_numel, strata::zero::MemoryKind::buffers,
                                     strata::Place::host);
         for (std::size_t bucket = 0; bucket < numels.size(); ++bucket) {
+            auto& blocks = buckets_.emplace_back();
             for (std::int64_t at = 0; at < numels[bucket]; at += block_numel) {
                 const std::int64_t numel = std::min(block_numel, numels[bucket] - at);
-                blocks_.push_back({bucket, at, numel, at + numel == numels[bucket], {}, Counted{&context.meter()}});
+                blocks.push_back({bucket, at, numel, at + numel == numels[bucket], {}, Counted{&context.meter()}});
             }
         }
     }
     //! [passes]
     template <class WeightOf>
     void fill(const std::array<float, states>& initial, WeightOf&& weight_of) {
-        at::Tensor weight;  // of a bucket, in fp32
-        for (Block& block : blocks_) {
-            if (block.begin == 0) weight = weight_of(block.bucket);
-            strata::zero::start_run(view(block), initial, weight);
-            pack(block);
+        for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+            const at::Tensor weight = weight_of(bucket);  // in fp32
+            for (Block& block : buckets_[bucket]) {
+                strata::zero::start_run(view(block), initial, weight);
+                pack(block);
+            }
         }
     }
     template <class Call>
     void run(strata::offload::Access access, Call&& call) {
-        for (Block& block : blocks_) {
+        for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) run_bucket(bucket, access, call);
+    }
+    template <class Call>
+    void run_bucket(std::size_t bucket, strata::offload::Access access, Call&& call) {
+        for (Block& block : buckets_[bucket]) {
             if (access != strata::offload::Access::write) unpack(block);
             call(view(block));  // a zero::StateRun: the block's elements, in the memory that it was unpacked to
             if (access != strata::offload::Access::read) pack(block);
@@ -121,6 +127,6 @@ private:
         }
     }
 
-    std::vector<Block> blocks_;
+    std::vector<std::vector<Block>> buckets_;
     at::Tensor open_;  // the block that is worked on
 };

@@ -93,6 +93,17 @@ Trace run(MpiComm& comm, const Case& settings) {
     return train<EngineOf<ZeroStage<stage>, Policies...>>(comm, settings);
 }
 
+TEST(EngineExceptions, GradientsOnATierAndUpdatesInBackwardHaveTheirBits) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    const Case settings = with("norm", {.nvme_path = disk.path});
+    const Trace after = run<2, NormsInFp32>(comm, settings);
+    EXPECT_TRUE(after == (run<2, NormsInFp32, strata::OffloadTarget<strata::Nvme, strata::Gradients>>(comm, settings)));
+    using AtOnce = strata::Update<strata::InBackward>;
+    EXPECT_TRUE(after == (run<0, NormsInFp32, AtOnce>(comm, settings)));
+    EXPECT_TRUE(after == (run<3, NormsInFp32, AtOnce, strata::OffloadTarget<strata::Nvme>>(comm, settings)));
+}
+
 TEST(EngineExceptions, WithAllParametersExceptedTheBitsAreThoseOfTheirFormat) {
     MpiComm comm;
     for (const int accumulation : {1, 2}) {

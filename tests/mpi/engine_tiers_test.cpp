@@ -32,6 +32,7 @@ namespace {
 using strata::Cpu;
 using strata::Device;
 using strata::Errc;
+using strata::Gradients;
 using strata::Nvme;
 using strata::OffloadTarget;
 using strata::OptimizerState;
@@ -150,6 +151,128 @@ TEST(EngineTiers, StateMovesInAndOutOfASplit) {
     using Parts = std::type_identity<EngineOf<ZeroStage<2>, OnBoth>>;
     EXPECT_TRUE(whole == in_two_halves(Memory{}, Parts{}));
     EXPECT_TRUE(whole == in_two_halves(Parts{}, Memory{}));
+}
+
+// ---- gradients between their reduction and the update ------------------------------------------------------------------
+
+/// A tier of a user's own for gradients: vectors, counted by hand.
+struct Vectors : Cpu {
+    template <class Element>
+    class shards;
+};
+template <class Element>
+class Vectors::shards : public Cpu::shards<Element> {
+public:
+    void make(const strata::zero::TierContext& context, std::span<const std::int64_t> numels) {
+        for (const std::int64_t numel : numels) shards_.emplace_back(static_cast<std::size_t>(numel));
+        context.meter().add(context.kind(), Place::host, Cpu::shards<Element>::bytes(numels)[Place::host]);
+    }
+    std::span<Element> open(std::size_t shard, Access access) {
+        if (access == Access::write) std::fill(shards_[shard].begin(), shards_[shard].end(), Element(7.0F));
+        return shards_[shard];
+    }
+    [[nodiscard]] std::size_t count() const { return shards_.size(); }
+
+private:
+    std::vector<std::vector<Element>> shards_;
+};
+
+TEST(EngineTiers, WhereGradientsWaitChangesNoBit) {
+    MpiComm comm;
+    using Mixed = OffloadTarget<Split<Cpu, Nvme, 30>, OptimizerState, Parameters, Gradients>;
+    expect_the_bits_of<EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<2>, OffloadTarget<Cpu, Gradients>>,
+                       EngineOf<ZeroStage<2>, OffloadTarget<Nvme, OptimizerState, Gradients>>,
+                       EngineOf<ZeroStage<3>, OffloadTarget<Vectors, Gradients>>, EngineOf<ZeroStage<3>, Mixed>>(comm);
+    using Half = Precision<Bf16>;
+    expect_the_bits_of<EngineOf<ZeroStage<2>, Half>, EngineOf<ZeroStage<3>, Half, OffloadTarget<Nvme, Gradients>>,
+                       EngineOf<ZeroStage<2>, Half, OffloadTarget<Vectors, Gradients>>>(comm);
+    using Pure = Precision<strata::PureBf16>;
+    expect_the_bits_of<EngineOf<ZeroStage<2>, Pure>, EngineOf<ZeroStage<2>, Pure, OffloadTarget<Nvme, Gradients>>>(
+        comm);
+    using Norms = strata::Optimizer<strata::Lamb>;
+    expect_the_bits_of<EngineOf<ZeroStage<3>, Norms>, EngineOf<ZeroStage<3>, Norms, OffloadTarget<Nvme, Gradients>>>(
+        comm);
+}
+
+TEST(EngineTiers, GradientsOfAFarDeviceWaitOnTheHostWithTheBitsOfTheCpu) {
+    MpiComm comm;
+    expect_the_bits_of<EngineOf<ZeroStage<2>>, Far<ZeroStage<2>, OffloadTarget<Cpu, OptimizerState, Gradients>>,
+                       Far<ZeroStage<3>, OffloadTarget<Nvme, Gradients>>,
+                       Far<ZeroStage<2>, OffloadTarget<Split<Device, Cpu, 40>, Gradients>>>(comm);
+}
+
+TEST(EngineTiers, SkippedStepsAndLossScaleAreThoseWithoutATierOfGradients) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    const auto run = [&]<class AnyEngine>(std::type_identity<AnyEngine>) {
+        HalfModel model;
+        AnyEngine engine{comm,
+                         parameters_of(model),
+                         {.loss_scale = {.initial = 1 << 22, .hysteresis = 1}, .tiers = {.nvme_path = disk.path}}};
+        std::vector<double> scales;
+        std::int64_t skipped = 0;
+        for (int step = 0; step < 12; ++step) {
+            engine.backward(model.loss(rows_of(comm, step)));
+            const auto result = engine.step(1e-2);
+            scales.push_back(result.loss_scale);
+            skipped += result.skipped ? 1 : 0;
+        }
+        EXPECT_GT(skipped, 0) << "gradients overflow in fp16";
+        EXPECT_GT(engine.step_count(), 0);
+        return std::pair{scales, weights_of(engine, model)};
+    };
+    using Scaled = Precision<strata::Fp16>;
+    EXPECT_TRUE(run(std::type_identity<EngineOf<ZeroStage<2>, Scaled>>{}) ==
+                run(std::type_identity<EngineOf<ZeroStage<2>, Scaled, OffloadTarget<Nvme, Gradients>>>{}));
+}
+
+TEST(EngineTiers, GradientsOnATierCanBeLookedAtAndChanged) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    const auto trained = [&]<class AnyEngine>(std::type_identity<AnyEngine>) {
+        torch::manual_seed(3);
+        WideModel model;
+        AnyEngine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000, .tiers = {.nvme_path = disk.path}}};
+        std::vector<double> norms;
+        for (int step = 0; step < 3; ++step) {
+            engine.backward(model.loss(rows_of(comm, step)));
+            engine.for_each_gradient([](const strata::zero::GradientPiece& piece) {
+                if (piece.parameter.name.ends_with("bias")) at::Tensor{piece.sum}.mul_(0.5);
+            });
+            for (const double norm : engine.gradient_norms()) norms.push_back(norm);
+            engine.step(1e-2);
+        }
+        return std::pair{norms, weights_of(engine, model)};
+    };
+    const auto plain = trained(std::type_identity<EngineOf<ZeroStage<2>>>{});
+    EXPECT_TRUE(plain == trained(std::type_identity<EngineOf<ZeroStage<2>, OffloadTarget<Nvme, Gradients>>>{}));
+    EXPECT_TRUE(plain == trained(std::type_identity<EngineOf<ZeroStage<3>, OffloadTarget<Vectors, Gradients>>>{}));
+}
+
+TEST(EngineTiers, GradientsAreCountedWhereTheyAre) {
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    const auto unit = static_cast<std::int64_t>(strata::zero::share_numel(width * (width + 1), comm.world()));
+    const std::int64_t all = 4 * unit + strata::zero::share_numel(6 * width, comm.world());
+    const auto expect = [&]<class AnyEngine>(std::type_identity<AnyEngine>, std::int64_t host, std::int64_t on_disk) {
+        WideModel model;
+        AnyEngine engine{comm,
+                         parameters_of(model),
+                         {.bucket_numel = 1'000'000, .buckets_in_flight = 1, .tiers = {.nvme_path = disk.path}}};
+        engine.memory().reset_peaks();
+        engine.backward(model.loss(rows_of(comm, 0)));
+        engine.step(1e-3);
+        const auto peak = [&](Place place) { return engine.memory().of(MemoryKind::gradients, place).peak; };
+        EXPECT_EQ(peak(Place::host), host);
+        EXPECT_EQ(peak(Place::disk), on_disk);
+        const std::int64_t padded = strata::zero::share_numel(width * (width + 1), comm.world()) * comm.world();
+        EXPECT_LE(peak(Place::device), 2 * 2 * padded) << "a bucket that is reduced, and one that is filled";
+        EXPECT_GT(peak(Place::device), 0);
+    };
+    using Half = Precision<Bf16>;
+    expect(std::type_identity<EngineOf<ZeroStage<2>, Half, OffloadTarget<Cpu, Gradients>>>{}, 2 * all, 0);
+    expect(std::type_identity<EngineOf<ZeroStage<3>, Half, OffloadTarget<Vectors, Gradients>>>{}, 2 * all, 0);
+    expect(std::type_identity<EngineOf<ZeroStage<3>, Half, OffloadTarget<Nvme, Gradients>>>{}, 0, 2 * all);
 }
 
 // ---- tiers that go wrong

@@ -189,6 +189,7 @@ at::Device device_for() {
 template <class AnyEngine, class Comm>
 void train_step(AnyEngine& engine, ToyModel& model, Comm& comm, const Case& settings, int step, Trace& trace) {
     if (settings.before_backward) settings.before_backward(model, step);
+    engine.begin_step(1e-2);
     for (int micro = 0; micro < settings.accumulation; ++micro) {
         const int index = step * settings.accumulation + micro;
         const auto batch = settings.batch ? settings.batch(index) : rows_of(comm, index);

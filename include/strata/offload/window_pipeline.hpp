@@ -84,6 +84,8 @@ public:
 
     /// Calls `update` with window 0, 1, 2, ... in turn. The window's memory is valid during the call.
     void run(Access access, const Update& update);
+    /// The same for windows first .. end - 1 only. Not between prefetch() and the run() that it is for.
+    void run(std::size_t first, std::size_t end, Access access, const Update& update);
 
     /// Starts reading the first windows of the next pass into the buffers that are free. Never waits for the disk.
     void prefetch();

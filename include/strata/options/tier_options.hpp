@@ -10,18 +10,21 @@
 
 namespace strata::zero {
 
-/// Where files of state and parameters are, and how they are moved. Of use to tiers that want a folder, as Nvme does.
+/// Where files of state, parameters and gradients are, and how they are moved. Of use to tiers that want a folder, as Nvme does.
 struct TierOptions {
     std::filesystem::path nvme_path{};  ///< a folder on a local disk, which must exist; ranks may have different ones
     std::chrono::seconds nvme_lock_timeout{60};  ///< how long another run may keep that folder's lock
     offload::PipelineOptions state{};            ///< OffloadTarget<Nvme>: its memory, and how it reads and writes
     offload::PipelineOptions units{};            ///< OffloadTarget<Nvme, Parameters>: the same for units
+    offload::PipelineOptions gradients{};        ///< OffloadTarget<Nvme, Gradients>: the same for sums of gradients
 
     static void describe(auto& option) {
-        option("nvme_path", &TierOptions::nvme_path,
-               {.help = "`OffloadTarget<Nvme>`: a folder on a local disk for state and parameters; it must exist",
-                .key = "offload_nvme_path",
-                .alias = "nvme_path"});
+        option(
+            "nvme_path", &TierOptions::nvme_path,
+            {.help =
+                 "`OffloadTarget<Nvme>`: a folder on a local disk for state, parameters and gradients; it must exist",
+             .key = "offload_nvme_path",
+             .alias = "nvme_path"});
         option("nvme_lock_timeout", &TierOptions::nvme_lock_timeout, {0, ranges::timeout_s.most},
                {.help = "Seconds that another run may keep the lock of that folder",
                 .unit = "seconds",
@@ -30,6 +33,7 @@ struct TierOptions {
                 .alias = "nvme_lock_timeout"});
         option.part("state", &TierOptions::state, "offload_state_", "State on disk");
         option.part("units", &TierOptions::units, "offload_units_", "Units on disk");
+        option.part("gradients", &TierOptions::gradients, "offload_gradients_", "Gradients on disk");
     }
 };
 

@@ -13,6 +13,7 @@ namespace strata {
 
 struct OptimizerState {};  ///< the update rule's states and the fp32 master weights
 struct Parameters {};      ///< parameter shards between the uses of a unit; from ZeroStage<3> on
+struct Gradients {};       ///< sums of gradients between their reduction and the update; from ZeroStage<2> on
 
 namespace detail {
 
@@ -24,6 +25,7 @@ inline constexpr bool moves_is_constant = !requires {
 || requires {
     typename Constant<static_cast<bool>(P::template moves<OptimizerState>)>;
     typename Constant<static_cast<bool>(P::template moves<Parameters>)>;
+    typename Constant<static_cast<bool>(P::template moves<Gradients>)>;
 };
 
 }  // namespace detail
@@ -46,11 +48,13 @@ struct FirstIsATier {
 
 template <class... What>
 struct OffloadsKnownState {
-    static constexpr bool holds = ((std::same_as<What, OptimizerState> || std::same_as<What, Parameters>)&&...);
+    static constexpr bool holds =
+        ((std::same_as<What, OptimizerState> || std::same_as<What, Parameters> || std::same_as<What, Gradients>)&&...);
     struct Report {
-        static_assert(holds,
-                      "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState and Parameters. Fix: type one "
-                      "tier first and then these, as in OffloadTarget<Nvme, OptimizerState, Parameters>.");
+        static_assert(
+            holds,
+            "[ST0102] OffloadTarget<Tier, What...> knows What = OptimizerState, Parameters and Gradients. Fix: "
+            "type one tier first and then these, as in OffloadTarget<Nvme, OptimizerState, Parameters>.");
     };
 };
 
@@ -87,10 +91,12 @@ struct Offload {
     struct Members {
         using offload = typename SelectOffload<OptimizerState, OffloadTarget<Device>, Ps...>::type;
         using parameter_offload = typename SelectOffload<Parameters, OffloadTarget<Device, Parameters>, Ps...>::type;
+        using gradient_offload = typename SelectOffload<Gradients, OffloadTarget<Device, Gradients>, Ps...>::type;
     };
     template <class... Ps>
     static constexpr bool at_most_one =
-        offloads_at_most_once<OptimizerState, Ps...>() && offloads_at_most_once<Parameters, Ps...>();
+        offloads_at_most_once<OptimizerState, Ps...>() && offloads_at_most_once<Parameters, Ps...>() &&
+        offloads_at_most_once<Gradients, Ps...>();
     template <class P>
     using broken = rule::first_broken_t<rule::OffloadNamesATier<P>>;
 };
@@ -100,11 +106,11 @@ struct Offload {
 /// Moves sharded state off the compute device.
 ///
 /// ZeRO-Offload (Ren et al. 2021, arXiv:2101.06840): the update runs where the state lives. ZeRO-Infinity (Rajbhandari
-/// et al. 2021, arXiv:2104.07857): state and parameters on disk. When the compute device is the CPU itself, Cpu and
-/// Device are the same memory.
+/// et al. 2021, arXiv:2104.07857): state, parameters and gradients on disk. When the compute device is the CPU itself,
+/// Cpu and Device are the same memory.
 ///
 ///   Tier   Device, Cpu, Nvme, Split<...> of two, or a tier of your own (policy/tier.hpp, docs/write-a-tier.md)
-///   What   OptimizerState, Parameters, or both; without any: OptimizerState
+///   What   some of OptimizerState, Parameters and Gradients; without any: OptimizerState
 ///
 /// A composition may have one for each kind of state: OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>.
 template <class Tier, class... What>

@@ -33,4 +33,43 @@ struct ParameterOffloadNeedsShardedParameters {
     };
 };
 
+/// Below that every rank has the whole gradient between reduction and update, and sums are a part of it.
+template <class Sharding, class GradientOffload>
+struct GradientOffloadNeedsShardedGradients {
+    static constexpr bool holds =
+        std::same_as<typename GradientOffload::tier, Device> || Sharding::shards_gradients != ShardedOver::nothing;
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0020] OffloadTarget<..., Gradients> moves a rank's share of the reduced gradient, but below "
+            "ZeroStage<2> every rank keeps all of it. Fix: use ZeroStage<2> or ZeroStage<3>, or drop Gradients "
+            "from OffloadTarget.");
+    };
+};
+
+/// Gradients that are used at once wait nowhere.
+template <class Timing, class GradientOffload>
+struct OffloadedGradientsWait {
+    static constexpr bool holds = !Timing::in_backward || std::same_as<typename GradientOffload::tier, Device>;
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0021] Update<InBackward> frees gradients as soon as they are reduced, so that OffloadTarget<..., "
+            "Gradients> has nothing to keep. Fix: drop one of the two.");
+    };
+};
+
+/// Whether a step overflows is known when all of its gradients are.
+template <class Timing, class Numerics>
+struct ScaledStepsAreUpdatedAsAWhole {
+    static constexpr bool holds = !(Timing::in_backward && Numerics::scales_loss);
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0022] Update<InBackward> changes weights before all gradients of a step are known, and a "
+            "Precision with loss scaling skips steps whose gradients overflow. Fix: use Precision<Bf16>, or drop "
+            "Update<InBackward>.");
+    };
+};
+
 }  // namespace strata::rule

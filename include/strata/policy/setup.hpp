@@ -25,7 +25,10 @@ struct BrokenRule<rule::None, Ps...> {
     using members = SetupMembers<Ps...>;
     using type = rule::first_broken_t<
         rule::OffloadNeedsShardedState<typename members::sharding, typename members::offload>,
-        rule::ParameterOffloadNeedsShardedParameters<typename members::sharding, typename members::parameter_offload>>;
+        rule::ParameterOffloadNeedsShardedParameters<typename members::sharding, typename members::parameter_offload>,
+        rule::GradientOffloadNeedsShardedGradients<typename members::sharding, typename members::gradient_offload>,
+        rule::OffloadedGradientsWait<typename members::timing, typename members::gradient_offload>,
+        rule::ScaledStepsAreUpdatedAsAWhole<typename members::timing, typename members::precision>>;
 };
 
 }  // namespace detail
@@ -48,11 +51,12 @@ struct CheckedSetup<rule::None, Ps...> : SetupMembers<Ps...> {};
 }  // namespace detail
 
 /// A training composition: policies in any order, at most one of each kind, defaults for the rest. OffloadTarget counts
-/// once for each kind of state: `offload` is the policy for OptimizerState, `parameter_offload` the one for Parameters.
+/// once for each kind of state: `offload` is the policy for OptimizerState, `parameter_offload` the one for Parameters,
+/// `gradient_offload` the one for Gradients.
 ///
-/// Defaults: ZeroStage<0>, OffloadTarget<Device> for both, Backend<Local>, Optimizer<AdamW>, Precision<Fp32>,
-/// Recompute<Nothing>, NoEma, and the communicator and device that the build is for. Kinds, members and defaults are
-/// those of policy/slots.hpp. A composition that cannot work is one compile error with a number and a fix; its members
+/// Defaults: ZeroStage<0>, OffloadTarget<Device> for all three, Backend<Local>, Optimizer<AdamW>, Update<AfterBackward>,
+/// Precision<Fp32>, Recompute<Nothing>, NoEma, and the communicator and device that the build is for. Kinds, members and
+/// defaults are those of policy/slots.hpp. A composition that cannot work is one compile error with a number and a fix; its members
 /// are then those of Setup<>, so that no second error follows. Needs no libtorch.
 template <class... Ps>
 struct Setup : detail::CheckedSetup<broken_rule_t<Ps...>, Ps...> {};

@@ -11,13 +11,14 @@
 #include <strata/policy/precision.hpp>
 #include <strata/policy/ranks.hpp>
 #include <strata/policy/recompute.hpp>
+#include <strata/policy/update.hpp>
 #include <strata/policy/zero_stage.hpp>
 
 namespace strata {
 
 /// Every slot: what a composition has, what it checks and what its sentences say follow from this list. A new slot is a
 /// file with its tag and policies, and its name here.
-using all_slots = SlotList<slot::Sharding, slot::Offload, slot::Storage, slot::Update, slot::Numerics,
+using all_slots = SlotList<slot::Sharding, slot::Offload, slot::Storage, slot::Update, slot::Timing, slot::Numerics,
                            slot::Activations, slot::Averaging, slot::Communication, slot::Computation>;
 
 /// True for the tags of all_slots: a policy of any other slot would be accepted and never read.
@@ -43,15 +44,15 @@ namespace rule {
 
 // static_assert takes nothing but a literal, so that the list cannot make these sentences;
 // tests/compile_time/policy/slots.cpp holds them to it.
-#define STRATA_ST0001                                                                                                   \
-    "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "    \
-    "Backend<Local>, Optimizer<AdamW>, Precision<Bf16>, Recompute<Blocks>, Ema<>, Ranks<MyComm> or Compute<Cuda>; a "   \
-    "model goes first, and a policy of your own says `using slot = strata::slot::X;` with X one of Sharding, Offload, " \
-    "Storage, Update, Numerics, Activations, Averaging, Communication and Computation."
-#define STRATA_ST0002                                                                                                      \
-    "[ST0002] Two policies of the same kind are given, and only one of each kind can act. Fix: keep one ZeroStage, one "   \
-    "Backend, one Optimizer, one Precision, one Recompute, one Ema, one Ranks and one Compute, and one OffloadTarget for " \
-    "each of OptimizerState and Parameters."
+#define STRATA_ST0001                                                                                                 \
+    "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "  \
+    "Backend<Local>, Optimizer<AdamW>, Update<InBackward>, Precision<Bf16>, Recompute<Blocks>, Ema<>, Ranks<MyComm> " \
+    "or Compute<Cuda>; a model goes first, and a policy of your own says `using slot = strata::slot::X;` with X one " \
+    "of Sharding, Offload, Storage, Update, Timing, Numerics, Activations, Averaging, Communication and Computation."
+#define STRATA_ST0002                                                                                                    \
+    "[ST0002] Two policies of the same kind are given, and only one of each kind can act. Fix: keep one ZeroStage, one " \
+    "Backend, one Optimizer, one Update, one Precision, one Recompute, one Ema, one Ranks and one Compute, and one "     \
+    "OffloadTarget for each of OptimizerState, Parameters and Gradients."
 
 template <class... Ps>
 struct OnlyPolicies {

@@ -44,7 +44,8 @@ struct Nvme {
 ///
 ///   place    what it is beside the compute device: state on a tier of Place::device is not offloaded
 ///   state    keeps this rank's share of the update rule's states, and of the master weights where there are some
-///   shards   keeps this rank's shares of the parameters under ZeroStage<3>, between the uses of a unit
+///   shards   keeps this rank's shares of the parameters under ZeroStage<3>, between the uses of a unit, or its sums of
+///            gradients under ZeroStage<2> and <3>, between their reduction and the update
 ///
 /// They may be incomplete here. What they do is zero::TierState and zero::TierShards (zero/tier.hpp), checked where a
 /// trainer is made, and what that means testing::tier_failures() (testing/tier_conformance.hpp). A tier that derives

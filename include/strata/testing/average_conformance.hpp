@@ -29,7 +29,7 @@ requires zero::WeightAverage<Average, Options>
     std::vector<std::string> failures;
     const std::vector<std::int64_t> numels{5, 1, 64};
     const auto pool = std::make_shared<zero::detail::BufferPool>();
-    const zero::TierContext context{*pool, nullptr, "average", {}};
+    const zero::TierContext context{*pool, nullptr, "average", zero::MemoryKind::state, {}};
     Average average{options};
     average.make(context, numels);
 

@@ -46,8 +46,8 @@ public:
         if (options.folder.empty()) throw std::runtime_error{"it keeps files: give TierConformanceOptions a folder"};
         folder_ = std::make_unique<offload::SwapFolder>(options.folder, offload::new_run_id(), 0);
     }
-    [[nodiscard]] zero::TierContext context(const char* name) const {
-        return {*pool_, folder_.get(), name, {.budget_bytes = budget_bytes_}};
+    [[nodiscard]] zero::TierContext context(const char* name, zero::MemoryKind kind) const {
+        return {*pool_, folder_.get(), name, kind, {.budget_bytes = budget_bytes_}};
     }
     [[nodiscard]] zero::MemoryMeter& meter() const { return pool_->meter(); }
 
@@ -152,10 +152,30 @@ public:
         law("lets exceptions of fill() out", [&] {
             const TierRig rig{options_, State::wants_folder};
             State state;
-            state.make(rig.context("optimizer"), numels);
+            state.make(rig.context("optimizer", zero::MemoryKind::state), numels);
             require_thrown(
                 [&] { state.fill(initial(), [](std::size_t) -> at::Tensor { throw std::runtime_error{"stop"}; }); });
         });
+        if constexpr (zero::TierStateByBucket<State, Kept, states>) {
+            law("gives one bucket, whichever is asked for", [&] {
+                Trial trial{options_};
+                for (const std::size_t bucket : {5U, 4U, 0U, 3U, 1U, 2U, 4U}) {
+                    trial.state->prefetch_bucket(bucket);
+                    trial.update_bucket(bucket);
+                }
+                trial.expect_all();
+                trial.update();
+                for (std::size_t bucket = numels.size(); bucket-- > 0;) trial.update_bucket(bucket);
+                trial.expect_all();
+            });
+            law("lets exceptions of one bucket's pass out", [&] {
+                Trial trial{options_};
+                require_thrown([&] {
+                    trial.state->run_bucket(1, offload::Access::update,
+                                            [](const auto&) { throw std::runtime_error{"stop"}; });
+                });
+            });
+        }
         law("counts what it keeps", [&] {
             Trial trial{options_};
             require_counts(trial.rig, zero::MemoryKind::state, std::move(trial.state), State::bytes(numels));
@@ -186,7 +206,7 @@ private:
     /// One class, and beside it what it must hold.
     struct Trial {
         explicit Trial(const TierConformanceOptions& options) : rig{options, State::wants_folder} {
-            state->make(rig.context("optimizer"), numels);
+            state->make(rig.context("optimizer", zero::MemoryKind::state), numels);
             for (const std::int64_t numel : numels) {
                 auto& values = expected.emplace_back();
                 for (auto& kind : values) kind.resize(static_cast<std::size_t>(numel));
@@ -216,9 +236,14 @@ private:
         /// A pass whose runs are looked at before `work` gets them, with what they must hold.
         template <class Work>
         void pass(offload::Access access, Work&& work) {
-            std::size_t bucket = 0;
+            pass(0, numels.size(), work, [&](auto&& look) { state->run(access, look); });
+        }
+        ///   visit  calls what it is given with the runs of the buckets first .. end - 1
+        template <class Work, class Run>
+        void pass(std::size_t first, std::size_t end_bucket, Work&& work, Run&& visit) {
+            std::size_t bucket = first;
             std::int64_t begin = 0;
-            state->run(access, [&](const auto& run) {
+            visit([&](const auto& run) {
                 const std::string due = element_text(bucket, begin);
                 require(run.bucket == bucket && run.begin == begin,
                         "a pass gave " + element_text(run.bucket, run.begin) + " where " + due + " was due");
@@ -243,7 +268,7 @@ private:
                 bucket += run.last ? 1 : 0;
                 begin = run.last ? 0 : end;
             });
-            require(bucket == numels.size(), "a pass ended where " + element_text(bucket, begin) + " was due");
+            require(bucket == end_bucket, "a pass ended where " + element_text(bucket, begin) + " was due");
         }
         static void expect(std::span<const Kept> values, std::span<const Kept> wanted, const std::string& where) {
             require(std::equal(values.begin(), values.end(), wanted.begin()),
@@ -253,13 +278,16 @@ private:
             pass(offload::Access::read,
                  [](auto values, auto wanted, const std::string& where) { expect(values, wanted, where); });
         }
-        void update() {
-            pass(offload::Access::update, [](auto values, auto wanted, const std::string& where) {
-                expect(values, wanted, where);
-                for (std::size_t i = 0; i < values.size(); ++i) {
-                    values[i] = wanted[i] = to_element<Kept>(to_float(values[i]) * 0.5F + static_cast<float>(i % 7));
-                }
-            });
+        static void change(std::span<Kept> values, std::span<Kept> wanted, const std::string& where) {
+            expect(values, wanted, where);
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                values[i] = wanted[i] = to_element<Kept>(to_float(values[i]) * 0.5F + static_cast<float>(i % 7));
+            }
+        }
+        void update() { pass(offload::Access::update, change); }
+        void update_bucket(std::size_t bucket) {
+            pass(bucket, bucket + 1, change,
+                 [&](auto&& look) { state->run_bucket(bucket, offload::Access::update, look); });
         }
         void write() {
             pass(offload::Access::write, [](auto values, auto wanted, const std::string&) {
@@ -310,13 +338,21 @@ public:
         law("may be none", [&] {
             const TierRig rig{options_, Shards::wants_folder};
             Shards shards;
-            shards.make(rig.context("parameters"), {});
+            shards.make(rig.context("parameters", zero::MemoryKind::parameters), {});
             require(shards.count() == 0 && shards.reads_ahead() == 0, "none were made, and some are there");
         });
         law("count what they keep", [&] {
             Trial trial{options_};
             require(trial.shards->count() == numels.size(), "count() says " + std::to_string(trial.shards->count()));
             require_counts(trial.rig, zero::MemoryKind::parameters, std::move(trial.shards), Shards::bytes(numels));
+        });
+        law("count gradients as such, and keep them from one step to the next", [&] {
+            Trial trial{options_, zero::MemoryKind::gradients};
+            for (int step = 0; step < 2; ++step) {
+                for (std::size_t i = numels.size(); i-- > 0;) trial.write(i, static_cast<float>(step + 1));
+                for (std::size_t i = 0; i < numels.size(); ++i) trial.expect(i);
+            }
+            require_counts(trial.rig, zero::MemoryKind::gradients, std::move(trial.shards), Shards::bytes(numels));
         });
         return std::move(*this).failures();
     }
@@ -325,16 +361,18 @@ private:
     inline static const std::vector<std::int64_t> numels{30'000, 1, 64, 30'001, 7, 12'345};
 
     struct Trial {
-        explicit Trial(const TierConformanceOptions& options) : rig{options, Shards::wants_folder} {
-            shards->make(rig.context("parameters"), numels);
-            for (std::size_t i = 0; i < numels.size(); ++i) {
-                const std::span<Element> values = opened(i, offload::Access::write);
-                for (std::size_t k = 0; k < values.size(); ++k) {
-                    values[k] = to_element<Element>(static_cast<float>((k + i) % 251));
-                }
-                expected.emplace_back(values.begin(), values.end());
-                shards->close(i, offload::Access::write);
-            }
+        explicit Trial(const TierConformanceOptions& options, zero::MemoryKind kind = zero::MemoryKind::parameters)
+            : rig{options, Shards::wants_folder}, expected(numels.size()) {
+            shards->make(rig.context(std::string{zero::name_of(kind)}.c_str(), kind), numels);
+            for (std::size_t i = 0; i < numels.size(); ++i) write(i, 0.0F);
+        }
+        /// Gives a shard values from `first` on.
+        void write(std::size_t shard, float first) {
+            const std::span<Element> values = opened(shard, offload::Access::write);
+            for (std::size_t k = 0; k < values.size(); ++k)
+                values[k] = to_element<Element>(static_cast<float>((k + shard) % 251) + first);
+            expected[shard].assign(values.begin(), values.end());
+            shards->close(shard, offload::Access::write);
         }
         std::span<Element> opened(std::size_t shard, offload::Access access) {
             const std::span<Element> values = shards->open(shard, access);

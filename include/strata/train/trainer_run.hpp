@@ -148,6 +148,7 @@ public:
     StepEnd step(Source& source, std::int64_t last_step) {
         StepMetrics metrics;
         metrics.learning_rate = options_.schedule.at(engine_.step_count());
+        if constexpr (Setup::timing::in_backward) engine_.begin_step(metrics.learning_rate);
         together_.part();  // a rank may lack memory for copies
         undo_.begin();
         static_cast<void>(record_.seconds());  // the first step's begin is the run's

@@ -50,10 +50,17 @@ namespace strata::zero {
 ///   2       P                          P/W and the buckets in flight  P/W each
 ///   3       P/W and the units in use   P/W and the buckets in flight  P/W each
 ///
-/// memory() counts them. Gradients have the parameters' type, but fp16 ones are collected in fp32, because ranks add up
-/// in fp32; with several micro-batches a step they add up in fp32, P/W more. The model keeps its tensors: they become
-/// views of the engine's buckets. While an engine lives, do not convert or move the model. After it they stay valid, but
-/// for the units of stage 3, whose parameters go with it. Parameters that excepted_parameters names keep the other format of
+/// memory() counts them. OffloadTarget<Tier, Gradients> moves the P/W of gradients to a tier, and with Update<InBackward> there are
+/// only the buckets in flight, at every stage: a bucket is updated, with the same bits, as soon as it is reduced.
+///
+///   engine.begin_step(1e-4);                  // Update<InBackward> alone wants to know the rate so early
+///   engine.backward(model->loss(batch));
+///   engine.step(1e-4);
+///
+/// Gradients have the parameters' type, but fp16 ones are collected in fp32, because ranks add up in fp32; with several
+/// micro-batches a step they add up in fp32, P/W more. The model keeps its tensors: they become views of the engine's
+/// buckets. While an engine lives, do not convert or move the model. After it they stay valid, but for the units of
+/// stage 3, whose parameters go with it. Parameters that excepted_parameters names keep the other format of
 /// Precision<Format, Except<Other>>, with gradients and state of that.
 ///
 /// Buckets are reduced on a thread of the engine's own while backward goes on, and updated weights are gathered while
@@ -100,11 +107,21 @@ public:
     Engine& operator=(const Engine&) = delete;
     ~Engine() = default;
 
+    /// Says with which learning rate the step is made whose backward passes come now. Update<InBackward> wants it before them;
+    /// otherwise step() says it early enough. Local. Throws bad_learning_rate.
+    void begin_step(double lr) {
+        check_rate(lr);
+        if (works().early) works().early->begin_step(lr);
+    }
+
     /// Backpropagates the loss of one micro-batch and adds its gradients to this rank's share of their sum. Collective.
     ///
     ///   loss  this rank's mean loss; one element. Divided here by the number of micro-batches, and scaled for fp16.
     /// Parameters that the loss does not reach have gradient zero. Throws bad_loss, bad_parameter, wrong_call_order. Where units are
     /// not gathered, a rank whose pass throws has done its part for the others: it may throw alone, and they do not wait.
+    ///
+    /// With Update<InBackward> weights change in it, a bucket as soon as its gradients are sums over ranks; begin_step() comes
+    /// first. When it throws or meets gradients that are not finite, some may be those after the step: state_is_whole() tells.
     void backward(const at::Tensor& loss) {
         begin_backward();
         works().passes.run(loss);
@@ -138,7 +155,8 @@ public:
     }
 
     /// Whether weights and state are those after step_count() steps: false when an update or write_state() threw half way.
-    [[nodiscard]] bool state_is_whole() const noexcept { return state_is_whole_; }
+    /// With Update<InBackward> also from the first bucket of a backward pass to the end of step().
+    [[nodiscard]] bool state_is_whole() const noexcept { return state_is_whole_ && !has_begun_early(); }
     /// Whether units are whole only while they compute, so that forward passes are collective.
     [[nodiscard]] bool gathers_units() const noexcept { return works_ && works_->parts.gathers(); }
 
@@ -148,10 +166,13 @@ public:
     /// Throws non_finite on all ranks when the gradient norm is, unless the options say OnNonFinite::skip; weights and state are
     /// then unchanged. With fp16 such a step is skipped in any case, on all ranks, and the loss scale falls; loss_scale_exhausted
     /// when it cannot. Also wrong_call_order, and what a tier's disk meets.
+    ///
+    /// With Update<InBackward> the update is done already: this ends the step, with the rate that begin_step() was given.
     StepResult step(double lr, bool loss_is_finite = true) {
         check_step(lr);
         works().parts.gradients.start_step();
         const at::NoGradGuard no_grad;
+        if constexpr (Works::Parts::Settings::updates_in_backward) return end_step(loss_is_finite);
         const double loss_scale = works().scaler.value();
         const auto skipped = [&](double norm, bool non_finite) {
             return StepResult{.grad_norm = norm,
@@ -164,7 +185,7 @@ public:
             works().non_finite.met(step_count_ + 1, "loss");
             return skipped(std::numeric_limits<double>::quiet_NaN(), true);
         }
-        double norm = works().norm(sums());
+        double norm = works().norm(works().parts.gradients);
         if (works().scaler.scales()) {
             const auto verdict = works().scaler.update(!std::isfinite(norm));
             if (verdict.skip) return skipped(norm, false);
@@ -175,16 +196,7 @@ public:
             return skipped(norm, true);
         }
         works().non_finite.passed();
-        const Options& options = works().parts.options;
-        const double factor =
-            optim::clip_coefficient(norm, options.max_grad_norm) / works().parts.exchange.world() / loss_scale;
-        const auto limit = options.max_grad_value > 0.0 ? static_cast<float>(options.max_grad_value)
-                                                        : std::numeric_limits<float>::infinity();
-        works().update.begin(works().parts.groups, {.number = step_count_ + 1,
-                                                    .lr = lr,
-                                                    .transform = {static_cast<float>(factor), limit},
-                                                    .rounding_seed = options.rounding_seed,
-                                                    .average = works().parts.average.get()});
+        begin_update(lr, optim::clip_coefficient(norm, works().parts.options.max_grad_norm), loss_scale);
         state_is_whole_ = false;
         works().update.run(works().parts.groups);
         works().parts.end_pass();
@@ -261,6 +273,7 @@ public:
         works().transfer.write(std::ref(source), average);
         works().parts.end_pass();
         weights_changed();
+        if (works().early) works().early->end_step();
         state_is_whole_ = true;
     }
 
@@ -349,7 +362,9 @@ private:
     }
     void check_between_steps() const {
         const GradientReduction& gradients = works().parts.gradients;
-        if (!works().parts.options.computes_only && gradients.passes() == 0 && !gradients.spoiled()) return;
+        if (!works().parts.options.computes_only && gradients.passes() == 0 && !gradients.spoiled() &&
+            !has_begun_early())
+            return;
         throw Error{Errc::wrong_call_order,
                     works().parts.options.computes_only ? "set_trainable() was called on an engine that only computes"
                                                         : "set_trainable() was called in the middle of a step, after " +
@@ -364,8 +379,37 @@ private:
         }
         works().passes.check_not_spoiled("backward()");
         begin_call("backward()");
+        if (works().early) begin_update(works().early->rate(state_is_whole()), 1.0, 1.0);
+    }
+    [[nodiscard]] bool has_begun_early() const noexcept {
+        return works_ && works_->early && works_->early->has_begun();
+    }
+    /// What step() does where weights are those after it already.
+    StepResult end_step(bool loss_is_finite) {
+        works().parts.failure.tell(works().parts.exchange);
+        const double norm = works().norm.norm_of(works().early->squares());
+        if (!loss_is_finite) works().non_finite.met(step_count_ + 1, "loss");
+        if (!std::isfinite(norm)) works().non_finite.met(step_count_ + 1, "gradient norm");
+        weights_changed();
+        works().early->end_step();
+        return {.grad_norm = norm, .step = ++step_count_};
+    }
+    /// Tells the update what it is made with.
+    ///
+    ///   factor  of the mean gradient, for clipping
+    void begin_update(double lr, double factor, double loss_scale) {
+        auto& parts = works().parts;
+        const auto limit = parts.options.max_grad_value > 0.0 ? static_cast<float>(parts.options.max_grad_value)
+                                                              : std::numeric_limits<float>::infinity();
+        const double of_sum = factor / parts.exchange.world() / loss_scale;
+        works().update.begin(parts.groups, {.number = step_count_ + 1,
+                                            .lr = lr,
+                                            .transform = {static_cast<float>(of_sum), limit},
+                                            .rounding_seed = parts.options.rounding_seed,
+                                            .average = parts.average.get()});
     }
     [[nodiscard]] GradientView gradients(std::string_view call) {
+        if (works().early) BackwardUpdate::refuse_gradients(call);
         works().passes.check_complete(call);
         begin_call(call);
         return {works().parts.buckets, works().parts.gradients, works().parts.exchange,
@@ -373,13 +417,17 @@ private:
     }
     void check_step(double lr) {
         works().passes.check_complete("step()");
+        check_rate(lr);
+        if (works().early) works().early->check_rate(lr);
+        begin_call("step()");
+    }
+    void check_rate(double lr) const {
         if (!(lr >= 0.0 && std::isfinite(lr))) {
             throw Error{
                 Errc::bad_learning_rate,
                 "the learning rate of step " + std::to_string(step_count_ + 1) + " is " + OptionCheck::shown(lr),
                 "use a schedule whose rate is finite and not below 0 at every step of the run"};
         }
-        begin_call("step()");
     }
     void begin_call(std::string_view call) {
         // A forward pass may have gathered ahead, and a backward pass that threw left reductions.
@@ -393,11 +441,6 @@ private:
     void weights_changed() {
         if (works().parts.gathers()) works().parts.gathering->drop_all();
         works().parts.buckets.bump_versions();
-    }
-    [[nodiscard]] std::vector<at::Tensor> sums() const {
-        std::vector<at::Tensor> all;
-        for (std::size_t i = 0; i < works().parts.buckets.size(); ++i) all.push_back(works().parts.gradients.sum_S(i));
-        return all;
     }
 
     std::unique_ptr<Works> works_;  // none after a change of what is trained that failed

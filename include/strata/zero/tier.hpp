@@ -55,10 +55,10 @@ struct DeviceRun : StateRun<Kept, states> {
 /// What an engine lends the classes of its tiers; all of it outlives them.
 class TierContext {
 public:
-    /// What a class gets that an engine makes: `name` is "optimizer" for state and "parameters" for shards.
-    TierContext(detail::BufferPool& pool, const offload::SwapFolder* folder, std::string name,
+    /// What a class gets that an engine makes: `name` is "optimizer" for state, and for shards "parameters" or "gradients".
+    TierContext(detail::BufferPool& pool, const offload::SwapFolder* folder, std::string name, MemoryKind kind,
                 offload::PipelineOptions windows)
-        : pool_{&pool}, folder_{folder}, name_{std::move(name)}, windows_{std::move(windows)} {}
+        : pool_{&pool}, folder_{folder}, name_{std::move(name)}, kind_{kind}, windows_{std::move(windows)} {}
 
     /// A tensor of one dimension in host memory, which the device knows, or in the device's; contents undefined.
     /// Counted until it is gone.
@@ -70,9 +70,11 @@ public:
     [[nodiscard]] MemoryMeter& meter() const noexcept { return pool_->meter(); }
     /// This rank's folder on a local disk; only for a class that says wants_folder.
     [[nodiscard]] const offload::SwapFolder& folder() const noexcept { return *folder_; }
+    /// What the class keeps, for empty() and meter(): shards may be of parameters or of gradients.
+    [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
     /// For names of files, and messages.
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
-    /// TierOptions::state or units: the memory for buffers, and how files are read and written.
+    /// TierOptions::state, units or gradients: the memory for buffers, and how files are read and written.
     [[nodiscard]] const offload::PipelineOptions& windows() const noexcept { return windows_; }
 
     /// For one of the tiers that a tier is made of.
@@ -89,6 +91,7 @@ private:
     detail::BufferPool* pool_;
     const offload::SwapFolder* folder_;
     std::string name_;
+    MemoryKind kind_;
     offload::PipelineOptions windows_;
 };
 
@@ -122,6 +125,12 @@ struct AnyRun {
 };
 struct AnyWeights {
     at::Tensor operator()(std::size_t bucket) const;
+};
+
+template <class S>
+concept GivesBuckets = requires(S& state, std::size_t bucket, offload::Access access) {
+    state.run_bucket(bucket, access, AnyRun{});
+    state.prefetch_bucket(bucket);
 };
 
 }  // namespace detail
@@ -161,7 +170,17 @@ concept TierState = detail::Complete<S> && std::default_initializable<S> &&
     state.prefetch();
 };
 
-/// What `shards<Element>` of a tier does.
+/// What it does besides where Update<InBackward> updates a bucket as soon as its gradients are reduced:
+///
+///   run_bucket(bucket, access, call)
+///                 what run() does, with the elements of one bucket, which may be any
+///   prefetch_bucket(bucket)
+///                 run_bucket() of it comes soon. Keeps to itself what it meets
+template <class S, class Kept, std::size_t states>
+concept TierStateByBucket = TierState<S, Kept, states> && detail::GivesBuckets<S>;
+
+/// What `shards<Element>` of a tier does: it keeps a rank's shards of units, or a sum of gradients for every bucket. Elements
+/// of parameters are those of a Precision, sums are of these or of fp32.
 ///
 ///   fails_alone, wants_folder, bytes(), make()
 ///                  as of state; there may be no shards
@@ -216,6 +235,19 @@ struct StateOn<Tier, Kept, 0, false> {
 };
 template <class Tier, class Kept, std::size_t states, bool has_master>
 using state_on_t = typename StateOn<Tier, Kept, states, has_master>::type;
+
+/// What Update<InBackward> asks of the class that keeps the state.
+template <bool in_backward, class State>
+struct UpdatesByBucket {
+    static constexpr bool holds = !in_backward || GivesBuckets<State>;
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0124] Update<InBackward> updates one bucket at a time, and the class state<Kept, states, has_master> "
+            "of a tier lacks run_bucket() and prefetch_bucket(). Fix: write what zero::TierStateByBucket asks for "
+            "(docs/write-a-tier.md), or drop Update<InBackward>.");
+    };
+};
 
 template <class Tier, class Element>
 struct ShardsOn {

@@ -61,6 +61,15 @@ struct AverageSometimes : Ema<> {
 static_assert(breaks<rule::AveragingBringsItsClass, AverageSomewhere> &&
               breaks<rule::AveragingBringsItsClass, AverageSometimes>);
 
+struct UpdatesSometimes {
+    static const bool in_backward;
+};
+struct UpdatesSometimesItself : UpdatesSometimes {
+    using slot = slot::Timing;
+};
+static_assert(breaks<rule::TimingSaysWhen, UpdatesSometimesItself>);
+static_assert(std::same_as<broken_rule_t<Update<UpdatesSometimes>>, rule::UpdatesAtAKnownMoment<UpdatesSometimes>>);
+
 struct MasterSometimes : Precision<Bf16> {
     static const bool has_master;
 };

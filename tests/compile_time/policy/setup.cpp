@@ -17,7 +17,7 @@ static_assert(std::same_as<Setup<>::backend::store, Local>);
 static_assert(std::same_as<Setup<>::optimizer::rule, AdamW>);
 static_assert(!Setup<>::precision::has_master, "fp32");
 static_assert(!Setup<>::recompute::any);
-static_assert(!Setup<>::averaging::enabled);
+static_assert(!Setup<>::averaging::enabled && !Setup<>::timing::in_backward);
 static_assert(std::same_as<Setup<>::ranks::comm, comm::OfTheBuild> &&
               std::same_as<Setup<>::compute::device, DeviceOfTheBuild>);
 static_assert(std::same_as<Setup<Ranks<comm::SelfComm>, Compute<Cuda>>::ranks, Ranks<comm::SelfComm>>,
@@ -39,7 +39,9 @@ static_assert(std::is_empty_v<OneOrder>, "a composition costs nothing");
 
 // Offload counts once for each kind of state.
 static_assert(!Setup<>::parameter_offload::enabled);
-static_assert(OffloadTarget<Nvme>::moves<OptimizerState> && !OffloadTarget<Nvme>::moves<Parameters>);
+static_assert(!Setup<>::gradient_offload::enabled);
+static_assert(OffloadTarget<Nvme>::moves<OptimizerState> && !OffloadTarget<Nvme>::moves<Parameters> &&
+              !OffloadTarget<Nvme>::moves<Gradients>);
 static_assert(!OffloadTarget<Nvme, Parameters>::moves<OptimizerState> &&
               OffloadTarget<Nvme, Parameters>::moves<Parameters>);
 using Both = Setup<OffloadTarget<Nvme, OptimizerState, Parameters>, ZeroStage<3>>;
@@ -48,7 +50,10 @@ using Apart = Setup<OffloadTarget<Nvme, Parameters>, ZeroStage<3>, OffloadTarget
 static_assert(std::same_as<Apart::offload::tier, Cpu> && std::same_as<Apart::parameter_offload::tier, Nvme>);
 using OneOnly = Setup<OffloadTarget<Cpu, Parameters>, ZeroStage<3>>;
 static_assert(!OneOnly::offload::enabled && OneOnly::parameter_offload::enabled);
+using Three = Setup<ZeroStage<2>, OffloadTarget<Nvme, OptimizerState, Gradients>>;
+static_assert(std::same_as<Three::gradient_offload::tier, Nvme> && !Three::parameter_offload::enabled);
 static_assert(rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>::holds);
+static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu, Gradients>, OffloadTarget<Nvme, Gradients>>::holds);
 static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme>>::holds);
 static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters, OptimizerState>>::holds);
 static_assert(!rule::OneOfEachKind<OffloadTarget<Cpu, Parameters>, OffloadTarget<Nvme, Parameters>>::holds);
@@ -208,6 +213,25 @@ static_assert(breaks<rule::OffloadNeedsShardedState<ZeroStage<0>, OffloadTarget<
 static_assert(breaks<rule::ParameterOffloadNeedsShardedParameters<ZeroStage<2>, OffloadTarget<Cpu, Parameters>>,
                      OffloadTarget<Cpu, Parameters>, ZeroStage<2>>);
 static_assert(rule::ParameterOffloadNeedsShardedParameters<ZeroStage<3>, OffloadTarget<Cpu, Parameters>>::holds);
+static_assert(breaks<rule::GradientOffloadNeedsShardedGradients<ZeroStage<1>, OffloadTarget<Cpu, Gradients>>,
+                     OffloadTarget<Cpu, Gradients>, ZeroStage<1>>);
+static_assert(breaks<rule::None, OffloadTarget<Cpu, Gradients>, ZeroStage<2>> &&
+              breaks<rule::None, OffloadTarget<Device, Gradients>>);
+using Drawered = OffloadTarget<Drawer, Gradients>;
+static_assert(breaks<rule::GradientOffloadNeedsShardedGradients<ZeroStage<0>, Drawered>, Drawered>,
+              "a tier near the device acts as well");
+using AtOnce = Update<InBackward>;
+static_assert(breaks<rule::OffloadedGradientsWait<AtOnce, OffloadTarget<Cpu, Gradients>>, AtOnce,
+                     OffloadTarget<Cpu, Gradients>, ZeroStage<2>>);
+static_assert(breaks<rule::ScaledStepsAreUpdatedAsAWhole<AtOnce, Precision<Fp16>>, AtOnce, Precision<Fp16>>);
+static_assert(breaks<rule::None, AtOnce> && breaks<rule::None, AtOnce, ZeroStage<3>, OffloadTarget<Nvme>> &&
+              breaks<rule::None, Update<AfterBackward>, Precision<Fp16>>);
+static_assert(breaks<rule::OneOfEachKind<AtOnce, Update<AfterBackward>>, AtOnce, Update<AfterBackward>>);
+static_assert(breaks<rule::UpdatesAtAKnownMoment<Adam>, Update<Adam>>);
+struct Whenever {
+    using slot = slot::Timing;
+};
+static_assert(breaks<rule::TimingSaysWhen<Whenever>, Whenever>);
 struct NoTier {
     using slot = slot::Offload;
 };

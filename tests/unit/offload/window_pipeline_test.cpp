@@ -197,6 +197,35 @@ TEST_P(WindowPipeline, WindowsCanBeHeldInAnyOrderUpToTheBuffers) {
     state->release(again, Access::read);
 }
 
+TEST_P(WindowPipeline, PartsOfAPassComeInAnyOrderAndTogetherAreAPass) {
+    const auto state = make();
+    state->run(Access::write, fill);
+    std::vector<std::size_t> order;
+    for (const std::size_t first : {9U, 6U, 0U, 3U}) {
+        state->prefetch(first);
+        state->run(first, first + 3, Access::update, [&order](const Window& window) {
+            order.push_back(window.index());
+            add_one(window);
+        });
+    }
+    EXPECT_EQ(order, (std::vector<std::size_t>{9, 10, 11, 6, 7, 8, 0, 1, 2, 3, 4, 5}));
+    state->run(4, 4, Access::update, [](const Window&) { FAIL() << "there is no window in it"; });
+    expect_raised(*state, 1);
+    state->prefetch();
+    state->run(Access::update, add_one);
+    expect_raised(*state, 2);
+}
+
+TEST_P(WindowPipeline, APartOfAPassThatAnUpdateLeftHalfDoneIsNotHandedOut) {
+    const auto state = make();
+    state->run(Access::write, fill);
+    const auto half = [](const Window& window) {
+        if (window.index() == 4) throw std::runtime_error{"half done"};
+    };
+    EXPECT_THROW(state->run(3, 6, Access::update, half), std::runtime_error);
+    EXPECT_THROW(state->run(Access::read, [](const Window&) {}), std::runtime_error);
+}
+
 TEST_P(WindowPipeline, WindowsReadAheadInVainGiveWay) {
     const auto state = make();
     state->run(Access::write, fill);

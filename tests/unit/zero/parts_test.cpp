@@ -23,6 +23,7 @@
 #include <strata/testing/average_conformance.hpp>
 #include <strata/zero/averages/ema.hpp>
 #include <strata/zero/parts/average_swap.hpp>
+#include <strata/zero/parts/backward_update.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/gradient_view.hpp>
@@ -173,16 +174,23 @@ void backward(GradientReduction& gradients, Model& model, float value, std::size
     gradients.end_pass();
     gradients.count_pass();
 }
-std::vector<float> sum_of(const GradientReduction& gradients, std::size_t bucket) {
-    const at::Tensor sum = gradients.sum_S(bucket).to(torch::kFloat).contiguous();
-    return {sum.data_ptr<float>(), sum.data_ptr<float>() + sum.numel()};
+std::vector<float> sum_of(GradientReduction& gradients, std::size_t bucket) {
+    const at::Tensor sum = gradients.open_sum(bucket, offload::Access::read).to(torch::kFloat).contiguous();
+    std::vector<float> values{sum.data_ptr<float>(), sum.data_ptr<float>() + sum.numel()};
+    gradients.close_sum(bucket, offload::Access::read);
+    return values;
 }
 
 struct Reduced {
-    explicit Reduced(GradientReduction::Options options, int world = 1)
-        : model{{.bucket_numel = 100, .rank = 0, .world = world}},
-          exchange{world},
-          gradients{exchange, *model.pool, model.buckets, options} {
+    explicit Reduced(GradientReduction::Options options, int world = 1, ShardStore* tier = nullptr)
+        : model{{.bucket_numel = 100, .rank = 0, .world = world}}, exchange{world}, gradients{exchange,
+                                                                                              *model.pool,
+                                                                                              model.buckets,
+                                                                                              options,
+                                                                                              tier,
+                                                                                              &failure} {
+        if (tier != nullptr)
+            tier->make({*model.pool, nullptr, "gradients", MemoryKind::gradients, {}}, model.buckets.share_numels());
         for (std::size_t i = 0; i < model.buckets.size(); ++i) {
             model.buckets[i].weight_B = torch::zeros({model.buckets.padded_of(i)});
             gradients.take(i);
@@ -190,6 +198,7 @@ struct Reduced {
     }
     Model model;
     Lonely exchange;
+    LocalFailure failure{true};
     GradientReduction gradients;
 };
 
@@ -284,6 +293,173 @@ TEST(Parts, GradientReductionWhoIsToldDecidesWhenABucketIsReduced) {
     EXPECT_EQ(sum_of(r.gradients, 0), (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}));
 }
 
+/// Shards that notice which are open, and fail when they are told to.
+class Shelf final : public ShardStore {
+public:
+    [[nodiscard]] at::Tensor open(std::size_t shard, offload::Access access) override {
+        if (shard == fails_at) throw Error{Errc::io_failed, "the shelf is gone", "look for it"};
+        EXPECT_EQ(open_, none) << "one at a time";
+        open_ = shard;
+        if (access == offload::Access::write) shards_[shard].fill_(-7.0F);  // undefined at first
+        return shards_[shard];
+    }
+    void close(std::size_t shard, offload::Access access) override {
+        EXPECT_EQ(open_, shard);
+        open_ = none;
+        if (access != offload::Access::read) said.push_back("write " + std::to_string(shard));
+    }
+    void read_ahead(std::size_t shard, offload::Access) override { said.push_back("ahead " + std::to_string(shard)); }
+    [[nodiscard]] std::size_t count() const override { return shards_.size(); }
+    [[nodiscard]] std::size_t reads_ahead() const override { return 3; }
+    [[nodiscard]] Place memory_of(std::size_t) const override { return Place::host; }
+    [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t>) const override { return {}; }
+    void make(const TierContext&, std::span<const std::int64_t> numels) override {
+        for (const std::int64_t numel : numels) shards_.push_back(torch::empty({numel}));
+    }
+    static constexpr std::size_t none = 99;
+    std::size_t fails_at = none;
+    std::vector<std::string> said;
+
+private:
+    std::vector<at::Tensor> shards_;
+    std::size_t open_ = none;
+};
+
+TEST(Parts, GradientReductionATierHasTheSumsAndTheDeviceNothing) {
+    Shelf shelf;
+    Reduced r{{.sharded = true, .sums_on_tier = true, .micro_batches = 2}, 2, &shelf};
+    EXPECT_EQ(r.model.pool->meter().of(MemoryKind::gradients, Place::device).now, 0);
+    backward(r.gradients, r.model, 1.0F);
+    backward(r.gradients, r.model, 2.0F, 0);
+    EXPECT_EQ(r.model.pool->meter().of(MemoryKind::gradients, Place::device).now, 0);
+    EXPECT_EQ(shelf.said, (std::vector<std::string>{"write 1", "write 0", "write 1", "write 0"}));
+    EXPECT_EQ(sum_of(r.gradients, 0), std::vector<float>(6, 1.0F)) << "p0 was left out of the second one";
+    EXPECT_EQ(shelf.said.back(), "ahead 1") << "and nothing behind the last one";
+    EXPECT_EQ(sum_of(r.gradients, 1), std::vector<float>(4, 3.0F));
+}
+
+TEST(Parts, GradientReductionWhatATierFailsAtIsToldWhenAllMeet) {
+    Shelf shelf;
+    Reduced r{{.sharded = true, .sums_on_tier = true}, 2, &shelf};
+    shelf.fails_at = 0;
+    backward(r.gradients, r.model, 1.0F);
+    EXPECT_EQ(r.exchange.count("reduce_scatter"), 2U) << "the others get their part";
+    std::vector<std::size_t> seen;
+    r.gradients.for_each_sum(offload::Access::read, [&](std::size_t i, const at::Tensor&) { seen.push_back(i); });
+    EXPECT_TRUE(seen.empty());
+    EXPECT_EQ(strata_test::error_of([&] { r.gradients.tell_failure(); }).code(), Errc::io_failed);
+}
+
+TEST(Parts, GradientReductionASumIsClosedWhenWhoLooksAtItThrows) {
+    Shelf shelf;
+    Reduced r{{.sharded = true, .sums_on_tier = true}, 1, &shelf};
+    backward(r.gradients, r.model, 1.0F);
+    const auto look = [&] {
+        r.gradients.for_each_sum(offload::Access::update, [](std::size_t, const at::Tensor&) { throw 7; });
+    };
+    EXPECT_THROW(look(), int);
+    EXPECT_EQ(sum_of(r.gradients, 0).front(), 1.0F) << "and may be opened again";
+}
+
+// ---- BackwardUpdate ---------------------------------------------------------------------------------------------------
+
+/// One rank of two whose buckets are used as soon as they are reduced.
+struct Early {
+    explicit Early(bool replicates = false)
+        : model{{.bucket_numel = 100, .replicates_state = replicates, .rank = 0, .world = 2}} {
+        for (std::size_t i = 0; i < model.buckets.size(); ++i) {
+            model.buckets[i].weight_B = torch::zeros({model.buckets.padded_of(i)});
+            gradients.take(i);
+        }
+        gradients.hand_over([this](std::size_t i, const at::Tensor& gradient_B) { update.use(i, gradient_B); });
+    }
+    Model model;
+    Lonely exchange{2};
+    std::vector<std::string> said;
+    BackwardUpdate update{
+        exchange,
+        model.buckets,
+        {.squares = [](const at::Tensor& sum_S) { return sum_S.square().sum().item().toDouble(); },
+         .prefetch = [this](std::size_t bucket) { said.push_back("prefetch " + std::to_string(bucket)); },
+         .update =
+             [this](std::size_t bucket, const at::Tensor& sums) {
+                 said.push_back("update " + std::to_string(bucket) + " with " + std::to_string(sums.numel()));
+             }}};
+    GradientReduction gradients{exchange, *model.pool, model.buckets, {.sharded = true, .used_at_once = true}};
+};
+
+TEST(Parts, BackwardUpdateUsesEveryBucketWhenItIsReducedAndKeepsNothing) {
+    Early early;
+    early.update.begin_pass();
+    backward(early.gradients, early.model, 2.0F);
+    EXPECT_EQ(early.said, (std::vector<std::string>{"prefetch 1", "prefetch 1", "prefetch 0", "update 1 with 4",
+                                                    "prefetch 0", "update 0 with 6"}));
+    EXPECT_EQ(early.exchange.said, (std::vector<std::string>{"post gradients", "reduce_scatter 8", "all_gather 8",
+                                                             "post gradients", "reduce_scatter 12", "all_gather 12"}))
+        << "the new weights follow at once";
+    EXPECT_EQ(early.model.pool->meter().of(MemoryKind::gradients, Place::device).now, 0);
+    EXPECT_EQ((std::vector<double>{early.update.squares().begin(), early.update.squares().end()}),
+              (std::vector<double>{24, 16, 24, 16}))
+        << "by rank, then by bucket";
+    EXPECT_TRUE(early.update.has_begun());
+    early.update.end_step();
+    EXPECT_FALSE(early.update.has_begun());
+}
+
+TEST(Parts, BackwardUpdateWhereEveryRankHasAllOfTheStateItGetsAllSums) {
+    Early early{true};
+    early.update.begin_pass();
+    backward(early.gradients, early.model, 1.0F);
+    EXPECT_EQ(early.said.back(), "update 0 with 12");
+    EXPECT_EQ(early.exchange.count("all_gather"), 2U) << "of sums, and not of weights";
+}
+
+TEST(Parts, BackwardUpdateEndsWithTheFirstBucketThatIsNotFinite) {
+    Early early;
+    early.update.begin_pass();
+    early.gradients.begin_pass();
+    for (const std::size_t i : {2U, 1U, 0U}) {
+        early.model.trained[i].tensor.mutable_grad() =
+            torch::full_like(early.model.trained[i].tensor, i == 0 ? NAN : 1.0);
+        early.gradients.arrived(i);
+    }
+    early.gradients.end_pass();
+    EXPECT_EQ(early.said.back(), "prefetch 0") << "bucket 0 is not updated";
+    EXPECT_TRUE(early.update.has_begun()) << "bucket 1 was";
+    EXPECT_TRUE(std::isnan(early.update.squares()[0]));
+}
+
+TEST(Parts, BackwardUpdateARankThatGaveUpKeepsAllFromUpdating) {
+    Early early;
+    early.update.begin_pass();
+    early.update.give_up();
+    backward(early.gradients, early.model, 1.0F);
+    EXPECT_FALSE(early.update.has_begun());
+    EXPECT_EQ(early.exchange.count("reduce_scatter"), 2U) << "the others get their part";
+    EXPECT_EQ(early.exchange.count("all_gather"), 0U);
+    early.gradients.start_step();
+    early.update.begin_pass();
+    backward(early.gradients, early.model, 1.0F);
+    EXPECT_TRUE(early.update.has_begun()) << "a step later it is forgotten";
+}
+
+TEST(Parts, BackwardUpdateRaisesTheVersionsOfABucketBeforeItIsUpdated) {
+    Early early;
+    const auto versions = [&] {
+        std::vector<std::uint32_t> all;
+        for (const Parameter& parameter : early.model.trained)
+            all.push_back(static_cast<std::uint32_t>(parameter.tensor._version()));
+        return all;
+    };
+    const auto before = versions();
+    early.update.begin_pass();
+    early.gradients.begin_pass();
+    early.model.trained[2].tensor.mutable_grad() = torch::ones_like(early.model.trained[2].tensor);
+    early.gradients.arrived(2);
+    EXPECT_EQ(versions(), (std::vector<std::uint32_t>{before[0], before[1], before[2] + 1}));
+    early.gradients.end_pass();
+}
+
 TEST(Parts, GradientViewGivesPiecesOfParametersAndTheirNorms) {
     Reduced r{{.sharded = true},
               2};  // this rank's share of bucket 0 is p0, that of bucket 1 the first 4 elements of p2
@@ -323,7 +499,7 @@ using Pass = StatePass<Numerics, 1, State, CpuDevice>;
 /// One rank of one, with masters, one state of 2s, and an average.
 struct Kept {
     Kept() {
-        TierContext context{*model.pool, nullptr, "optimizer", {}};
+        TierContext context{*model.pool, nullptr, "optimizer", MemoryKind::state, {}};
         TakeOver take_over{exchange,      *model.pool,  model.buckets,           shards,
                            model.trained, model.frozen, {.dtype = at::kBFloat16}};
         state.make(context, model.buckets.part_numels());
@@ -464,6 +640,18 @@ TEST(Parts, MemoryPlanCountsExceptionsInTheirOwnFormat) {
     const Buckets buckets{trained, {0, 0, 0}, {.bucket_numel = 100, .rank = 0, .world = 2}};  // 12 elements, and 8
     const MemoryPlan plan{.dtype = at::kBFloat16, .gradients = {.dtype = at::kBFloat16, .sharded = false}};
     EXPECT_EQ(plan.need(buckets, {}).host, 2 * (12 * 2 + 8 * 4) + 12 * 4 - 18 * 4) << "of parameters and of gradients";
+}
+
+TEST(Parts, MemoryPlanCountsSumsWhereTheyAre) {
+    const Model model{{.bucket_numel = 100, .rank = 0, .world = 2}};
+    const auto host_need = [&](Place place) {
+        const MemoryPlan plan{.gradients = {.sharded = true, .sums_on_tier = true, .buckets_in_flight = 1},
+                              .sums = PlaceBytes::at(place, 40)};
+        return plan.need(model.buckets, {}).host;
+    };
+    // parameters, two buckets that wait, the largest share on its way to the tier, less the model's own
+    EXPECT_EQ(host_need(Place::disk), 20 * 4 + 12 * 2 * 4 + 6 * 4 - 18 * 4);
+    EXPECT_EQ(host_need(Place::host) - host_need(Place::disk), 40);
 }
 
 TEST(Parts, MemoryPlanTellsTheDeviceFromItsHost) {

@@ -250,6 +250,21 @@ STRATA_INLINE void WindowPipeline::run(Access access, const Update& update) {
     }
 }
 
+STRATA_INLINE void WindowPipeline::run(std::size_t first, std::size_t end, Access access, const Update& update) {
+    throw_failure();
+    for (std::size_t i = first; i < end; ++i) {
+        for (std::size_t next = i; access != Access::write && next < end && prefetch(next);) ++next;
+        const Window window = acquire(i, access);
+        try {
+            update(window);
+        } catch (...) {
+            fail(std::current_exception());
+            throw;
+        }
+        release(window, access);
+    }
+}
+
 STRATA_INLINE void WindowPipeline::flush() {
     throw_failure();
     io_->poll();

@@ -178,7 +178,14 @@ protected:
 private:
     /// Before anything else: looks at the options, on all ranks, and completes them.
     static Session& checked(Session& session, Options& options) {
-        comm::agree(session.comm(), [&] { options = train::validate(std::move(options)); });
+        comm::agree(session.comm(), [&] {
+            options = train::validate(std::move(options));
+            if (Setup::timing::in_backward && options.gradient_norms.every > 0)
+                throw Error{Errc::bad_value,
+                            "gradient_norms.every is " + std::to_string(options.gradient_norms.every) +
+                                ", and Update<InBackward> keeps no gradients that could be looked at after backward",
+                            "set gradient_norms.every to 0, or leave Update<InBackward> out"};
+        });
         session.set_collective_timeout(options.collective_timeout);
         return session;
     }

@@ -21,8 +21,7 @@ STRATA_INLINE BackwardPass::BackwardPass(const Parts& parts, std::function<void(
 }
 
 STRATA_INLINE void BackwardPass::run(const at::Tensor& loss) {
-    parts_.gradients.begin_pass();
-    prefetch_state();
+    begin_pass();
     try {
         check_parameters_stayed();
         detail::check_loss(loss);
@@ -32,6 +31,7 @@ STRATA_INLINE void BackwardPass::run(const at::Tensor& loss) {
     } catch (...) {
         const bool began = std::exchange(running_, false);
         if (parts_.gathering != nullptr) parts_.gathering->abandon_pass();
+        if (parts_.update != nullptr) parts_.update->give_up();
         parts_.gradients.fail_pass(began, !gathers());
         throw;
     }
@@ -46,13 +46,19 @@ STRATA_INLINE void BackwardPass::run(const at::Tensor& loss) {
     parts_.gradients.count_pass();
 }
 
+STRATA_INLINE void BackwardPass::begin_pass() {
+    parts_.gradients.begin_pass();
+    if (parts_.update != nullptr) parts_.update->begin_pass();
+    prefetch_state();
+}
+
 STRATA_INLINE void BackwardPass::run_without_loss() {
     if (gathers()) {
         throw Error{Errc::wrong_call_order, "backward_without_loss() was called where units are gathered",
                     "let ranks agree before they call loss(): forward passes are collective there"};
     }
-    parts_.gradients.begin_pass();
-    prefetch_state();
+    begin_pass();
+    if (parts_.update != nullptr) parts_.update->give_up();
     const at::NoGradGuard no_grad;
     parts_.gradients.end_pass();
     parts_.gradients.count_pass();
@@ -96,7 +102,7 @@ STRATA_INLINE void BackwardPass::check_parameters_stayed() const {
 
 /// Before the last pass of a step and in it: the step before may still be writing out of the buffers.
 STRATA_INLINE void BackwardPass::prefetch_state() const {
-    if (parts_.gradients.in_last_pass()) prefetch_state_();
+    if (parts_.update == nullptr && parts_.gradients.in_last_pass()) prefetch_state_();
 }
 
 STRATA_INLINE void BackwardPass::backpropagate(const at::Tensor& loss) {
@@ -109,8 +115,18 @@ STRATA_INLINE void BackwardPass::backpropagate(const at::Tensor& loss) {
         }
     } catch (const c10::Error& error) {
         detail::explain_missing_memory(error);
+        if (parts_.update != nullptr) explain_early_update(error);
         throw;
     }
+}
+
+/// Throws bad_parameter when autograd has found that a weight it was to read is that of the next step.
+STRATA_INLINE void BackwardPass::explain_early_update(const c10::Error& error) {
+    if (std::string_view{error.what()}.find("modified by an inplace operation") == std::string_view::npos) return;
+    throw Error{Errc::bad_parameter,
+                "backward reads a parameter after its gradient was complete and Update<InBackward> had changed it, as "
+                "through detach()",
+                "leave Update<InBackward> out, or let the gradient of such a parameter go the same way as its value"};
 }
 
 // Inside of backward(), on the thread that called it or, for another device than the CPU, on autograd's for that device.

@@ -95,6 +95,12 @@ STRATA_INLINE void Buckets::check_parameters_stayed() const {
     }
 }
 
+STRATA_INLINE void Buckets::bump_versions(std::size_t bucket) noexcept {
+    const Bucket& b = buckets_[bucket].bucket;
+    for (std::size_t i = b.first_parameter; i < b.first_parameter + b.parameter_count; ++i)
+        parameters_[i].tensor.unsafeGetTensorImpl()->bump_version();
+}
+
 STRATA_INLINE void Buckets::bump_versions() {
     ++bumps_;
     for (const TrainedParameter& parameter : parameters_) parameter.tensor.unsafeGetTensorImpl()->bump_version();

@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/impl/gradient_reduction.ipp - buckets of gradients, and the order in which they are reduced.
 
+#include <algorithm>
 #include <exception>
 #include <string>
 
@@ -12,18 +13,20 @@
 namespace strata::zero {
 
 STRATA_INLINE GradientReduction::GradientReduction(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets,
-                                                   const Options& options)
+                                                   const Options& options, ShardStore* tier, LocalFailure* failure)
     : exchange_{exchange},
       pool_{pool},
       buckets_{buckets},
       options_{options},
+      tier_{options.sums_on_tier ? tier : nullptr},
+      failure_{failure},
       sums_(buckets.size()),
       arrived_(buckets.parameters().size(), 0) {}
 
 STRATA_INLINE std::int64_t GradientReduction::bytes_kept(const Options& options, bool excepted, std::int64_t padded,
                                                          std::int64_t share) {
     const auto sum = share * static_cast<std::int64_t>(c10::elementSize(sum_dtype_of(options, excepted)));
-    if (options.sharded) return sum;
+    if (options.sharded) return options.sums_on_tier || options.used_at_once ? 0 : sum;
     const bool own_sum = options.micro_batches > 1 && !options.once_a_step;
     return padded * static_cast<std::int64_t>(c10::elementSize(bucket_dtype_of(options, excepted))) +
            (own_sum ? sum : 0);
@@ -34,6 +37,7 @@ STRATA_INLINE void GradientReduction::take(std::size_t bucket) {
     if (!options_.sharded)
         s.gradient_B =
             pool_.zeros(buckets_.padded_of(bucket), bucket_dtype(bucket), MemoryKind::gradients, Place::device);
+    if (tier_ != nullptr || options_.used_at_once) return;
     const bool view = !options_.sharded && (!accumulates() || options_.once_a_step);
     s.sum_S = view ? buckets_.own_share(s.gradient_B)
                    : pool_.zeros(buckets_.share_of(bucket), sum_dtype(bucket), MemoryKind::gradients, Place::device);
@@ -109,6 +113,7 @@ STRATA_INLINE bool GradientReduction::arrived(std::size_t parameter) {
 STRATA_INLINE void GradientReduction::prepare(std::size_t bucket) {
     if (adds_up_here()) return;
     const at::Tensor& gradient_B = gradient_of(bucket);
+    if (options_.used_at_once) buckets_.bump_versions(bucket);
     const Bucket& b = buckets_[bucket].bucket;
     for (std::size_t i = b.first_parameter; i < b.first_parameter + b.parameter_count; ++i) {
         const TrainedParameter& p = buckets_.parameter(i);
@@ -120,15 +125,49 @@ STRATA_INLINE void GradientReduction::prepare(std::size_t bucket) {
 STRATA_INLINE void GradientReduction::reduce(std::size_t bucket) {
     const at::NoGradGuard no_grad;
     Sum& s = sums_[bucket];
-    if (adds_sums()) {
-        const at::Tensor micro_S =
-            pool_.empty(s.sum_S.numel(), s.sum_S.scalar_type(), MemoryKind::gradients, Place::device);
-        exchange_.reduce_scatter(s.gradient_B, micro_S);
-        s.sum_S.add_(micro_S);
-    } else {
-        exchange_.reduce_scatter(s.gradient_B, s.sum_S);
+    if (options_.used_at_once) {
+        exchange_.reduce_scatter(s.gradient_B, buckets_.own_share(s.gradient_B));
+        use_(bucket, s.gradient_B);
+        s.gradient_B.reset();
+        return;
     }
+    const offload::Access access = adds_sums() ? offload::Access::update : offload::Access::write;
+    at::Tensor sum_S = s.sum_S;
+    if (tier_ != nullptr) keep([&] { sum_S = tier_->open(bucket, access); });
+    add_up(bucket, sum_S);
     if (options_.sharded) s.gradient_B.reset();
+    if (tier_ != nullptr && sum_S.defined()) keep([&] { tier_->close(bucket, access); });
+}
+
+/// The sum over ranks of a pass becomes the sum, or is added to it. Straight into its memory where that is the device's and has
+/// nothing yet.
+///
+///   sum_S  undefined: a tier could not open it, and the other ranks get what they wait for all the same
+STRATA_INLINE void GradientReduction::add_up(std::size_t bucket, const at::Tensor& sum_S) {
+    const at::Tensor& gradient_B = sums_[bucket].gradient_B;
+    if (sum_S.defined() && sum_S.device() == gradient_B.device() && !adds_sums())
+        return exchange_.reduce_scatter(gradient_B, sum_S);
+    const at::Tensor micro_S =
+        pool_.empty(buckets_.share_of(bucket), sum_dtype(bucket), MemoryKind::gradients, Place::device);
+    exchange_.reduce_scatter(gradient_B, micro_S);
+    if (!sum_S.defined()) return;
+    if (adds_sums()) {
+        sum_S.add_(micro_S.to(sum_S.device()));
+    } else {
+        sum_S.copy_(micro_S);
+    }
+}
+
+STRATA_INLINE at::Tensor GradientReduction::open_sum(std::size_t bucket, offload::Access access) {
+    if (tier_ == nullptr) return sums_[bucket].sum_S;
+    const at::Tensor sum_S = tier_->open(bucket, access);
+    const std::size_t end = std::min(buckets(), bucket + 1 + tier_->reads_ahead());
+    for (std::size_t next = bucket + 1; next < end; ++next) tier_->read_ahead(next, access);
+    return sum_S;
+}
+
+STRATA_INLINE void GradientReduction::close_sum(std::size_t bucket, offload::Access access) {
+    if (tier_ != nullptr) tier_->close(bucket, access);
 }
 
 STRATA_INLINE void GradientReduction::reduce_next() {

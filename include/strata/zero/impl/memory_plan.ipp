@@ -28,7 +28,10 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
             static_cast<std::int64_t>(c10::elementSize(excepted ? gradients.excepted_dtype : gradients.dtype));
         const std::int64_t in_use =
             (gradients.sharded ? waiting * gradient : 0) + (gathers ? 2 * element_of(excepted) : 0);
-        largest = std::max(largest, all * std::max<std::int64_t>(sizeof(float), in_use));
+        const auto of_sum =
+            static_cast<std::int64_t>(c10::elementSize(GradientReduction::sum_dtype_of(gradients, excepted)));
+        const std::int64_t leaving = gradients.sums_on_tier ? buckets.share_of(i) * of_sum : 0;  // a sum, to its tier
+        largest = std::max(largest, all * std::max<std::int64_t>(sizeof(float), in_use) + leaving);
     }
     device += largest;
 
@@ -47,7 +50,7 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
         return bytes[of_device ? Place::device : Place::host];
     };
     const auto add = [&](std::int64_t& bytes, bool of_device) {
-        bytes += in(state, of_device) + in(average, of_device) + in(trained_shards, of_device);
+        bytes += in(state + average + sums + trained_shards, of_device);
         std::int64_t shards_need = in(frozen_shards, of_device);
         for (const Parameter& p : frozen) {
             const std::int64_t size = p.tensor.is_floating_point() ? element_of(p.excepted) : p.tensor.element_size();

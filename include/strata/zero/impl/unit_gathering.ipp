@@ -58,7 +58,7 @@ STRATA_INLINE void UnitGathering::end_pass() {
     offered_.clear();
     exchange_.post("units", [this, mine = learned()] {
         order_.complete_rest();
-        exchange_.alone() ? order_.reduce_complete() : meet_at_the_end(mine);
+        exchange_.alone() ? order_.reduce_due() : meet_at_the_end(mine);
     });
     start_anew();
     // What ranks have learned differently would let them gather ahead, and keep whole, different units.
@@ -251,10 +251,10 @@ STRATA_INLINE void UnitGathering::gather_flat(const UnitTurn& mine) {
     for (bool done = false; !done;) {
         const auto [share, failure] = opened(flat);
         if (failure && exchange_.alone()) std::rethrow_exception(failure);
-        if (exchange_.alone()) order_.reduce_complete();
         const UnitOrder::Next next = exchange_.alone() ? UnitOrder::Next{mine} : order_.next(mine, failure);
         if (next.is_everyones) exchange_.all_gather(share, flat.all_B);
         shards_.close(flat.shard, offload::Access::read);
+        order_.reduce_due();
         if (!next.is_everyones) take_part(next.turn, next.turn == mine);
         done = next.turn == mine;
     }
@@ -275,6 +275,7 @@ STRATA_INLINE void UnitGathering::meet_at_the_end(const UnitOrder::Learned& mine
     while (true) {
         const UnitOrder::Next next = order_.next({}, nullptr, mine);
         learned_the_same_ = next.learned_the_same;
+        order_.reduce_due();
         if (next.is_everyones) return;
         take_part(next.turn, false);
     }

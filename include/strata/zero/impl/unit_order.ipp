@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <strata/core/error.hpp>
 #include <strata/zero/parts/unit_order.hpp>
@@ -29,7 +30,10 @@ STRATA_INLINE void UnitOrder::set_buckets(std::size_t buckets) {
     reduced_.assign(buckets, 0);
 }
 
-STRATA_INLINE void UnitOrder::start_anew() { set_buckets(complete_.size()); }
+STRATA_INLINE void UnitOrder::start_anew() {
+    set_buckets(complete_.size());
+    due_.clear();
+}
 
 STRATA_INLINE void UnitOrder::complete_rest() {
     for (std::size_t i = 0; i < complete_.size(); ++i) complete_[i] = reduced_[i] == 0 ? 1 : 0;
@@ -57,10 +61,7 @@ STRATA_INLINE UnitOrder::Next UnitOrder::next(const UnitTurn& mine, const std::e
         bool everywhere = true;
         for (std::size_t rank = 0; rank < world; ++rank)
             everywhere = everywhere && heard_[rank * length + sizeof said + bucket] != std::byte{0};
-        if (!everywhere) continue;
-        reduce_(bucket);
-        complete_[bucket] = 0;
-        reduced_[bucket] = 1;
+        if (everywhere) due_.push_back(bucket);
     }
 
     Next found{.turn = mine};
@@ -83,9 +84,11 @@ STRATA_INLINE void UnitOrder::check_all_read(const std::exception_ptr& failure) 
     throw_failed(failure, failed);
 }
 
-STRATA_INLINE void UnitOrder::reduce_complete() {
-    for (std::size_t bucket = complete_.size(); bucket-- > 0;) {
-        if (complete_[bucket] == 0) continue;
+STRATA_INLINE void UnitOrder::reduce_due() {
+    for (std::size_t bucket = complete_.size(); exchange_.alone() && bucket-- > 0;) {
+        if (complete_[bucket] != 0) due_.push_back(bucket);
+    }
+    for (const std::size_t bucket : std::exchange(due_, {})) {
         reduce_(bucket);
         complete_[bucket] = 0;
         reduced_[bucket] = 1;

@@ -33,6 +33,7 @@
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/formats.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
+#include <strata/zero/parts/gradient_tier.hpp>
 #include <strata/zero/parts/local_failure.hpp>
 #include <strata/zero/parts/memory_plan.hpp>
 #include <strata/zero/parts/shard_store.hpp>
@@ -68,12 +69,14 @@ public:
     using State = typename detail::StateOfPrecision<typename Setup::offload::tier, Numerics, states>::type;
     using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
     using Store = typename detail::ShardsOfPrecision<typename Setup::parameter_offload::tier, Numerics>::type;
+    using Sums = GradientTier<typename Setup::gradient_offload::tier, Numerics>;
     using Pass = StatePass<Numerics, states, State, Compute>;
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
     static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
                                             detail::AverageOn<typename Setup::averaging, Kept>, char>) > 0);
     using Settings = EngineSettings<Setup>;
     static constexpr Sharded sharded = Settings::sharded;
+    static_assert(sizeof(typename detail::UpdatesByBucket<Settings::updates_in_backward, State>::Report) > 0);
 
     Assembly(Comm& comm, std::vector<Parameter> given, Options wanted, Compute device)
         : Assembly{comm, std::move(given), std::make_shared<Options>(detail::checked(std::move(wanted))), device,
@@ -117,6 +120,7 @@ public:
     /// Lets gradients, states and average go. What is left are the values of the model.
     void release() {
         gradients.release();
+        sums.reset();
         average.reset();
         std::destroy_at(
             &state);  // tiers have no call for that; `pass` refers to it, and its class is made without arguments
@@ -127,10 +131,10 @@ public:
         pool->trim();
     }
     /// What a tier of this engine is lent. `name` is of a file, which no other of the engine's files has.
-    [[nodiscard]] TierContext tier_context(std::string name, offload::PipelineOptions windows) const {
+    [[nodiscard]] TierContext tier_context(std::string name, MemoryKind kind, offload::PipelineOptions windows) const {
         if (!windows.pinning.pin) windows.pinning = compute.pinning();
         if (times_made_ > 0) name += "." + std::to_string(times_made_);
-        return {*pool, folder->get(), std::move(name), std::move(windows)};
+        return {*pool, folder->get(), std::move(name), kind, std::move(windows)};
     }
 
 private:
@@ -152,12 +156,14 @@ public:
     ExchangeOver<Comm, Compute> exchange;
     Buckets buckets;
     std::vector<UpdateGroup<Rule>> groups = settings_.groups();  ///< the last one is that of the options
-    LocalFailure failure{State::fails_alone || Shards::fails_alone};
+    LocalFailure failure{State::fails_alone || Shards::fails_alone || Sums::fails_alone};
     std::shared_ptr<TierFolder> folder;
     State state;
     Store shards{*pool};
     std::unique_ptr<ShardedAverage> average = made_average();  ///< nullptr without one
-    GradientReduction gradients{exchange, *pool, buckets, settings_.gradients()};
+    std::unique_ptr<ShardStore> sums = Sums::store(options.gradient_accumulation_steps, buckets,
+                                                   *pool);  ///< of gradients; nullptr where no tier has them
+    GradientReduction gradients{exchange, *pool, buckets, settings_.gradients(), sums.get(), &failure};
     WeightGathering weights{exchange, buckets};
     Pass pass{state, shards, buckets, *pool, failure};
     std::unique_ptr<UnitGathering> gathering;          ///< where units are gathered or recomputed
@@ -179,8 +185,9 @@ private:
                                  : before->pool},
           exchange{comm, *pool, compute},
           buckets{model_.trained, model_.group_of, bucket_options()},
-          folder{before == nullptr ? std::make_shared<TierFolder>(State::wants_folder || Shards::wants_folder)
-                                   : before->folder} {
+          folder{before == nullptr
+                     ? std::make_shared<TierFolder>(State::wants_folder || Shards::wants_folder || Sums::wants_folder)
+                     : before->folder} {
         const at::NoGradGuard no_grad;
         if (before == nullptr) detail::check_values_are_there(parameters);
         settings_.check();
@@ -233,6 +240,7 @@ private:
                               .gradients = settings_.gradients(),
                               .state = state_bytes(),
                               .average = average ? average->bytes(buckets.share_numels()) : PlaceBytes{},
+                              .sums = sums ? sums->bytes(buckets.share_numels()) : PlaceBytes{},
                               .trained_shards = trained_shards,
                               .frozen_shards = shards.bytes(model.shard_numels()) - trained_shards};
         const MemoryPlan::Need need = plan.need(buckets, model_.frozen);
@@ -277,13 +285,17 @@ private:
         if constexpr (!Compute::is_host) compute.release_cached();
     }
     void make_tiers(const TakeOver& model) {
-        const TierContext of_state = tier_context("optimizer", options.tiers.state);
+        const TierContext of_state = tier_context("optimizer", MemoryKind::state, options.tiers.state);
         if constexpr (has_exceptions)
             state.make(of_state, buckets.part_numels(), buckets.unexcepted());
         else
             state.make(of_state, buckets.part_numels());
-        shards.make(tier_context("parameters", options.tiers.units), model.shard_numels());
-        if (average) average->make(tier_context("average", options.tiers.state), buckets.share_numels());
+        shards.make(tier_context("parameters", MemoryKind::parameters, options.tiers.units), model.shard_numels());
+        if (sums)
+            sums->make(tier_context("gradients", MemoryKind::gradients, options.tiers.gradients),
+                       buckets.share_numels());
+        if (average)
+            average->make(tier_context("average", MemoryKind::state, options.tiers.state), buckets.share_numels());
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values_B = model.take_bucket(bucket);

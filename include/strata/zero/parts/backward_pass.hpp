@@ -8,9 +8,11 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 
 #include <strata/zero/detail/gradient_hooks.hpp>
 #include <strata/zero/parameters.hpp>
+#include <strata/zero/parts/backward_update.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
@@ -30,9 +32,11 @@ public:
         UnitGathering* gathering;  ///< nullptr where units are neither gathered nor recomputed
         const Scaler& scaler;
         const std::vector<Parameter>& frozen;  ///< what does not require a gradient
+        BackwardUpdate* update = nullptr;      ///< where buckets are updated as soon as they are reduced
     };
 
-    ///   prefetch_state  begins to read what the step after the last pass begins with, as far as buffers are free
+    ///   prefetch_state  begins to read what the step after the last pass begins with, as far as buffers are free; not
+    ///                   where there is `update`, which reads ahead by itself
     ///
     /// Make it after everything that may give a parameter another dtype: that gives it another accumulator of gradients, and
     /// the hooks stay with the old one.
@@ -58,7 +62,9 @@ public:
 private:
     [[nodiscard]] bool gathers() const noexcept { return parts_.buckets.shards_units(); }
     void check_parameters_stayed() const;
+    void begin_pass();
     void prefetch_state() const;
+    static void explain_early_update(const c10::Error& error);
     void backpropagate(const at::Tensor& loss);
     void gradient_arrived(std::size_t index);
 

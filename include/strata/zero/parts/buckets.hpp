@@ -114,7 +114,9 @@ public:
     void check_parameters_stayed() const;
     /// Tells autograd that saved weights are stale: a graph kept across a step must fail, not compute with new values.
     void bump_versions();
-    /// How often that was.
+    /// Of one bucket, whose new weights come inside of backward: a node of the graph that would still read the old ones fails.
+    void bump_versions(std::size_t bucket) noexcept;
+    /// How often that was for all of them.
     [[nodiscard]] std::int64_t bumps() const noexcept { return bumps_; }
 
     /// A piece of a run, whose parameters are of one group.

@@ -2,6 +2,7 @@
 // strata/zero/parts/engine_settings.hpp - EngineSettings: what a setup and its options say to the parts of an engine.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -9,9 +10,11 @@
 
 #include <strata/core/error.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/policy/tier.hpp>
 #include <strata/policy/zero_stage.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
+#include <strata/zero/parts/backward_update.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/formats.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
@@ -29,6 +32,9 @@ public:
                                      Setup::sharding::shards_gradients != ShardedOver::nothing,
                                      Setup::sharding::shards_parameters != ShardedOver::nothing};
 
+    static constexpr bool updates_in_backward = Setup::timing::in_backward;
+    static_assert(sizeof(typename rule::ElementsAreUpdatedAlone<typename Setup::timing, Rule>::Report) > 0);
+
     explicit EngineSettings(const Options& options) : options_{options} {}
 
     /// Throws bad_value for options that the setup cannot follow. Once ranks know that they have the same.
@@ -39,6 +45,8 @@ public:
                 "reduce_once_a_step adds micro-batches up on each rank, and this sharding keeps no whole gradients there",
                 "leave reduce_once_a_step out, or use ZeroStage<1>"};
         }
+        if (updates_in_backward && !options_.computes_only)
+            BackwardUpdate::check(options_.max_grad_norm, options_.gradient_accumulation_steps, options_.on_non_finite);
     }
 
     /// The number of a parameter's group.
@@ -86,7 +94,9 @@ public:
         using Formats = FormatsOf<typename Setup::precision>;
         return {.dtype = Formats::gradient_dtype(false),
                 .excepted_dtype = Formats::gradient_dtype(true),
-                .sharded = sharded.gradients,
+                .sharded = sharded.gradients || updates_in_backward,
+                .sums_on_tier = !std::same_as<typename Setup::gradient_offload::tier, Device>,
+                .used_at_once = updates_in_backward,
                 .overlap = options_.overlap,
                 .once_a_step = options_.reduce_once_a_step,
                 .buckets_in_flight = options_.buckets_in_flight,

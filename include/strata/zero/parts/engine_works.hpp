@@ -1,10 +1,14 @@
 #pragma once
 // strata/zero/parts/engine_works.hpp - EngineWorks: the parts of an engine, and what works on them.
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include <strata/comm/communicator.hpp>
 #include <strata/policy/place.hpp>
@@ -14,6 +18,7 @@
 #include <strata/zero/parts/assembly.hpp>
 #include <strata/zero/parts/average_swap.hpp>
 #include <strata/zero/parts/backward_pass.hpp>
+#include <strata/zero/parts/backward_update.hpp>
 #include <strata/zero/parts/gradient_norm.hpp>
 #include <strata/zero/parts/scaler.hpp>
 #include <strata/zero/parts/state_transfer.hpp>
@@ -39,7 +44,7 @@ struct EngineWorks {
         : parts{before.parts}, non_finite{before.non_finite}, scaler{before.scaler} {}
     EngineWorks(const EngineWorks&) = delete;
     EngineWorks& operator=(const EngineWorks&) = delete;
-    ~EngineWorks() = default;
+    ~EngineWorks() { parts.exchange.close(); }  // before what its operations use goes
 
     Parts parts;
     NonFiniteSteps non_finite{parts.options.on_non_finite, parts.options.non_finite_limit};
@@ -47,6 +52,7 @@ struct EngineWorks {
     GradientNorm<Compute> norm{parts.exchange, *parts.pool, parts.compute};
     typename Parts::Update update{parts.pass,     parts.gradients, parts.weights, parts.buckets,
                                   parts.exchange, *parts.pool,     parts.compute};
+    std::unique_ptr<BackwardUpdate> early = made_early();  ///< with Update<InBackward>
     StateTransfer<Pass> transfer{parts.pass,     kinds(),     parts.average.get(), parts.buckets,
                                  parts.exchange, *parts.pool, parts.failure};
     WholeModel<Pass> whole{parts.pass,    parts.gathers() ? parts.gathering.get() : nullptr,
@@ -54,14 +60,34 @@ struct EngineWorks {
                            parts.frozen,  parts.exchange,
                            parts.failure};
     std::optional<Swap> swap = made_swap();
-    BackwardPass passes{{parts.exchange, parts.buckets, parts.gradients, parts.gathering.get(), scaler, parts.frozen},
-                        [this] { parts.state.prefetch(); }};
+    BackwardPass passes{
+        {parts.exchange, parts.buckets, parts.gradients, parts.gathering.get(), scaler, parts.frozen, early.get()},
+        [this] { parts.state.prefetch(); }};
 
 private:
     [[nodiscard]] static std::vector<std::string_view> kinds() {
         std::vector<std::string_view> names{weight_kind};
         names.insert(names.end(), Parts::Rule::state_names.begin(), Parts::Rule::state_names.end());
         return names;
+    }
+    [[nodiscard]] std::unique_ptr<BackwardUpdate> made_early() {
+        if constexpr (Parts::Settings::updates_in_backward) {
+            const auto updates = [this](std::size_t bucket, const at::Tensor& sums) {
+                update.run_bucket(bucket, sums);
+                if constexpr (!Compute::is_host) {  // alone the next allocation comes on the same stream
+                    if (!parts.exchange.alone()) parts.compute.finish();
+                }
+            };
+            auto made = std::make_unique<BackwardUpdate>(
+                parts.exchange, parts.buckets,
+                BackwardUpdate::Calls{[this](const at::Tensor& sum_S) { return norm.squares_of(sum_S); },
+                                      [this](std::size_t bucket) { parts.state.prefetch_bucket(bucket); }, updates});
+            parts.gradients.hand_over(
+                [at = made.get()](std::size_t bucket, const at::Tensor& gradient_B) { at->use(bucket, gradient_B); });
+            return made;
+        } else {
+            return nullptr;
+        }
     }
     [[nodiscard]] std::optional<Swap> made_swap() {
         if (parts.average == nullptr) return std::nullopt;

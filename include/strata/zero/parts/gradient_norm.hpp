@@ -27,39 +27,67 @@ public:
     GradientNorm(Exchange& exchange, detail::BufferPool& pool, const Compute& compute)
         : exchange_{exchange}, pool_{pool}, compute_{compute} {}
 
-    /// sums  one a bucket: this rank's share (S), summed over ranks and not divided
-    /// Collective; the same on every rank.
-    [[nodiscard]] double operator()(const std::vector<at::Tensor>& sums) {
-        const std::vector<double> mine = squares(sums);
-        const auto world = static_cast<std::size_t>(exchange_.world());
-        std::vector<double> all(mine.size() * world);
+    /// Of the sums of a step, which are not divided. Collective; the same on every rank. Throws what a tier's disk meets.
+    [[nodiscard]] double operator()(GradientReduction& gradients) {
+        const std::vector<double> mine = squares(gradients);
+        gradients.tell_failure();
+        std::vector<double> all(mine.size() * static_cast<std::size_t>(exchange_.world()));
         exchange_.all_gather_bytes(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
+        return norm_of(all);
+    }
+
+    /// The squares of one bucket's sum, which is on the device. Local.
+    [[nodiscard]] double squares_of(const at::Tensor& sum_S) {
+        if constexpr (Compute::is_host) {
+            return is_fp32(sum_S) ? optim::sum_of_squares<float>(detail::elements<float>(sum_S))
+                                  : optim::sum_of_squares<bf16>(detail::elements<bf16>(sum_S));
+        } else {
+            const at::Tensor there = pool_.empty(1, at::kDouble, MemoryKind::buffers, Place::device);
+            add_squares(sum_S, Place::device, static_cast<double*>(there.data_ptr()));
+            return there.cpu().item().toDouble();
+        }
+    }
+    /// The norm that they make.
+    ///
+    ///   all  by rank, then by bucket
+    [[nodiscard]] double norm_of(std::span<const double> all) const {
+        const auto world = static_cast<std::size_t>(exchange_.world());
+        const std::size_t buckets = all.size() / world;
         double total = 0.0;
-        for (std::size_t i = 0; i < mine.size(); ++i) {
-            for (std::size_t rank = 0; rank < world; ++rank) total += all[rank * mine.size() + i];
+        for (std::size_t i = 0; i < buckets; ++i) {
+            for (std::size_t rank = 0; rank < world; ++rank) total += all[rank * buckets + i];
         }
         return std::sqrt(total) / static_cast<double>(world);  // of the mean
     }
 
 private:
     [[nodiscard]] static bool is_fp32(const at::Tensor& sum) { return sum.scalar_type() == at::kFloat; }
-    [[nodiscard]] std::vector<double> squares(const std::vector<at::Tensor>& sums) {
-        std::vector<double> found(sums.size());
+
+    /// Those of every bucket, whose sums may be in either memory.
+    [[nodiscard]] std::vector<double> squares(GradientReduction& gradients) {
+        std::vector<double> found(gradients.buckets());
         if constexpr (Compute::is_host) {
-            for (std::size_t i = 0; i < sums.size(); ++i)
-                found[i] = is_fp32(sums[i]) ? optim::sum_of_squares<float>(detail::elements<float>(sums[i]))
-                                            : optim::sum_of_squares<bf16>(detail::elements<bf16>(sums[i]));
+            gradients.for_each_sum(offload::Access::read,
+                                   [&](std::size_t i, const at::Tensor& sum_S) { found[i] = squares_of(sum_S); });
         } else {
-            const at::Tensor there = pool_.empty(std::ssize(sums), at::kDouble, MemoryKind::buffers, Place::device);
-            for (std::size_t i = 0; i < sums.size(); ++i) {
-                auto* const to = static_cast<double*>(there.data_ptr()) + i;
-                is_fp32(sums[i]) ? compute_.template sum_of_squares<float>(detail::elements<const float>(sums[i]), to)
-                                 : compute_.template sum_of_squares<bf16>(detail::elements<const bf16>(sums[i]), to);
-            }
+            const at::Tensor there =
+                pool_.zeros(static_cast<std::int64_t>(found.size()), at::kDouble, MemoryKind::buffers, Place::device);
+            gradients.for_each_sum(offload::Access::read, [&](std::size_t i, const at::Tensor& sum_S) {
+                add_squares(sum_S, memory_of<Compute>(gradients.memory_of(i)),
+                            static_cast<double*>(there.data_ptr()) + i);
+            });
             const at::Tensor here = there.cpu();
             std::copy_n(static_cast<const double*>(here.data_ptr()), found.size(), found.begin());
         }
         return found;
+    }
+    ///   to  a device address
+    void add_squares(const at::Tensor& sum_S, Place is, double* to) {
+        const auto add = [&]<class Gradient>(std::span<const Gradient> sum) {
+            Staging staging{pool_};
+            compute_.template sum_of_squares<Gradient>(staging.take(sum, is, Place::device, true), to);
+        };
+        is_fp32(sum_S) ? add(detail::elements<const float>(sum_S)) : add(detail::elements<const bf16>(sum_S));
     }
 
     Exchange& exchange_;

@@ -16,9 +16,13 @@
 #include <strata/comm/channel.hpp>
 #include <strata/core/fp16.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/offload/window_pipeline.hpp>
+#include <strata/policy/place.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/local_failure.hpp>
+#include <strata/zero/parts/shard_store.hpp>
 
 namespace strata::zero {
 
@@ -37,6 +41,8 @@ public:
         at::ScalarType dtype = at::kFloat;           ///< of gradients in buckets
         at::ScalarType excepted_dtype = at::kFloat;  ///< and in those whose parameters keep the other number format
         bool sharded = false;                        ///< a bucket's gradients go when they are reduced
+        bool sums_on_tier = false;                   ///< there: this rank's sums are on a tier
+        bool used_at_once = false;                   ///< there: sums are handed over as soon as they are made, and go
         bool overlap = true;                         ///< buckets are reduced while backward goes on
         bool once_a_step = false;  ///< micro-batches are added up on this rank first, and then over ranks
         int buckets_in_flight = 4;
@@ -44,7 +50,11 @@ public:
     };
 
     /// All but `options` outlive it.
-    GradientReduction(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, const Options& options);
+    ///
+    ///   tier     what keeps the sums, a shard a bucket, where Options::sums_on_tier says so
+    ///   failure  then gets what it meets on this rank alone; the exchanges go on
+    GradientReduction(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, const Options& options,
+                      ShardStore* tier = nullptr, LocalFailure* failure = nullptr);
     GradientReduction(const GradientReduction&) = delete;
     GradientReduction& operator=(const GradientReduction&) = delete;
 
@@ -55,9 +65,18 @@ public:
     /// Bytes on the device that take() makes of it, and that a pass makes of a whole bucket.
     [[nodiscard]] static std::int64_t bytes_kept(const Options& options, bool excepted, std::int64_t padded,
                                                  std::int64_t share);
+    /// Of sums: fp32 where several micro-batches are added up, else that of gradients.
+    [[nodiscard]] static at::ScalarType sum_dtype_of(const Options& options, bool excepted) noexcept {
+        return options.micro_batches > 1 ? at::kFloat : excepted ? options.excepted_dtype : options.dtype;
+    }
 
     /// From now on complete buckets are offered, and reduce() is called for each when all ranks have theirs.
     void reduce_when_told(std::function<void(std::size_t bucket)> offer) { offer_ = std::move(offer); }
+
+    /// Where sums are used at once: what uses them, on the channel's thread. Collective.
+    ///
+    ///   use  gets the gradients of a bucket (B), whose part of this rank's share (S) is the sum over ranks
+    void hand_over(std::function<void(std::size_t bucket, const at::Tensor& gradient_B)> use) { use_ = std::move(use); }
 
     // ---- a backward pass ------------------------------------------------------------------------------------------
 
@@ -95,12 +114,39 @@ public:
     }
 
     [[nodiscard]] bool accumulates() const noexcept { return options_.micro_batches > 1; }
-    /// fp32 where several micro-batches are added up, else that of gradients.
     [[nodiscard]] at::ScalarType sum_dtype(std::size_t bucket) const noexcept {
         return sum_dtype_of(options_, buckets_.excepted(bucket));
     }
-    /// The sum over ranks and micro-batches of this rank's share (S).
-    [[nodiscard]] const at::Tensor& sum_S(std::size_t bucket) const noexcept { return sums_[bucket].sum_S; }
+    [[nodiscard]] std::size_t buckets() const noexcept { return sums_.size(); }
+    /// Which memory open_sum() gives: on the device, unless a tier has the sums.
+    [[nodiscard]] Place memory_of(std::size_t bucket) const { return tier_ ? tier_->memory_of(bucket) : Place::device; }
+    /// The sum over ranks and micro-batches of this rank's share (S), until close_sum(); one at a time, and quickest in the
+    /// order of buckets. Local. Throws what a tier's disk meets.
+    ///
+    ///   access  read or update
+    [[nodiscard]] at::Tensor open_sum(std::size_t bucket, offload::Access access);
+    void close_sum(std::size_t bucket, offload::Access access);
+    /// Calls look(bucket, sum_S) for all of them in order. Local. What a tier meets on this rank alone ends it and is with the
+    /// LocalFailure, for tell_failure().
+    template <class Look>
+    void for_each_sum(offload::Access access, Look&& look) {
+        for (std::size_t i = 0; i < buckets(); ++i) {
+            at::Tensor sum_S;
+            keep([&] { sum_S = open_sum(i, access); });
+            if (!sum_S.defined()) return;
+            try {
+                look(i, sum_S);
+            } catch (...) {
+                keep([&] { close_sum(i, access); });
+                throw;
+            }
+            keep([&] { close_sum(i, access); });
+        }
+    }
+    /// Throws on all ranks what a tier of sums has met on one. Collective.
+    void tell_failure() const {
+        if (tier_ != nullptr) failure_->tell(exchange_);
+    }
 
     // ---- where every rank has all of the state --------------------------------------------------------------------
 
@@ -121,9 +167,6 @@ private:
         bool offered = false;  // it was complete in this pass
     };
 
-    [[nodiscard]] static at::ScalarType sum_dtype_of(const Options& options, bool excepted) noexcept {
-        return options.micro_batches > 1 ? at::kFloat : excepted ? options.excepted_dtype : options.dtype;
-    }
     [[nodiscard]] static at::ScalarType bucket_dtype_of(const Options& options, bool excepted) noexcept {
         if (options.once_a_step && options.micro_batches > 1) return at::kFloat;
         return excepted ? options.excepted_dtype : options.dtype;
@@ -137,7 +180,15 @@ private:
     [[nodiscard]] bool reduces_now() const noexcept { return !options_.once_a_step || in_last_pass(); }
     [[nodiscard]] bool adds_sums() const noexcept { return !options_.once_a_step && passes_ > 0; }
 
+    /// Runs what a tier may fail at on this rank alone.
+    template <class Work>
+    void keep(Work&& work) {
+        if (tier_ == nullptr) return std::forward<Work>(work)();
+        failure_->keep(std::forward<Work>(work));
+    }
+
     at::Tensor& gradient_of(std::size_t bucket);
+    void add_up(std::size_t bucket, const at::Tensor& sum_S);
     void prepare(std::size_t bucket);
     void reduce_next();
     void reduce_rest();
@@ -148,7 +199,10 @@ private:
     detail::BufferPool& pool_;
     Buckets& buckets_;
     Options options_;
+    ShardStore* tier_;
+    LocalFailure* failure_;
     std::function<void(std::size_t)> offer_;
+    std::function<void(std::size_t, const at::Tensor&)> use_;
     std::vector<Sum> sums_;
     std::vector<char> arrived_;   // by parameter, in this pass
     std::size_t unreduced_ = 0;   // buckets 0 .. unreduced_ - 1 still wait in this pass

@@ -23,6 +23,7 @@ struct MemoryPlan {
     GradientReduction::Options gradients{};
     PlaceBytes state{};  ///< masters and states, on every tier
     PlaceBytes average{};
+    PlaceBytes sums{};  ///< of gradients, where a tier has them
     PlaceBytes trained_shards{};
     PlaceBytes frozen_shards{};
 

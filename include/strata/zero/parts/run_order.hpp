@@ -13,7 +13,8 @@ namespace strata::zero {
 class RunOrder {
 public:
     ///   whole_buckets  a run is a bucket, because every rank has all of it: ZeroStage<0>
-    explicit RunOrder(bool whole_buckets) : whole_buckets_{whole_buckets} {}
+    ///   first          the bucket that it begins with
+    explicit RunOrder(bool whole_buckets, std::size_t first = 0) : whole_buckets_{whole_buckets}, bucket_{first} {}
 
     /// Throws wrong_call_order for a run that is not the next one.
     ///
@@ -29,7 +30,7 @@ public:
         bucket_ += run.last ? 1 : 0;
         begin_ = run.last ? 0 : end;
     }
-    /// Throws wrong_call_order when runs of these buckets are missing.
+    /// Throws wrong_call_order when runs of buckets before this one are missing, or there were more.
     void end(std::size_t buckets) const {
         if (bucket_ != buckets) refuse("ended");
     }
@@ -47,7 +48,7 @@ private:
     }
 
     bool whole_buckets_;
-    std::size_t bucket_ = 0;
+    std::size_t bucket_;
     std::int64_t begin_ = 0;
 };
 

@@ -127,7 +127,8 @@ private:
         parts.exchange.agree([&] {
             offload::PipelineOptions windows = parts.options.tiers.state;
             windows.budget_bytes = 0;  // a window here is a bucket
-            if constexpr (most_arrays > 0) room_.make(parts.tier_context("carried", std::move(windows)), numels);
+            if constexpr (most_arrays > 0)
+                room_.make(parts.tier_context("carried", MemoryKind::state, std::move(windows)), numels);
             average_.reserve(of_average);
             if constexpr (most_arrays > 0) {
                 mine_.reserve(static_cast<std::size_t>(largest) * most_arrays);

@@ -29,6 +29,8 @@ struct ExceptedRun : Run {
 ///   Own, Excepted  TierStates
 template <class Own, class Excepted>
 class StateInFormats {
+    static constexpr bool by_bucket = detail::GivesBuckets<Own> && detail::GivesBuckets<Excepted>;
+
 public:
     static constexpr Place memory = Own::memory;
     static constexpr Place excepted_memory = Excepted::memory;
@@ -56,19 +58,32 @@ public:
     template <class Call>
     void run(offload::Access access, Call&& call) {
         if (own_count_ > 0) own_.run(access, call);
-        const auto behind = [&]<class Run>(const Run& run) {
-            ExceptedRun<Run> excepted{run};
-            excepted.bucket += own_count_;
-            call(std::as_const(excepted));
-        };
-        if (excepted_count_ > 0) excepted_.run(access, behind);
+        if (excepted_count_ > 0) excepted_.run(access, behind(call));
     }
     void prefetch() {
         if (own_count_ > 0) own_.prefetch();
         if (excepted_count_ > 0) excepted_.prefetch();
     }
+    template <class Call>
+    requires(by_bucket) void run_bucket(std::size_t bucket, offload::Access access, Call&& call) {
+        if (bucket < own_count_) return own_.run_bucket(bucket, access, call);
+        excepted_.run_bucket(bucket - own_count_, access, behind(call));
+    }
+    void prefetch_bucket(std::size_t bucket) requires(by_bucket) {
+        bucket < own_count_ ? own_.prefetch_bucket(bucket) : excepted_.prefetch_bucket(bucket - own_count_);
+    }
 
 private:
+    /// What is called with runs of the second one.
+    template <class Call>
+    [[nodiscard]] auto behind(Call& call) const {
+        return [this, &call]<class Run>(const Run& run) {
+            ExceptedRun<Run> excepted{run};
+            excepted.bucket += own_count_;
+            call(std::as_const(excepted));
+        };
+    }
+
     Own own_;
     Excepted excepted_;
     std::size_t own_count_ = 0;

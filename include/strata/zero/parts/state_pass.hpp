@@ -85,6 +85,16 @@ public:
         walk<true>(access, uses, call, nothing);
     }
 
+    /// beside_state() for the runs of one bucket. The tier's class is a TierStateByBucket.
+    template <class Call>
+    void beside_state_of(std::size_t bucket, offload::Access access, const ParameterUses& uses, Call&& call) {
+        RunOrder order{buckets_.replicates_state(), bucket};
+        failure_.keep([&] {
+            state_.run_bucket(bucket, access, visitor<false>(order, access, uses, call, nothing, false));
+            order.end(bucket + 1);
+        });
+    }
+
     /// The part of a run's values that is in this rank's share: all of it unless every rank has all of the state.
     template <class Run, class Value>
     [[nodiscard]] std::span<Value> own_part(const Run& run, std::span<Value> values) const {
@@ -109,7 +119,19 @@ private:
     template <bool only_host, class Call, class Done>
     void walk(offload::Access access, const ParameterUses& uses, Call& call, Done& done) {
         RunOrder order{buckets_.replicates_state()};
-        const auto visit = [&]<class Kind>(const Kind& run) {
+        failure_.keep([&] {
+            state_.run(access, visitor<only_host>(order, access, uses, call, done, true));
+            order.end(buckets_.size());
+        });
+    }
+
+    /// What a pass of the tier calls with its runs. Refers to what it is given.
+    ///
+    ///   ahead  shards are opened in their order
+    template <bool only_host, class Call, class Done>
+    [[nodiscard]] auto visitor(RunOrder& order, offload::Access access, const ParameterUses& uses, Call& call,
+                               Done& done, bool ahead) {
+        return [this, &order, access, &uses, &call, &done, ahead]<class Kind>(const Kind& run) {
             using Format = detail::format_of_t<Numerics, Kind>;
             using Element = typename Format::element;
             constexpr Place run_memory = memory_of<Compute>(Kind::memory);
@@ -118,7 +140,7 @@ private:
             order.next(run, buckets_.part_of(run.bucket));
             const TrainedBucket& b = buckets_[run.bucket];
             const bool opens = b.sharded && use != ParameterUse::none;
-            if (opens && run.begin == 0) open(b.shard, parameter_access);
+            if (opens && run.begin == 0) open(b.shard, parameter_access, ahead);
             const std::span<Element> parameters =
                 use == ParameterUse::none ? std::span<Element>{} : parameters_of<Element>(run);
             const Place there = b.sharded ? memory_of<Compute>(shards_.memory_of(b.shard)) : device_memory;
@@ -127,10 +149,6 @@ private:
             if (opens && run.last) shards_.close(b.shard, parameter_access);
             done(run);
         };
-        failure_.keep([&] {
-            state_.run(access, visit);
-            order.end(buckets_.size());
-        });
     }
 
     /// Calls `call` with a run and its parameters where it works, and puts back what it has changed.
@@ -150,9 +168,9 @@ private:
         staging.put_back();
     }
 
-    void open(std::size_t shard, offload::Access access) {
+    void open(std::size_t shard, offload::Access access, bool ahead) {
         open_shard_ = shards_.open(shard, access);
-        if (shard + 1 < shards_.count()) shards_.read_ahead(shard + 1, access);
+        if (ahead && shard + 1 < shards_.count()) shards_.read_ahead(shard + 1, access);
     }
     /// The parameters that a run is about; of a sharded bucket between the opening and the closing of its shard.
     template <class Element, class Run>

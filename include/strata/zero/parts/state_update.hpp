@@ -24,6 +24,7 @@
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 #include <strata/zero/parts/layer_norms.hpp>
+#include <strata/zero/parts/open_sums.hpp>
 #include <strata/zero/parts/sharded_average.hpp>
 #include <strata/zero/parts/staging.hpp>
 #include <strata/zero/parts/state_pass.hpp>
@@ -82,13 +83,23 @@ public:
     }
     /// Makes it. Collective. What a disk meets on this rank is with the pass's LocalFailure.
     void run(const std::vector<Group>& groups) {
-        if (buckets_.replicates_state()) gradients_.gather_sums(0);
+        sums_.begin();
         if constexpr (optim::ElementwiseRule<Rule>) {
             update_elementwise();
         } else {
             update_layerwise(groups);
         }
-        if (buckets_.replicates_state()) gradients_.drop_gathered(buckets_.size() - 1);
+        sums_.end();
+    }
+    /// Makes it for one bucket, inside of backward: weights of others are as before. Local; what a disk meets is with the
+    /// pass's LocalFailure. begin() comes first, for rules whose elements do not know each other.
+    ///
+    ///   sums  of gradients, over ranks: of this rank's share (S), and of all (B) where every rank has all of the state
+    void run_bucket(std::size_t bucket, const at::Tensor& sums) requires(optim::ElementwiseRule<Rule>) {
+        sums_.lay_out(sums);
+        pass_.beside_state_of(bucket, offload::Access::update, writes,
+                              [this](const auto& run) { update_elements(run); });
+        sums_.put_away();
     }
 
 private:
@@ -97,10 +108,18 @@ private:
 
     void update_elementwise() {
         const auto update = [this](const auto& run) {
-            is_fp32(run) ? update_run<float>(run) : update_run<CollectedOf<decltype(run)>>(run);
-            update_average(run);
+            sums_.open(run);
+            update_elements(run);
+            sums_.close(run);
         };
         pass_.beside_state(offload::Access::update, writes, update, [this](const auto& run) { written(run); });
+    }
+
+    /// A run whose sums are open.
+    template <class Part>
+    void update_elements(const Part& run) {
+        is_fp32(run) ? update_run<float>(run) : update_run<CollectedOf<Part>>(run);
+        update_average(run);
     }
 
     /// Two passes, because the length of a parameter's step depends on norms over all of it.
@@ -108,7 +127,9 @@ private:
         LayerNorms layer_norms{pool_, buckets_.parameters().size()};
         const auto advance = [&](const auto& run) {
             const std::span<optim::NormSquares> sums = layer_norms.on(run.memory);
+            sums_.open(run);
             is_fp32(run) ? advance_run<float>(run, sums) : advance_run<CollectedOf<decltype(run)>>(run, sums);
+            sums_.close(run);
         };
         pass_.beside_state(offload::Access::update, {ParameterUse::none, ParameterUse::update}, advance);
         const std::vector<optim::NormSquares> norms = over_ranks(layer_norms.together());
@@ -222,18 +243,10 @@ private:
         }
     }
 
-    /// This rank's sums of gradients for a run, or those of all ranks where it updates all.
+    /// The sums of gradients of a run, where it works.
     template <class Gradient, class Run>
     std::span<const Gradient> gradient_of(const Run& run, Place works, Staging& staging) {
-        if (buckets_.replicates_state()) {
-            if (run.bucket > 0) gradients_.drop_gathered(run.bucket - 1);
-            gradients_.gather_sums(run.bucket + 1);
-        }
-        const at::Tensor& sums =
-            buckets_.replicates_state() ? gradients_.gathered_B(run.bucket) : gradients_.sum_S(run.bucket);
-        const auto all = detail::elements<const Gradient>(sums);
-        return staging.take(all.subspan(static_cast<std::size_t>(run.begin), static_cast<std::size_t>(run.numel)),
-                            Pass::device_memory, works, true);
+        return staging.take(sums_.of<Gradient>(run), memory_of<Compute>(sums_.memory_of(run)), works, true);
     }
 
     /// The elements of a run's values that are a part's.
@@ -289,6 +302,7 @@ private:
     const Compute& compute_;
     Step step_;
     std::vector<Scalars> scalars_;  // by group
+    OpenSums sums_{gradients_, buckets_};
 };
 
 }  // namespace strata::zero

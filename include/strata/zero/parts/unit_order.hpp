@@ -30,8 +30,8 @@ struct UnitTurn {
 /// Lets ranks gather units in one order, though their passes may differ.
 ///
 /// Every gathering begins with one message in which each rank says what it is about to gather, whether it could read its
-/// shard of that, and which gradient buckets are complete on it. Buckets that are complete everywhere are reduced there and
-/// then. Where ranks are about to gather different units, because one has no use for a unit or uses it at another time, one of
+/// shard of that, and which gradient buckets are complete on it. Buckets that are complete everywhere are reduced behind
+/// it. Where ranks are about to gather different units, because one has no use for a unit or uses it at another time, one of
 /// these is chosen, and all take part in it. A rank whose backward pass has ended goes on taking part until all have ended
 /// theirs. So all ranks do the same operations in one order, and a disk that fails on one rank fails the pass on all.
 ///
@@ -72,8 +72,9 @@ public:
     [[nodiscard]] Next next(const UnitTurn& mine, const std::exception_ptr& failure, const Learned& learned = {});
     /// After a Next that is not everyone's: whether all could read their shards of it. Throws as next() does.
     void check_all_read(const std::exception_ptr& failure);
-    /// Reduces what is complete, on a rank that is alone.
-    void reduce_complete();
+    /// Reduces what was complete everywhere when ranks last said so. While no shard is open: a bucket that is updated as soon as
+    /// it is reduced opens its own.
+    void reduce_due();
 
 private:
     /// What a rank says, in front of a byte for each bucket. Plain bytes.
@@ -92,6 +93,7 @@ private:
     std::vector<std::string> names_;
     std::vector<char> complete_;  // buckets of this rank that wait for the others
     std::vector<char> reduced_;   // in this pass
+    std::vector<std::size_t> due_;
     std::vector<std::byte> said_, heard_;
 };
 

@@ -47,17 +47,14 @@ public:
     }
     template <class Call>
     void run(offload::Access, Call&& call) {
-        for (std::size_t i = 0; i < buckets_.size(); ++i) {
-            const Arrays& arrays = buckets_[i];
-            Run found;
-            found.bucket = i;
-            found.numel = numels_[i];
-            if constexpr (has_master) found.weight = elements<Kept>(arrays.master);
-            for (std::size_t k = 0; k < states; ++k) found.state[k] = elements<Kept>(arrays.state[k]);
-            call(found);
-        }
+        for (std::size_t i = 0; i < buckets_.size(); ++i) call(view(i));
     }
     void prefetch() noexcept {}
+    template <class Call>
+    void run_bucket(std::size_t bucket, offload::Access, Call&& call) {
+        if (bucket < buckets_.size()) call(view(bucket));  // else a class that derives keeps them, and has not said how
+    }
+    void prefetch_bucket(std::size_t) noexcept {}
 
 private:
     using Run = std::conditional_t<place == Place::device, DeviceRun<Kept, states>, StateRun<Kept, states>>;
@@ -65,8 +62,17 @@ private:
         at::Tensor master;
         std::array<at::Tensor, states> state;
     };
+    [[nodiscard]] Run view(std::size_t bucket) const {
+        const Arrays& arrays = buckets_[bucket];
+        Run found;
+        found.bucket = bucket;
+        found.numel = numels_[bucket];
+        if constexpr (has_master) found.weight = elements<Kept>(arrays.master);
+        for (std::size_t k = 0; k < states; ++k) found.state[k] = elements<Kept>(arrays.state[k]);
+        return found;
+    }
     [[nodiscard]] at::Tensor empty(std::size_t bucket) const {
-        return context_->template empty<Kept>(numels_[bucket], MemoryKind::state, place);
+        return context_->template empty<Kept>(numels_[bucket], context_->kind(), place);
     }
 
     std::optional<TierContext> context_;
@@ -87,7 +93,7 @@ public:
 
     void make(const TierContext& context, std::span<const std::int64_t> numels) {
         for (const std::int64_t numel : numels)
-            shards_.push_back(context.template empty<Element>(numel, MemoryKind::parameters, place));
+            shards_.push_back(context.template empty<Element>(numel, context.kind(), place));
     }
     [[nodiscard]] std::span<Element> open(std::size_t shard, offload::Access) {
         return elements<Element>(shards_[shard]);

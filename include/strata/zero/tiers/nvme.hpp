@@ -32,10 +32,10 @@ namespace zero::detail {
 class CountedWindows {
 public:
     ///   bytes  of them on the disk, as they are counted
-    CountedWindows(const TierContext& context, MemoryKind kind, std::int64_t bytes,
-                   std::vector<offload::WindowArrays> windows, offload::PipelineOptions options)
+    CountedWindows(const TierContext& context, std::int64_t bytes, std::vector<offload::WindowArrays> windows,
+                   offload::PipelineOptions options)
         : meter_{context.meter()},
-          kind_{kind},
+          kind_{context.kind()},
           bytes_{bytes},
           pipeline_{context.folder(), context.name(), std::move(windows), std::move(options)} {
         count(1);
@@ -82,7 +82,7 @@ public:
             windows.emplace_back(arrays, static_cast<std::size_t>(run.numel) * sizeof(Kept));
             on_disk += static_cast<std::int64_t>(offload::payload_of(windows.back()));
         }
-        windows_.emplace(context, zero::MemoryKind::state, on_disk, std::move(windows), context.windows());
+        windows_.emplace(context, on_disk, std::move(windows), context.windows());
     }
     template <class WeightOf>
     void fill(const std::array<float, states>& initial, WeightOf&& weight_of) {
@@ -106,11 +106,28 @@ public:
         } catch (const Error&) {  // run() throws it again
         }
     }
+    template <class Call>
+    void run_bucket(std::size_t bucket, offload::Access access, Call&& call) {
+        (**windows_).run(first_of(bucket), first_of(bucket + 1), access, [&](const offload::Window& window) {
+            call(view(window));
+        });
+    }
+    void prefetch_bucket(std::size_t bucket) {
+        try {
+            for (std::size_t i = first_of(bucket); i < first_of(bucket + 1) && (**windows_).prefetch(i);) ++i;
+        } catch (const Error&) {  // run_bucket() throws it again
+        }
+    }
 
 private:
     using Run = zero::StateRun<Kept, states>;
     static constexpr std::size_t arrays = states + (has_master ? 1 : 0);
 
+    /// The number of a bucket's first window.
+    [[nodiscard]] std::size_t first_of(std::size_t bucket) const {
+        const auto before = [](const offload::WindowRun& run, std::size_t wanted) { return run.bucket < wanted; };
+        return static_cast<std::size_t>(std::lower_bound(runs_.begin(), runs_.end(), bucket, before) - runs_.begin());
+    }
     [[nodiscard]] Run view(const offload::Window& window) const {
         const std::size_t i = window.index();
         Run run{.bucket = runs_[i].bucket, .begin = runs_[i].begin, .numel = runs_[i].numel, .weight = {}, .state = {}};
@@ -150,8 +167,7 @@ public:
             chosen.budget_bytes = largest * std::clamp<std::uint64_t>(spare / largest, offload::fewest_buffers, 4);
         }
         open_.resize(windows.size());
-        windows_.emplace(context, zero::MemoryKind::parameters, bytes(numels)[Place::disk], std::move(windows),
-                         std::move(chosen));
+        windows_.emplace(context, bytes(numels)[Place::disk], std::move(windows), std::move(chosen));
     }
     [[nodiscard]] std::span<Element> open(std::size_t shard, offload::Access access) {
         open_[shard].emplace((**windows_).acquire(shard, access));

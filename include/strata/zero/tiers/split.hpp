@@ -76,6 +76,8 @@ template <class Kept, std::size_t states, bool has_master>
 class Split<First, Second, Percent>::state {
     using One = zero::detail::state_on_t<first, Kept, states, has_master>;
     using Other = zero::detail::state_on_t<second, Kept, states, has_master>;
+    static constexpr bool by_bucket =
+        zero::TierStateByBucket<One, Kept, states> && zero::TierStateByBucket<Other, Kept, states>;
 
 public:
     static constexpr Place memory = One::memory == Place::device ? Place::device : Other::memory;
@@ -113,28 +115,39 @@ public:
     }
     template <class Call>
     void run(offload::Access access, Call&& call) {
-        if (!cut_.first.empty()) {
-            one_.run(access, [&](auto run) {
-                run.last = run.last && !is_cut(run.bucket);
-                call(std::as_const(run));
-            });
-        }
-        if (!cut_.second.empty()) {
-            other_.run(access, [&](auto run) {
-                if (run.bucket == 0) run.begin += cut_.second_begin;
-                run.bucket += cut_.second_bucket;
-                call(std::as_const(run));
-            });
-        }
+        if (!cut_.first.empty()) one_.run(access, [&](const auto& run) { call(of_first(run)); });
+        if (!cut_.second.empty()) other_.run(access, [&](const auto& run) { call(of_second(run)); });
     }
     void prefetch() {
         if (!cut_.first.empty()) one_.prefetch();
         if (!cut_.second.empty()) other_.prefetch();
     }
+    template <class Call>
+    requires(by_bucket) void run_bucket(std::size_t bucket, offload::Access access, Call&& call) {
+        if (bucket < cut_.first.size()) one_.run_bucket(bucket, access, [&](const auto& run) { call(of_first(run)); });
+        if (bucket >= cut_.second_bucket)
+            other_.run_bucket(bucket - cut_.second_bucket, access, [&](const auto& run) { call(of_second(run)); });
+    }
+    void prefetch_bucket(std::size_t bucket) requires(by_bucket) {
+        if (bucket < cut_.first.size()) one_.prefetch_bucket(bucket);
+        if (bucket >= cut_.second_bucket) other_.prefetch_bucket(bucket - cut_.second_bucket);
+    }
 
 private:
     [[nodiscard]] bool is_cut(std::size_t bucket) const noexcept {
         return bucket == cut_.second_bucket && cut_.second_begin > 0;
+    }
+    /// A run of a part, as a run of the whole.
+    template <class Run>
+    [[nodiscard]] Run of_first(Run run) const {
+        run.last = run.last && !is_cut(run.bucket);
+        return run;
+    }
+    template <class Run>
+    [[nodiscard]] Run of_second(Run run) const {
+        if (run.bucket == 0) run.begin += cut_.second_begin;
+        run.bucket += cut_.second_bucket;
+        return run;
     }
     template <class Part>
     [[nodiscard]] static at::Tensor reachable(const at::Tensor& values) {
