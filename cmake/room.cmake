@@ -9,14 +9,14 @@
 #
 # With STRATA_WITH_TORCH=OFF a room with the package Torch is left out, and so must be what needs it.
 #
-# The list of headers is the public API: it is what is installed and what `all_verify_interface_header_sets`
-# compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, but not
-# verified, because only their header includes them. A body whose header exists but is not listed stays out.
-# <room>/impl/*.inc is text that a body includes more than once: installed, and nothing else. <room>/impl/*.cu and *.cuh
-# are compiled by cmake/cuda.cmake and installed in a build with STRATA_WITH_CUDA.
+# The list of headers is the public API: it is what is installed and what `headers_stand_alone` (cmake/headers.cmake)
+# compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, and compiled after the
+# header that includes them. A body whose header exists but is not listed stays out.
+# <room>/impl/*.inc is text that is included more than once: installed, and nothing else. <room>/impl/*.cpp is compiled into
+# strata::compiled. <room>/impl/*.cu and *.cuh are compiled by cmake/cuda.cmake and installed in a build with STRATA_WITH_CUDA.
 #
 # Left behind for install.cmake and the compiled library: the global properties STRATA_ROOMS,
-# STRATA_<room>_NEEDS, STRATA_<room>_PACKAGES, STRATA_<room>_BODIES.
+# STRATA_<room>_NEEDS, STRATA_<room>_PACKAGES, STRATA_<room>_BODIES, STRATA_<room>_SOURCES.
 
 # Targets found here must be visible to a project that adds this one as a subdirectory.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
@@ -53,6 +53,7 @@ function(strata_room room)
         endforeach()
     endforeach()
 
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/impl/*.cpp")
     file(GLOB fragments CONFIGURE_DEPENDS "${folder}/impl/*.inc")
     if(STRATA_WITH_CUDA)
         file(GLOB kernels CONFIGURE_DEPENDS "${folder}/impl/*.cu" "${folder}/impl/*.cuh")
@@ -77,6 +78,7 @@ function(strata_room room)
     set_property(GLOBAL PROPERTY STRATA_${room}_NEEDS "${arg_NEEDS}")
     set_property(GLOBAL PROPERTY STRATA_${room}_PACKAGES "${arg_PACKAGES}")
     set_property(GLOBAL PROPERTY STRATA_${room}_BODIES "${bodies}")
+    set_property(GLOBAL PROPERTY STRATA_${room}_SOURCES "${sources}")
 endfunction()
 
 # strata::strata, every room at once, and strata::compiled, the same with the bodies compiled once: one
@@ -97,6 +99,8 @@ function(strata_whole_house)
 
     set(sources "")
     foreach(room IN LISTS rooms)
+        get_property(of_room GLOBAL PROPERTY STRATA_${room}_SOURCES)
+        list(APPEND sources ${of_room})
         get_property(bodies GLOBAL PROPERTY STRATA_${room}_BODIES)
         if(bodies)
             set(text "")

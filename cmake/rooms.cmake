@@ -17,6 +17,7 @@ strata_room(core
         file_lock.hpp
         fnv1a.hpp
         fp16.hpp
+        function_ref.hpp
         host_device.hpp
         independent_loop.hpp
         inline.hpp
@@ -148,6 +149,7 @@ strata_room(optim
         adam_moments.hpp
         adamw.hpp
         clip.hpp
+        compiled_kernels.hpp
         deepspeed_schedules.hpp
         detail/device_bodies.hpp
         detail/device_layerwise.hpp

@@ -1,11 +1,13 @@
 #pragma once
 // strata/zero/parts/state_pass.hpp - StatePass: a walk over all of a rank's state, with the parameters beside it.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 
+#include <strata/core/function_ref.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/compute_device.hpp>
@@ -48,6 +50,8 @@ public:
     using HostPart = Part<Place::host>;
     static constexpr bool has_master = Numerics::has_master;
     static constexpr Place device_memory = memory_of<Compute>(Place::device);
+    using OnHost = core::FunctionRef<void(const HostPart&)>;
+    using Done = core::FunctionRef<void(const Run&)>;
 
     /// All of it outlives the pass.
     StatePass(State& state, ShardStore& shards, const Buckets& buckets, detail::BufferPool& pool, LocalFailure& failure)
@@ -58,22 +62,17 @@ public:
     ///
     ///   access  of masters and states
     ///   done    called with a run whose values are back where they live
-    template <class Call, class Done>
-    void beside_state(offload::Access access, ParameterUse use, Call&& call, Done&& done) {
-        walk<false>(access, use, call, done);
+    template <class Call>
+    void beside_state(offload::Access access, ParameterUse use, Call&& call, Done done = nothing) {
+        if constexpr (Compute::is_host) {
+            walk(access, use, OnHost{call}, done);
+        } else {
+            walk(access, use, OnEither{OnHost{call}, OnDevice{call}}, done);
+        }
     }
     /// The same for a `call` that takes HostParts only.
-    template <class Call, class Done>
-    void on_host(offload::Access access, ParameterUse use, Call&& call, Done&& done) {
-        walk<true>(access, use, call, done);
-    }
-    template <class Call>
-    void beside_state(offload::Access access, ParameterUse use, Call&& call) {
-        walk<false>(access, use, call, nothing);
-    }
-    template <class Call>
-    void on_host(offload::Access access, ParameterUse use, Call&& call) {
-        walk<true>(access, use, call, nothing);
+    void on_host(offload::Access access, ParameterUse use, OnHost call, Done done = nothing) {
+        walk(access, use, call, done);
     }
 
     /// The part of a run's values that is in this rank's share: all of it unless every rank has all of the state.
@@ -90,9 +89,17 @@ public:
 
 private:
     static constexpr auto nothing = [](const Run&) {};
+    using OnDevice = core::FunctionRef<void(const Part<Place::device>&)>;
+    struct OnEither : OnHost, OnDevice {
+        using OnHost::operator();
+        using OnDevice::operator();
+    };
 
-    template <bool only_host, class Call, class Done>
-    void walk(offload::Access access, ParameterUse use, Call& call, Done& done) {
+    /// Made once for all that is called on the host, and once for what is called on either: what is called is no template
+    /// argument.
+    template <class Call>
+    void walk(offload::Access access, ParameterUse use, const Call& call, const Done& done) {
+        constexpr bool only_host = std::same_as<Call, OnHost>;
         const auto parameter_access = use == ParameterUse::read    ? offload::Access::read
                                       : use == ParameterUse::write ? offload::Access::write
                                                                    : offload::Access::update;
@@ -119,7 +126,7 @@ private:
     /// Calls `call` with a run and its parameters where it works, and puts back what it has changed.
     template <Place works, class Call>
     void work(const Run& run, Place run_is, offload::Access access, std::span<Element> parameters, Place parameters_are,
-              offload::Access parameter_access, Call& call) {
+              offload::Access parameter_access, const Call& call) {
         Staging staging{pool_};
         const auto here = [&](auto values, Place is, offload::Access how) {
             return staging.take(values, is, works, how != offload::Access::write, how != offload::Access::read);
