@@ -69,10 +69,7 @@ function(strata_room room)
     target_sources(strata_${room}
         INTERFACE FILE_SET HEADERS BASE_DIRS "${include}" FILES ${headers}
         INTERFACE FILE_SET bodies TYPE HEADERS BASE_DIRS "${include}" FILES ${bodies} ${fragments})
-    set_target_properties(strata_${room} PROPERTIES
-        EXPORT_NAME ${room}
-        VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}
-        INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+    set_target_properties(strata_${room} PROPERTIES EXPORT_NAME ${room})
 
     set_property(GLOBAL APPEND PROPERTY STRATA_ROOMS ${room})
     set_property(GLOBAL PROPERTY STRATA_${room}_NEEDS "${arg_NEEDS}")
@@ -93,9 +90,7 @@ function(strata_whole_house)
     target_link_libraries(strata_strata INTERFACE ${room_targets})
     target_sources(strata_strata
         INTERFACE FILE_SET HEADERS BASE_DIRS "${include}" FILES ${ARGN})
-    set_target_properties(strata_strata PROPERTIES
-        EXPORT_NAME strata
-        VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+    set_target_properties(strata_strata PROPERTIES EXPORT_NAME strata)
 
     set(sources "")
     foreach(room IN LISTS rooms)

@@ -5,6 +5,7 @@
 
 include("${CMAKE_CURRENT_LIST_DIR}/room.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/cuda.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/headers.cmake")
 
 strata_room(core
     HEADERS
@@ -394,3 +395,7 @@ strata_room(testing
 
 # The umbrella header, which includes every room, belongs to strata::strata.
 strata_whole_house(${umbrella})
+if(PROJECT_IS_TOP_LEVEL)
+    include("${CMAKE_CURRENT_LIST_DIR}/precompiled.cmake")
+    strata_verify_headers()
+endif()
