@@ -9,14 +9,14 @@
 #
 # With STRATA_WITH_TORCH=OFF a room with the package Torch is left out, and so must be what needs it.
 #
-# The list of headers is the public API: it is what is installed and what `all_verify_interface_header_sets`
-# compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, but not
-# verified, because only their header includes them. A body whose header exists but is not listed stays out.
-# <room>/impl/*.inc is text that a body includes more than once: installed, and nothing else. <room>/impl/*.cu and *.cuh
-# are compiled by cmake/cuda.cmake and installed in a build with STRATA_WITH_CUDA.
+# The list of headers is the public API: it is what is installed and what `headers_stand_alone` (cmake/headers.cmake)
+# compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, and compiled after the
+# header that includes them. A body whose header exists but is not listed stays out.
+# <room>/impl/*.inc is text that is included more than once: installed, and nothing else. <room>/impl/*.cpp is compiled into
+# strata::compiled. <room>/impl/*.cu and *.cuh are compiled by cmake/cuda.cmake and installed in a build with STRATA_WITH_CUDA.
 #
 # Left behind for install.cmake and the compiled library: the global properties STRATA_ROOMS,
-# STRATA_<room>_NEEDS, STRATA_<room>_PACKAGES, STRATA_<room>_BODIES.
+# STRATA_<room>_NEEDS, STRATA_<room>_PACKAGES, STRATA_<room>_BODIES, STRATA_<room>_SOURCES.
 
 # Targets found here must be visible to a project that adds this one as a subdirectory.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
@@ -53,6 +53,7 @@ function(strata_room room)
         endforeach()
     endforeach()
 
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/impl/*.cpp")
     file(GLOB fragments CONFIGURE_DEPENDS "${folder}/impl/*.inc")
     if(STRATA_WITH_CUDA)
         file(GLOB kernels CONFIGURE_DEPENDS "${folder}/impl/*.cu" "${folder}/impl/*.cuh")
@@ -68,15 +69,13 @@ function(strata_room room)
     target_sources(strata_${room}
         INTERFACE FILE_SET HEADERS BASE_DIRS "${include}" FILES ${headers}
         INTERFACE FILE_SET bodies TYPE HEADERS BASE_DIRS "${include}" FILES ${bodies} ${fragments})
-    set_target_properties(strata_${room} PROPERTIES
-        EXPORT_NAME ${room}
-        VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}
-        INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+    set_target_properties(strata_${room} PROPERTIES EXPORT_NAME ${room})
 
     set_property(GLOBAL APPEND PROPERTY STRATA_ROOMS ${room})
     set_property(GLOBAL PROPERTY STRATA_${room}_NEEDS "${arg_NEEDS}")
     set_property(GLOBAL PROPERTY STRATA_${room}_PACKAGES "${arg_PACKAGES}")
     set_property(GLOBAL PROPERTY STRATA_${room}_BODIES "${bodies}")
+    set_property(GLOBAL PROPERTY STRATA_${room}_SOURCES "${sources}")
 endfunction()
 
 # strata::strata, every room at once, and strata::compiled, the same with the bodies compiled once: one
@@ -91,12 +90,12 @@ function(strata_whole_house)
     target_link_libraries(strata_strata INTERFACE ${room_targets})
     target_sources(strata_strata
         INTERFACE FILE_SET HEADERS BASE_DIRS "${include}" FILES ${ARGN})
-    set_target_properties(strata_strata PROPERTIES
-        EXPORT_NAME strata
-        VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+    set_target_properties(strata_strata PROPERTIES EXPORT_NAME strata)
 
     set(sources "")
     foreach(room IN LISTS rooms)
+        get_property(of_room GLOBAL PROPERTY STRATA_${room}_SOURCES)
+        list(APPEND sources ${of_room})
         get_property(bodies GLOBAL PROPERTY STRATA_${room}_BODIES)
         if(bodies)
             set(text "")

@@ -5,6 +5,7 @@
 
 include("${CMAKE_CURRENT_LIST_DIR}/room.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/cuda.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/headers.cmake")
 
 strata_room(core
     HEADERS
@@ -17,6 +18,7 @@ strata_room(core
         file_lock.hpp
         fnv1a.hpp
         fp16.hpp
+        function_ref.hpp
         host_device.hpp
         independent_loop.hpp
         inline.hpp
@@ -162,6 +164,7 @@ strata_room(optim
         adam_moments.hpp
         adamw.hpp
         clip.hpp
+        compiled_kernels.hpp
         detail/device_bodies.hpp
         detail/device_layerwise.hpp
         detail/device_sums.hpp
@@ -426,3 +429,7 @@ strata_room(testing
 
 # The umbrella header, which includes every room, belongs to strata::strata.
 strata_whole_house(${umbrella})
+if(PROJECT_IS_TOP_LEVEL)
+    include("${CMAKE_CURRENT_LIST_DIR}/precompiled.cmake")
+    strata_verify_headers()
+endif()

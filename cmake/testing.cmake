@@ -19,10 +19,12 @@
 # executable a group of rooms, and one executable holds all MPI tests. ctest still sees every file as a test of
 # its own: it runs the executable with a filter, and a filter that finds no test is a failure.
 #
-# No precompiled header: one of torch/torch.h costs 24 s and 616 MiB and saves 5 to 8 s in each of the thirty files that include it, but gcc 12
-# then takes libstdc++ for code of ours, and warns wrongly inside of std::string (-Warray-bounds), where warnings are errors.
+# Most files of most executables include torch/torch.h, or at least gtest, so these begin with it precompiled (cmake/precompiled.cmake).
 
 find_package(GTest REQUIRED)
+if(PROJECT_IS_TOP_LEVEL)
+    strata_precompile(gtest HEADERS gtest/gtest.h nlohmann/json.hpp LINKS GTest::gtest nlohmann_json::nlohmann_json)
+endif()
 
 # Golden values and damaged files that are too big for the repository. Without them the tests that read them skip.
 set(reference_dir "${PROJECT_SOURCE_DIR}/../shared")
@@ -60,6 +62,34 @@ function(strata_gtest_filter snake out)
     set(${out} "--gtest_filter=${suite}.*:${suite}/*:*/${suite}.*:*/${suite}/*" PARENT_SCOPE)
 endfunction()
 
+# Whether a file includes torch/torch.h.
+function(strata_includes_torch file out)
+    file(STRINGS "${file}" lines REGEX "^#include <torch/torch.h>")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    set(${out} FALSE PARENT_SCOPE)
+    if(lines)
+        set(${out} TRUE PARENT_SCOPE)
+    endif()
+endfunction()
+
+# The arguments with which a compiler that is called directly begins with libtorch precompiled: with torch/torch.h if the file includes it,
+# else with ATen/core/Tensor.h. The flags are those that it was precompiled with; warnings are none of what these tests look at.
+function(strata_flags_with_torch file out)
+    strata_includes_torch("${file}" all_of_it)
+    set(name tensor)
+    if(all_of_it)
+        set(name torch)
+    endif()
+    set(${out} "" PARENT_SCOPE)
+    if(TARGET strata_precompiled_${name})
+        get_property(path GLOBAL PROPERTY STRATA_PRECOMPILED_${name})
+        string(TOUPPER "CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}" of_type)
+        separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${${of_type}} ${OpenMP_CXX_FLAGS}")
+        list(FILTER flags EXCLUDE REGEX "^-W")
+        set(${out} ${flags} "$<TARGET_PROPERTY:torch,INTERFACE_COMPILE_OPTIONS>" -include "${path}" PARENT_SCOPE)
+    endif()
+endfunction()
+
 set(STRATA_NO_TEST_RAN "Running 0 tests from 0 test suites")
 
 # Adds <source> to <executable>, which is made on first use and links the libraries in ARGN.
@@ -69,8 +99,19 @@ function(strata_add_to_test_executable executable source)
         target_compile_features(${executable} PRIVATE cxx_std_20)
         target_compile_definitions(${executable} PRIVATE ${STRATA_TEST_DEFINES})
         target_link_libraries(${executable} PRIVATE ${ARGN})
+        if(executable MATCHES "^strata_(mpi|model|tensor|own_policy)_tests$")
+            strata_begin_with(torch ${executable})
+        elseif(executable STREQUAL "strata_light_tests")
+            strata_begin_with(gtest ${executable})
+        endif()
     endif()
     target_sources(${executable} PRIVATE "${source}")
+    if(executable MATCHES "^strata_(model|tensor)_tests$")  # where many files need no more than a tensor, or none
+        strata_includes_torch("${source}" includes_torch)
+        if(NOT includes_torch)
+            set_source_files_properties("${source}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+        endif()
+    endif()
 endfunction()
 
 # Rooms without libtorch are used header-only, the others through strata::compiled: both ways stay tested.
@@ -151,6 +192,10 @@ function(strata_mpi_job_test name)
     endif()
     add_executable(strata_${arg_JOB} "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${arg_JOB}.cpp")
     target_link_libraries(strata_${arg_JOB} PRIVATE ${arg_LIBS})
+    strata_includes_torch("${CMAKE_CURRENT_SOURCE_DIR}/mpi/${arg_JOB}.cpp" includes_torch)
+    if(includes_torch)
+        strata_begin_with(torch strata_${arg_JOB})
+    endif()
     strata_add_to_test_executable(strata_${name}_tests "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp"
         strata::core GTest::gtest_main)
     string(TOUPPER "${arg_JOB}" job)
@@ -343,13 +388,15 @@ endfunction()
 function(strata_cuda_compile_test name)
     set(directories "$<TARGET_PROPERTY:strata::compiled,INTERFACE_INCLUDE_DIRECTORIES>")
     set(defines "$<TARGET_PROPERTY:strata::compiled,INTERFACE_COMPILE_DEFINITIONS>")
+    set(file "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/cuda/${name}.cpp")
+    strata_flags_with_torch("${file}" with_torch)
     add_test(NAME compile_time/cuda/${name}
-        COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -fdiagnostics-color=never -DSTRATA_WITH_CUDA=1
+        COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -fdiagnostics-color=never -DSTRATA_WITH_CUDA=1 ${with_torch}
             "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/tests/support/cuda_headers"
             "$<$<BOOL:${directories}>:-I$<JOIN:${directories},$<SEMICOLON>-I>>"
             "$<$<BOOL:${defines}>:-D$<JOIN:${defines},$<SEMICOLON>-D>>"
             "-I$<JOIN:${STRATA_CUDA_HEADERS},$<SEMICOLON>-I>"
-            "${CMAKE_CURRENT_SOURCE_DIR}/compile_time/cuda/${name}.cpp"
+            "${file}"
         COMMAND_EXPAND_LISTS)
     set_tests_properties(compile_time/cuda/${name} PROPERTIES TIMEOUT 300 LABELS "compile_time" ENVIRONMENT "LC_ALL=C")
 endfunction()
@@ -377,8 +424,12 @@ function(strata_compile_fail name)
             "$<$<BOOL:${directories}>:-I$<JOIN:${directories},$<SEMICOLON>-I>>"
             "$<$<BOOL:${defines}>:-D$<JOIN:${defines},$<SEMICOLON>-D>>")
     endforeach()
-    set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/include" ${needs})
-    list(APPEND compile "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp")
+    set(file "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp")
+    if(arg_LIBS)
+        strata_flags_with_torch("${file}" with_torch)
+        list(APPEND needs ${with_torch})
+    endif()
+    set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/include" ${needs} "${file}")
     add_test(NAME compile_fail/${name}.good COMMAND ${compile} COMMAND_EXPAND_LISTS)
     add_test(NAME compile_fail/${name}.bad COMMAND ${compile} -DSTRATA_BAD COMMAND_EXPAND_LISTS)
     set_tests_properties(compile_fail/${name}.good compile_fail/${name}.bad PROPERTIES

@@ -215,7 +215,8 @@ TEST(Layering, EveryFileOpensWithItsNameAndOneSentence) {
     for (const auto& file : all_files()) {
         ASSERT_GE(file.lines.size(), 2U) << file.path;
         // Text that a body includes more than once, and what nobody includes.
-        const bool unguarded = file.path.extension() == ".inc" || file.path.extension() == ".cu";
+        const bool unguarded =
+            file.path.extension() == ".inc" || file.path.extension() == ".cu" || file.path.extension() == ".cpp";
         if (!unguarded) {
             EXPECT_EQ(file.lines[0], "#pragma once") << file.path;
         }
@@ -239,6 +240,78 @@ TEST(Layering, EveryBodyBelongsToAHeaderThatIncludesIt) {
         if (file.path.extension() != ".ipp") continue;
         EXPECT_TRUE(included.contains("strata/" + file.path.string())) << "no header includes " << file.path;
     }
+}
+
+/// Reads headers as a compiler does for a header-only program, from one of them on.
+class HeaderOnlyReader {
+public:
+    HeaderOnlyReader() {
+        for (const auto& file : all_files()) {
+            File& known = files_["strata/" + file.path.string()];
+            known.includes = includes_of(file);
+            for (std::size_t i = 0; i < file.lines.size(); ++i) {
+                const auto first = file.lines[i].find_first_not_of(" \t");
+                if (first == std::string::npos) continue;
+                const std::string_view text = std::string_view{file.lines[i]}.substr(first);
+                if (!text.starts_with('#') && !text.starts_with("//")) known.last_text = i + 1;
+            }
+        }
+    }
+    [[nodiscard]] std::vector<std::string> headers() const {
+        std::vector<std::string> all;
+        for (const auto& [path, file] : files_)
+            if (path.ends_with(".hpp")) all.push_back(path);
+        return all;
+    }
+    /// What is included where it has begun, but has text left that has not been read.
+    [[nodiscard]] std::string too_early_from(const std::string& root) {
+        read_.clear();
+        open_.clear();
+        too_early_.clear();
+        read(root);
+        return too_early_;
+    }
+
+private:
+    struct File {
+        std::vector<Include> includes;
+        std::size_t last_text = 0;  ///< line of it, from 1
+    };
+    void read(const std::string& path) {
+        const auto file = files_.find(path);
+        if (file == files_.end() || !read_.insert(path).second) return;
+        open_.push_back({path, 0});
+        for (const Include& include : file->second.includes) {
+            open_.back().line = std::stoul(include.where.substr(include.where.rfind(':') + 1));
+            const auto begun =
+                std::find_if(open_.begin(), open_.end(), [&](const Open& open) { return open.path == include.header; });
+            const bool is_needed = open_.back().line < file->second.last_text;  // else it stands below all text
+            const bool through_a_body =
+                std::any_of(begun, open_.end(), [](const Open& open) { return open.path.ends_with(".ipp"); });
+            if (is_needed && through_a_body && begun->line < files_[include.header].last_text)
+                too_early_ += include.where + " includes <" + include.header + ">\n";
+            read(include.header);
+        }
+        open_.pop_back();
+    }
+
+    struct Open {
+        std::string path;
+        std::size_t line;  ///< that is being read
+    };
+    std::map<std::string, File> files_;
+    std::set<std::string> read_;
+    std::vector<Open> open_;
+    std::string too_early_;
+};
+
+/// cmake/headers.cmake compiles every header without the bodies of others. It stands alone in a header-only program, too, as
+/// long as no body is read in the middle of a header that it needs.
+TEST(Layering, HeaderOnlyNothingIsNeededBeforeItHasBeenRead) {
+    HeaderOnlyReader reader;
+    EXPECT_GE(reader.headers().size(), 200U);
+    for (const std::string& header : reader.headers())
+        EXPECT_EQ(reader.too_early_from(header), "") << "where a file begins with #include <" << header << ">";
 }
 
 /// As clang-format 14 leaves it. Versions differ, so without that one nobody can tell.

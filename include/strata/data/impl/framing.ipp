@@ -9,6 +9,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/data/framing.hpp>
+#include <strata/data/impl/buckets.ipp>
 #include <strata/data/random.hpp>
 
 namespace strata::data {

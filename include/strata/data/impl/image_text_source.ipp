@@ -15,6 +15,7 @@
 #include <strata/data/cache_identity.hpp>
 #include <strata/data/decode_image.hpp>
 #include <strata/data/image_text_source.hpp>
+#include <strata/data/impl/cache_identity.ipp>
 #include <strata/data/random.hpp>
 #include <strata/data/resample.hpp>
 

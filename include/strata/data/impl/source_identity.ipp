@@ -7,6 +7,7 @@
 
 #include <strata/data/cache_identity.hpp>
 #include <strata/data/detail/source_identity.hpp>
+#include <strata/data/impl/cache_identity.ipp>
 #include <strata/data/random.hpp>
 
 namespace strata::data::detail {

@@ -7,6 +7,7 @@
 
 #include <strata/core/error.hpp>
 #include <strata/models/fused_ops.hpp>
+#include <strata/models/impl/flux_blocks.ipp>
 #include <strata/models/packing.hpp>
 #include <strata/models/small_flux.hpp>
 

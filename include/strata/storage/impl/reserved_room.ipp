@@ -14,6 +14,7 @@
 #include <strata/core/amounts.hpp>
 #include <strata/core/error.hpp>
 #include <strata/storage/atomic_file.hpp>
+#include <strata/storage/impl/atomic_file.ipp>
 #include <strata/storage/reserved_room.hpp>
 
 namespace strata::storage {

@@ -11,6 +11,7 @@
 
 #include <strata/core/bf16.hpp>
 #include <strata/core/fp16.hpp>
+#include <strata/optim/compiled_kernels.hpp>
 #include <strata/optim/layerwise_kernel.hpp>
 #include <strata/optim/update_kernel.hpp>
 #include <strata/zero/layout.hpp>

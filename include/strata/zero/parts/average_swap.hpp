@@ -47,10 +47,9 @@ public:
         // from them below.
         const ParameterUse with_master = buckets_.replicates_state() ? ParameterUse::update : ParameterUse::write;
         pass_.on_host(offload::Access::read, {with_master, ParameterUse::update}, exchange,
-                      [this, in](const auto& run) {
-                          if (!run.last) return;
-                          if (!in) set_aside_[run.bucket].reset();
-                          buckets_.replicates_state() ? weights_.gather(run.bucket) : weights_.next();
+                      [this, in](std::size_t bucket) {
+                          if (!in) set_aside_[bucket].reset();
+                          buckets_.replicates_state() ? weights_.gather(bucket) : weights_.next();
                       });
         weights_.finish();
     }

@@ -162,9 +162,7 @@ private:
                 copy(values, std::span{mine_}.subspan(first, values.size()));
             }
         };
-        const auto pass_on = [&](const auto& run) {
-            if (!run.last) return;
-            const std::size_t bucket = run.bucket;
+        const auto pass_on = [&](std::size_t bucket) {
             const std::vector<ElementRun> kept = staying.kept_of(bucket, buckets.replicates_state());
             std::span<Carried> place;
             if (counts_[bucket] > 0) place = detail::elements<Carried>(room_.open(bucket, offload::Access::write));

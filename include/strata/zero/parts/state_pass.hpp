@@ -1,13 +1,17 @@
 #pragma once
 // strata/zero/parts/state_pass.hpp - StatePass: a walk over all of a rank's state, with the parameters beside it.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 
+#include <strata/core/function_ref.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
+#include <strata/policy/precision.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
@@ -45,6 +49,23 @@ struct RunPart : StateRun<typename Format::kept, states> {
     std::span<Element> parameters;
 };
 
+template <class Format, std::size_t states, Place works>
+using RunCall = core::FunctionRef<void(const RunPart<Format, states, works>&)>;
+
+/// Refers to what is called with runs in one memory, whose numbers have a precision's own format or that of its exceptions.
+template <class Own, class Excepted, std::size_t states, Place works>
+struct RunCalls : RunCall<Own, states, works>, RunCall<Excepted, states, works> {
+    template <class Call>
+    explicit RunCalls(Call& call) : RunCall<Own, states, works>{call}, RunCall<Excepted, states, works>{call} {}
+    using RunCall<Own, states, works>::operator();
+    using RunCall<Excepted, states, works>::operator();
+};
+template <class Own, std::size_t states, Place works>
+struct RunCalls<Own, void, states, works> : RunCall<Own, states, works> {
+    template <class Call>
+    explicit RunCalls(Call& call) : RunCall<Own, states, works>{call} {}
+};
+
 /// Walks the runs of a tier's state in order, opens the shards beside them, and brings both to one memory.
 ///
 ///   Numerics  a Precision
@@ -57,6 +78,7 @@ public:
     /// Some weights have a master beside them.
     static constexpr bool has_masters = detail::has_masters_v<Numerics>;
     static constexpr Place device_memory = memory_of<Compute>(Place::device);
+    using Done = core::FunctionRef<void(std::size_t bucket)>;
 
     /// All of it outlives the pass.
     StatePass(State& state, ShardStore& shards, const Buckets& buckets, detail::BufferPool& pool, LocalFailure& failure)
@@ -66,23 +88,15 @@ public:
     /// on it, and is with the LocalFailure.
     ///
     ///   access  of masters and states
-    ///   done    called with a run whose values are back where they live
-    template <class Call, class Done>
-    void beside_state(offload::Access access, const ParameterUses& uses, Call&& call, Done&& done) {
-        walk<false>(access, uses, call, done);
+    ///   done    called with a bucket whose values are all back where they live
+    template <class Call>
+    void beside_state(offload::Access access, const ParameterUses& uses, Call&& call, Done done = nothing) {
+        walk(access, uses, BesideState{call}, done);
     }
     /// The same, with all runs in host memory.
-    template <class Call, class Done>
-    void on_host(offload::Access access, const ParameterUses& uses, Call&& call, Done&& done) {
-        walk<true>(access, uses, call, done);
-    }
     template <class Call>
-    void beside_state(offload::Access access, const ParameterUses& uses, Call&& call) {
-        walk<false>(access, uses, call, nothing);
-    }
-    template <class Call>
-    void on_host(offload::Access access, const ParameterUses& uses, Call&& call) {
-        walk<true>(access, uses, call, nothing);
+    void on_host(offload::Access access, const ParameterUses& uses, Call&& call, Done done = nothing) {
+        walk(access, uses, OnHost{call}, done);
     }
 
     /// beside_state() for the runs of one bucket. The tier's class is a TierStateByBucket.
@@ -90,7 +104,7 @@ public:
     void beside_state_of(std::size_t bucket, offload::Access access, const ParameterUses& uses, Call&& call) {
         RunOrder order{buckets_.replicates_state(), bucket};
         failure_.keep([&] {
-            state_.run_bucket(bucket, access, visitor<false>(order, access, uses, call, nothing, false));
+            state_.run_bucket(bucket, access, visitor(order, access, uses, BesideState{call}, nothing, false));
             order.end(bucket + 1);
         });
     }
@@ -109,18 +123,31 @@ public:
     }
 
 private:
-    static constexpr auto nothing = [](const auto&) {};
+    static constexpr auto nothing = [](std::size_t) {};
+    template <Place works>
+    using CallsIn = RunCalls<Numerics, strata::detail::excepted_of_t<Numerics>, states, works>;
+    using OnHost = CallsIn<Place::host>;
+    struct OnEither : OnHost, CallsIn<Place::device> {
+        template <class Call>
+        explicit OnEither(Call& call) : OnHost{call}, CallsIn<Place::device>{call} {}
+        using OnHost::operator();
+        using CallsIn<Place::device>::operator();
+    };
+    using BesideState = std::conditional_t<Compute::is_host, OnHost, OnEither>;
+
     static constexpr offload::Access access_of(ParameterUse use) noexcept {
         return use == ParameterUse::read    ? offload::Access::read
                : use == ParameterUse::write ? offload::Access::write
                                             : offload::Access::update;
     }
 
-    template <bool only_host, class Call, class Done>
-    void walk(offload::Access access, const ParameterUses& uses, Call& call, Done& done) {
+    /// Made once for all that is called on the host, and once for what is called on either: what is called is no template
+    /// argument.
+    template <class Calls>
+    void walk(offload::Access access, const ParameterUses& uses, const Calls& call, const Done& done) {
         RunOrder order{buckets_.replicates_state()};
         failure_.keep([&] {
-            state_.run(access, visitor<only_host>(order, access, uses, call, done, true));
+            state_.run(access, visitor(order, access, uses, call, done, true));
             order.end(buckets_.size());
         });
     }
@@ -128,9 +155,10 @@ private:
     /// What a pass of the tier calls with its runs. Refers to what it is given.
     ///
     ///   ahead  shards are opened in their order
-    template <bool only_host, class Call, class Done>
-    [[nodiscard]] auto visitor(RunOrder& order, offload::Access access, const ParameterUses& uses, Call& call,
-                               Done& done, bool ahead) {
+    template <class Calls>
+    [[nodiscard]] auto visitor(RunOrder& order, offload::Access access, const ParameterUses& uses, const Calls& call,
+                               const Done& done, bool ahead) {
+        constexpr bool only_host = std::same_as<Calls, OnHost>;
         return [this, &order, access, &uses, &call, &done, ahead]<class Kind>(const Kind& run) {
             using Format = detail::format_of_t<Numerics, Kind>;
             using Element = typename Format::element;
@@ -147,15 +175,15 @@ private:
             work<Format, only_host ? Place::host : run_memory>(run, run_memory, access, parameters, there,
                                                                parameter_access, call);
             if (opens && run.last) shards_.close(b.shard, parameter_access);
-            done(run);
+            if (run.last) done(run.bucket);
         };
     }
 
     /// Calls `call` with a run and its parameters where it works, and puts back what it has changed.
-    template <class Format, Place works, class Call>
+    template <class Format, Place works, class Calls>
     void work(const StateRun<typename Format::kept, states>& run, Place run_is, offload::Access access,
               std::span<typename Format::element> parameters, Place parameters_are, offload::Access parameter_access,
-              Call& call) {
+              const Calls& call) {
         Staging staging{pool_};
         const auto here = [&](auto values, Place is, offload::Access how) {
             return staging.take(values, is, works, how != offload::Access::write, how != offload::Access::read);

@@ -112,7 +112,7 @@ private:
             update_elements(run);
             sums_.close(run);
         };
-        pass_.beside_state(offload::Access::update, writes, update, [this](const auto& run) { written(run); });
+        pass_.beside_state(offload::Access::update, writes, update, [this](std::size_t) { weights_.next(); });
     }
 
     /// A run whose sums are open.
@@ -141,7 +141,7 @@ private:
             });
             update_average(run);
         };
-        pass_.beside_state(offload::Access::update, writes, apply, [this](const auto& run) { written(run); });
+        pass_.beside_state(offload::Access::update, writes, apply, [this](std::size_t) { weights_.next(); });
     }
 
     /// What gradients of a run are collected in, where their sums are not in fp32.
@@ -286,11 +286,6 @@ private:
         } else {
             return std::span<bf16>{};
         }
-    }
-
-    template <class Run>
-    void written(const Run& run) {
-        if (run.last) weights_.next();
     }
 
     Pass& pass_;

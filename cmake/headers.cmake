@@ -1,0 +1,161 @@
+# cmake/headers.cmake - the target `headers_stand_alone`: every public header compiles by itself, without a warning.
+#
+# Each header of a room is the first line of a file of its own, which is compiled with what the room may use, as far as syntax goes. Two
+# things are left out of that, because they are most of the work and prove nothing more:
+#
+#   * Bodies of other headers. STRATA_COMPILED is defined, and a header's own bodies are included after it. So a body is seen once, not in
+#     every file that reaches it. Header-only, a header and its bodies see the same and more: all that they include has been read by then,
+#     or stands open above with nothing but includes left, which tests/layering checks.
+#   * libtorch, again and again. Where a header includes ATen/core/Tensor.h, itself or through others, the file begins with it, precompiled.
+#     What the header's text sees is the same: its includes are above its text, so Tensor.h and all that it brings is there in either case;
+#     the headers in between are verified themselves. A header that uses libtorch without including it gets none. Likewise torch/torch.h.
+#
+# Which header includes what is read from the text when the target is built (cmake -P on this file), so that it is never out of date: what
+# stands above the first namespace and under no #if.
+
+# ---- the script: HEADERS, a file of lines "<header> <file to write>"; INCLUDE, where headers are; PRECOMPILED, a file of lines "<header> <path>"
+
+if(CMAKE_SCRIPT_MODE_FILE)
+    cmake_minimum_required(VERSION 3.25...3.31)
+    # What a header includes at its top, and its bodies.
+    function(read_includes header)
+        file(STRINGS "${INCLUDE}/${header}" lines REGEX "^(#(if|endif|include)|namespace )")
+        set(top "")
+        set(bodies "")
+        set(depth 0)
+        set(is_top TRUE)
+        foreach(line IN LISTS lines)
+            if(line MATCHES "^#if")
+                math(EXPR depth "${depth} + 1")
+            elseif(line MATCHES "^#endif")
+                math(EXPR depth "${depth} - 1")
+            elseif(line MATCHES "^namespace ")
+                set(is_top FALSE)
+            elseif(line MATCHES "^#include <([^>]+[.]ipp)>")
+                string(APPEND bodies "#include <${CMAKE_MATCH_1}>\n")
+            elseif(is_top AND depth EQUAL 0 AND line MATCHES "^#include <([^>]+)>")
+                list(APPEND top "${CMAKE_MATCH_1}")
+            endif()
+        endforeach()
+        set_property(GLOBAL PROPERTY "top ${header}" "${top}")
+        set_property(GLOBAL PROPERTY "bodies ${header}" "${bodies}")
+    endfunction()
+
+    # Whether a header includes `wanted` at its top, or one that does.
+    function(reaches header wanted out)
+        get_property(known GLOBAL PROPERTY "${header} reaches ${wanted}")
+        if("${known}" STREQUAL "")
+            set(known FALSE)
+            set_property(GLOBAL PROPERTY "${header} reaches ${wanted}" FALSE)  # two headers may include each other
+            get_property(top GLOBAL PROPERTY "top ${header}")
+            if(wanted IN_LIST top)
+                set(known TRUE)
+            else()
+                foreach(next IN LISTS top)
+                    reaches("${next}" "${wanted}" known)
+                    if(known)
+                        break()
+                    endif()
+                endforeach()
+            endif()
+            set_property(GLOBAL PROPERTY "${header} reaches ${wanted}" ${known})
+        endif()
+        set(${out} ${known} PARENT_SCOPE)
+    endfunction()
+
+    file(STRINGS "${HEADERS}" entries)
+    file(STRINGS "${PRECOMPILED}" precompiled)
+    foreach(entry IN LISTS entries)
+        string(REGEX REPLACE " .*" "" header "${entry}")
+        read_includes("${header}")
+    endforeach()
+    foreach(entry IN LISTS entries)
+        string(REGEX MATCH "^([^ ]+) (.+)$" entry "${entry}")
+        set(header "${CMAKE_MATCH_1}")
+        set(file "${CMAKE_MATCH_2}")
+        set(text "#include <${header}>\n")
+        foreach(pair IN LISTS precompiled)
+            string(REGEX MATCH "^([^ ]+) (.+)$" pair "${pair}")
+            set(prefix "#include \"${CMAKE_MATCH_2}\"  // ${CMAKE_MATCH_1}\n")
+            reaches("${header}" "${CMAKE_MATCH_1}" known)
+            if(known)
+                string(PREPEND text "${prefix}")
+                break()
+            endif()
+        endforeach()
+        get_property(bodies GLOBAL PROPERTY "bodies ${header}")
+        string(APPEND text "${bodies}")
+        set(old "")
+        if(EXISTS "${file}")
+            file(READ "${file}" old)
+        endif()
+        if(NOT text STREQUAL old)
+            file(WRITE "${file}" "${text}")
+        endif()
+    endforeach()
+    return()
+endif()
+
+# ---- the targets ---------------------------------------------------------------------------------------------------
+
+# Called when all rooms are known, after cmake/precompiled.cmake.
+function(strata_verify_headers)
+    get_property(rooms GLOBAL PROPERTY STRATA_ROOMS)
+    set(folder "${PROJECT_BINARY_DIR}/headers")
+    set(include "${PROJECT_SOURCE_DIR}/include")
+    set(entries "")
+    set(headers "")
+    set(files "")
+    set(parts "")
+    foreach(room IN LISTS rooms ITEMS strata)
+        get_target_property(of_room strata_${room} HEADER_SET)
+        if(NOT of_room)
+            continue()
+        endif()
+        list(APPEND headers ${of_room})
+        set(files_of_room "")
+        foreach(header IN LISTS of_room)
+            cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${include}")
+            list(APPEND files_of_room "${folder}/${header}.cpp")
+            string(APPEND entries "${header} ${folder}/${header}.cpp\n")
+        endforeach()
+        list(APPEND files ${files_of_room})
+
+        add_library(strata_${room}_headers OBJECT EXCLUDE_FROM_ALL ${files_of_room})
+        target_link_libraries(strata_${room}_headers PRIVATE strata::${room})
+        target_compile_definitions(strata_${room}_headers PRIVATE STRATA_COMPILED)
+        set_target_properties(strata_${room}_headers PROPERTIES
+            CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/cmake/syntax-only.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
+        list(APPEND parts strata_${room}_headers)
+    endforeach()
+
+    set(precompiled "")
+    set(header_of_torch torch/torch.h)
+    set(header_of_tensor ATen/core/Tensor.h)
+    foreach(name IN ITEMS torch tensor)  # the one with more in it first
+        if(TARGET strata_precompiled_${name})
+            get_property(path GLOBAL PROPERTY STRATA_PRECOMPILED_${name})
+            string(APPEND precompiled "${header_of_${name}} ${path}\n")
+            foreach(part IN LISTS parts)
+                add_dependencies(${part} strata_precompiled_${name})
+                target_compile_options(${part} PRIVATE -Winvalid-pch)
+            endforeach()
+        endif()
+    endforeach()
+
+    file(CONFIGURE OUTPUT "${folder}/headers.txt" CONTENT "${entries}" @ONLY)
+    file(CONFIGURE OUTPUT "${folder}/precompiled.txt" CONTENT "${precompiled}" @ONLY)
+    set(script "${PROJECT_SOURCE_DIR}/cmake/headers.cmake")
+    add_custom_command(OUTPUT ${files}
+        COMMAND "${CMAKE_COMMAND}" "-DINCLUDE=${include}" "-DHEADERS=${folder}/headers.txt" "-DPRECOMPILED=${folder}/precompiled.txt"
+            -P "${script}"
+        DEPENDS ${headers} "${script}" "${folder}/headers.txt" "${folder}/precompiled.txt"
+        COMMENT "Reading what headers include"
+        VERBATIM)
+    add_custom_target(headers_read DEPENDS ${files})
+    add_custom_target(headers_stand_alone)
+    foreach(part IN LISTS parts)
+        add_dependencies(${part} headers_read)
+    endforeach()
+    add_dependencies(headers_stand_alone ${parts})
+endfunction()
