@@ -58,6 +58,9 @@ TEST_F(Accelerate, UnknownKeysAtTheTopAreRefusedAsAccelerateDoes) {
               std::string::npos);
     const auto read = accelerate("distributed_type: NO\ninvalid_key: 1\nanother_invalid_key: 2\n");
     EXPECT_EQ(read.findings.refused(), 2U);
+    EXPECT_NE(
+        accelerate("distributed_type: DEEPSPEED\nzero_stage: 3\n").refusal().find("is a key of `deepspeed_config`"),
+        std::string::npos);
     EXPECT_NE(accelerate("num_processes: 2\n").refusal().find("has no distributed_type, which Accelerate requires"),
               std::string::npos);
     EXPECT_EQ(accelerate("distributed_type: NO\ndeepspeed_config: {mixed_precision: bf16}\n").refusal(), "")

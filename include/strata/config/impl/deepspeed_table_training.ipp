@@ -80,7 +80,7 @@ inline void add_optimizer_rows(FormatTable& table) {
     FormatTable::Rows o = t.in("optimizer");
     o.text("type", "Its name").acts("Optimizer<Rule>");
     o.flag("legacy_fusion", "Fusion of 2020").by_default("false").none("updates are fused");
-    o.object("params", "Its numbers");
+    o.object("params", "Its numbers").no_others();
     FormatTable::Rows p = o.in("params");
     p.number("lr", "Learning rate").within(ranges::learning_rate).or_auto().by_default("1e-3").option("schedule.lr");
     p.list("betas", "Decays of the two means").or_auto().by_default("[0.9, 0.999]").acts("engine.update.beta1, beta2");
@@ -139,7 +139,7 @@ inline void add_scheduler_rows(FormatTable& table) {
     t.object("scheduler", "The learning rate over the run");
     FormatTable::Rows s = t.in("scheduler");
     s.text("type", "Its name").acts("schedule");
-    s.object("params", "Its numbers");
+    s.object("params", "Its numbers").no_others();
     FormatTable::Rows p = s.in("params");
     const Range rate = ranges::learning_rate;
     p.number("warmup_min_lr", "Where the warm-up begins")

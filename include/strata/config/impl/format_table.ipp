@@ -227,11 +227,10 @@ STRATA_INLINE std::string markdown(const FormatTable& table) {
         if (row.parent().empty() && row.kind != ValueKind::object) text += line(row, row.path);
     for (const KeyRow& object : table.rows()) {
         if (!object.parent().empty() || object.kind != ValueKind::object) continue;
-        text += "\n## `" + object.path + "`\n\n" + object.meaning + (object.meaning.empty() ? "" : ". ");
-        const std::string words = detail::doing(table, object);
-        if (!object.why.empty() || object.effect != Effect::none || !object.renamed.empty())
-            text += "To strata: " + words + ".";
-        text += "\n";
+        const bool has_words = !object.why.empty() || object.effect != Effect::none || !object.renamed.empty();
+        text += "\n## `" + object.path + "`\n\n" + object.meaning + (object.meaning.empty() ? "" : ".") +
+                (has_words && !object.meaning.empty() ? " " : "") +
+                (has_words ? "To strata: " + detail::doing(table, object) + "." : "") + "\n";
         std::string rows;
         for (const KeyRow& row : table.rows())
             if (row.path.starts_with(object.path + "."))

@@ -97,8 +97,11 @@ STRATA_INLINE void Reading::look_at_unknown(const Node::Member& member, const st
     if (!elsewhere.empty()) {
         const std::string_view place = elsewhere.front()->parent();
         const std::string where = place.empty() ? "the top level" : "`" + std::string{place} + "`";
-        findings_->warn_no_effect(node, "a key of " + where + ", which " + table_->name() + " does not read here",
-                                  "move it there");
+        const std::string words = "a key of " + where + ", which " + table_->name() + " does not read here";
+        if (parent.empty() && table_->is_strict(parent))
+            findings_->refuse(node, Errc::unknown_key, "is " + words, "move it there");
+        else
+            findings_->warn_no_effect(node, words, "move it there");
         return;
     }
     const std::string_view near = detail::probably_meant(member.key, table_->names_in(parent));
