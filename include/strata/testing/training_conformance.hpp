@@ -38,6 +38,14 @@ public:
     virtual ~SmallModule() = default;
     [[nodiscard]] std::vector<Item<at::Tensor>> named_parameters(bool) const { return parameters_; }
     [[nodiscard]] std::vector<Item<std::shared_ptr<SmallModule>>> named_children() const { return children_; }
+    [[nodiscard]] std::vector<at::Tensor> parameters() const {
+        std::vector<at::Tensor> tensors;
+        for (const Item<at::Tensor>& item : parameters_) tensors.push_back(item.held);
+        for (const auto& child : children_) {
+            for (const at::Tensor& tensor : child.held->parameters()) tensors.push_back(tensor);
+        }
+        return tensors;
+    }
 
 protected:
     /// A parameter (rows, columns) whose first values are the same in every run, small and all different.
