@@ -354,6 +354,7 @@ public:
 
 private:
     using Works = EngineWorks<Setup, Comm, Compute>;
+    static_assert(sizeof(Works) > 0);  // what a tier lacks is said where an engine is named, not only where one is made
 
     [[nodiscard]] Works& works() const {
         if (works_) return *works_;

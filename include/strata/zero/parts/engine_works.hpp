@@ -71,7 +71,7 @@ private:
         return names;
     }
     [[nodiscard]] std::unique_ptr<BackwardUpdate> made_early() {
-        if constexpr (Parts::Settings::updates_in_backward) {
+        if constexpr (Parts::Settings::updates_in_backward && detail::GivesBuckets<typename Parts::State>) {
             const auto updates = [this](std::size_t bucket, const at::Tensor& sums) {
                 update.run_bucket(bucket, sums);
                 if constexpr (!Compute::is_host) {  // alone the next allocation comes on the same stream
