@@ -224,6 +224,7 @@ strata_room(zero
         parts/run_order.hpp
         parts/scaler.hpp
         parts/shard_store.hpp
+        parts/sharded_average.hpp
         parts/staging.hpp
         parts/state_carry.hpp
         parts/state_in_formats.hpp
