@@ -2,8 +2,10 @@
 // strata/train/trainable_history.hpp - TrainableHistory: which parameters a run trained from when on, for its checkpoints.
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <strata/checkpoint/manifest.hpp>

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 
 #include <strata/checkpoint/checkpoint.hpp>

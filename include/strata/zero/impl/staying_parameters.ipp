@@ -2,6 +2,8 @@
 // strata/zero/impl/staying_parameters.ipp - intersections of two tables.
 
 #include <algorithm>
+#include <cstddef>
+#include <unordered_map>
 
 #include <strata/zero/parts/staying_parameters.hpp>
 

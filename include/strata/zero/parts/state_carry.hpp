@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -16,11 +16,15 @@
 #include <strata/core/elements.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
+#include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/layout.hpp>
+#include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/shard_store.hpp>
 #include <strata/zero/parts/staging.hpp>
 #include <strata/zero/parts/state_pass.hpp>
 #include <strata/zero/parts/staying_parameters.hpp>
+#include <strata/zero/parts/tier_folder.hpp>
 #include <strata/zero/tiers/cpu.hpp>
 #include <strata/zero/tiers/nvme.hpp>
 
