@@ -287,9 +287,9 @@ public:
     ///
     /// The parts of the engine are made anew: it costs about what making the engine did. While that lasts a rank has the
     /// state of what stays twice, the second time in host memory or, where the tier keeps files, on its disk; shards of units
-    /// too, on their tier. not_enough_memory and no_space tell of that before anything has changed, and so do rank_mismatch,
-    /// no_parameters, bad_parameter, wrong_call_order, and what `trains` throws. What else is thrown, on all ranks, ends the
-    /// run: from then on every call throws wrong_call_order.
+    /// too, on their tier. Before anything has changed it throws rank_mismatch, no_parameters, bad_parameter, bad_value,
+    /// wrong_call_order, what `trains` throws, and not_enough_memory or no_space where the state has no room a second time. What
+    /// is thrown later, on all ranks, ends the run: from then on every call throws wrong_call_order.
     void set_trainable(const std::function<bool(std::string_view name)>& trains) {
         check_between_steps();
         begin_call("set_trainable()");

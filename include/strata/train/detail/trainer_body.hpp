@@ -126,9 +126,9 @@ public:
     /// trained, and a run that resumes trains that. So a program that is started again does what it did before: a call after fits
     /// that asked for fewer steps than the checkpoint has is of the past, and changes nothing.
     ///
-    /// Throws Error: rank_mismatch, no_parameters, bad_parameter, bad_value, not_enough_memory, no_space, wrong_call_order in
-    /// the middle of a step, and what `trains` throws, after all of which nothing has changed; zero::Engine::set_trainable()
-    /// says what it costs.
+    /// Throws Error: rank_mismatch, no_parameters, bad_parameter, bad_value, wrong_call_order in the middle of a step, and what
+    /// `trains` throws, after all of which nothing has changed; not_enough_memory, no_space, io_failed, of which
+    /// zero::Engine::set_trainable() says what they end, and what the call costs.
     void set_trainable(const std::function<bool(std::string_view name)>& trains) {
         if (run_.has_just_resumed() && run_.step() > asked_for_) {
             session_.progress().note("set_trainable() for the steps after step " + std::to_string(asked_for_) +
