@@ -4,7 +4,7 @@
 # are the flags that CMake found.
 
 set(strata_pc_names
-    ZLIB=zlib nlohmann_json=nlohmann_json yaml-cpp=yaml-cpp CURL=libcurl OpenSSL=libcrypto pugixml=pugixml TBB=tbb PNG=libpng JPEG=libjpeg SQLite3=sqlite3
+    ZLIB=zlib nlohmann_json=nlohmann_json yaml-cpp=yaml-cpp tomlplusplus=tomlplusplus CURL=libcurl OpenSSL=libcrypto pugixml=pugixml TBB=tbb PNG=libpng JPEG=libjpeg SQLite3=sqlite3
     deflate=libdeflate uring=liburing webp=libwebp webpdemux=libwebpdemux snappy=snappy zstd=libzstd lz4=liblz4 brotlidec=libbrotlidec)
 
 # The flags of an imported target that CMake found, as this file's lists want them.

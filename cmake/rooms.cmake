@@ -74,16 +74,19 @@ strata_room(options
 
 strata_room(config
     NEEDS core policy options
-    PACKAGES nlohmann_json yaml-cpp
-    LINKS nlohmann_json::nlohmann_json yaml-cpp
+    PACKAGES nlohmann_json yaml-cpp tomlplusplus
+    LINKS nlohmann_json::nlohmann_json yaml-cpp tomlplusplus::tomlplusplus
     HEADERS
         accelerate.hpp
+        any_config.hpp
         convert.hpp
         dataset.hpp
         dataset_list.hpp
         deepspeed.hpp
         described_keys.hpp
+        detail/quoted.hpp
         document.hpp
+        env_file.hpp
         findings.hpp
         format_table.hpp
         given_options.hpp
@@ -92,9 +95,16 @@ strata_room(config
         intent_options.hpp
         key.hpp
         peer_names.hpp
+        problems.hpp
         reading.hpp
         schema.hpp
+        simpletuner.hpp
+        source.hpp
+        toml.hpp
         trainer_config.hpp
+        trainer_reading.hpp
+        trainer_table.hpp
+        trainer_writer.hpp
         value.hpp)
 
 strata_room(storage

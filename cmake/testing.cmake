@@ -124,7 +124,7 @@ function(strata_unit_test path)
     if(room MATCHES "^(core|policy|config|storage|offload|testing)$")
         set(executable strata_light_tests)
         set(libraries strata::core strata::policy strata::config strata::storage strata::offload
-            OpenSSL::SSL nlohmann_json::nlohmann_json yaml-cpp)  # not strata::testing, which knows libtorch: kits for stores need none
+            OpenSSL::SSL nlohmann_json::nlohmann_json yaml-cpp tomlplusplus::tomlplusplus)  # not strata::testing, which knows libtorch: kits for stores need none
     elseif(room STREQUAL "data")
         set(executable strata_data_tests)
         set(libraries strata::compiled OpenSSL::SSL)

@@ -5,8 +5,6 @@
 #include <set>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include <strata/comm/self_comm.hpp>
 #include <strata/data/cache_identity.hpp>
 #include <strata/storage/folder_or_bucket.hpp>
@@ -32,14 +30,15 @@ bool differs_by_epoch(const config::ImageDataset& settings) {
 }  // namespace
 
 SurveyedFile read_survey_file(const SurveyRequest& request) {
-    const nlohmann::json json = config::load_json(request.file);
+    const config::Document document = config::load_trainer_document(request.file);
     SurveyedFile source;
-    source.is_list = json.is_array();
-    if (!json.is_array() && !json.is_object())
+    source.is_list = document.root.is(config::NodeKind::list);
+    if (!source.is_list && !document.root.is(config::NodeKind::object))
         throw Error{Errc::bad_value, request.file.string() + " is neither a dataset list nor a trainer configuration",
                     "write [{\"id\": ...}, ...] or {\"data_backend_config\": ..., ...}"};
     if (!source.is_list) {
-        source.config = config::load_trainer_config(request.file);
+        source.config = config::look_at_trainer_config(document);
+        source.config.reading.findings.throw_if_refused();
         source.index_folder = source.config.output_dir / "index";
     }
     config::TrainerConfig& config = source.config;

@@ -13,6 +13,7 @@
 #include <strata/core/version.hpp>
 
 #include "arguments.hpp"
+#include "config_command.hpp"
 #include "data_command.hpp"
 #include "launch_command.hpp"
 #include "launch_rank.hpp"
@@ -28,6 +29,8 @@ struct Command {
     int (*run)(std::span<const std::string> words);
 };
 constexpr std::array commands{
+    Command{"config", "what configurations ask for, what is wrong with them, and other formats of them",
+            strata::tools::config_command},
     Command{"data", "what data sets hold, what their caches will take, what an epoch is", strata::tools::data_command},
     Command{"launch", "runs a trainer on several ranks, so that Ctrl-C saves", strata::tools::launch_command},
 };

@@ -518,7 +518,7 @@ TEST_F(Program, WrongWordsOfTheCommandLineAreRefusedInOneSentence) {
     expect_refusal(train(output, {"--config", config, "--lerning_rate", "1"}), "ST2601",
                    {"--lerning_rate", "did you mean --learning_rate?"}, output);
     expect_refusal(train(output, {"--config", config, "--num_train_epochs", "3"}), "ST2103",
-                   {"config.json: 'max_train_steps' and --num_train_epochs are both given"}, output);
+                   {"'max_train_steps' and --num_train_epochs are both given"}, output);
     expect_refusal(finish(start(on_ranks(2, STRATA_TRAIN_YOUR_MODEL, output, {"--learning_rate", "1"}))), "ST2601",
                    {"--learning_rate is a key of a trainer's configuration, and this program reads no configuration"},
                    output);

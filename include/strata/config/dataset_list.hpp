@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <strata/config/dataset.hpp>
+#include <strata/config/document.hpp>
 
 namespace strata::config {
 
@@ -43,8 +44,12 @@ struct DatasetList {
 ///   defaults  values of keys that an image entry does not have (TrainerConfig::image_defaults)
 ///
 /// Throws Errc::unreadable_config, unknown_key, unsupported_key, bad_value, bad_reference, each naming
-/// the file and the entry's key, as in "data.json: key '[1].repeats' ...". Secrets are in no message.
+/// the place and the entry's key, as in "data.json:4:7: key '[1].repeats' ...", and all that is wrong at once
+/// (SeveralProblems). Secrets are in no message.
 [[nodiscard]] DatasetList load_datasets(const std::filesystem::path& file, const ImageDataset& defaults = {});
+
+/// The same of a document that is loaded.
+[[nodiscard]] DatasetList read_datasets(const Document& document, const ImageDataset& defaults = {});
 
 }  // namespace strata::config
 

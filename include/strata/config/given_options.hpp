@@ -20,7 +20,7 @@ class GivenOptions {
 public:
     struct Given {
         std::string key;   ///< as a file has it, or with the dashes of a flag
-        std::string file;  ///< empty: a command line, or the program itself
+        Source file;       ///< empty: a command line, or the program itself
         std::string json;  ///< the value
     };
     /// As if a file said so: set("optimizer_beta1", "0.8").
@@ -38,7 +38,7 @@ private:
 namespace detail {
 
 /// What an object and a command line, which goes before it, say of a family's keys that are not `known`.
-[[nodiscard]] std::vector<GivenOptions::Given> read_family(const nlohmann::json& object, const std::string& file,
+[[nodiscard]] std::vector<GivenOptions::Given> read_family(const nlohmann::json& object, const Source& source,
                                                            const KeyFamily& family, const std::vector<KeyInfo>& known,
                                                            const Overrides& overrides);
 /// `value` as it was given.

@@ -9,6 +9,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <strata/config/detail/quoted.hpp>
+#include <strata/config/problems.hpp>
+#include <strata/config/source.hpp>
 #include <strata/config/value.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/ranges.hpp>
@@ -74,17 +77,16 @@ struct IdleKey {
 namespace detail {
 
 /// The parts of Schema that do not depend on the settings' type.
-[[nodiscard]] std::string quoted(std::string_view text);
-[[nodiscard]] std::string shown(double number);
 [[nodiscard]] std::string shown(const std::vector<std::string>& texts);
 [[nodiscard]] std::string shown(const Range& range);
 void check_range(const Value& value, double number, const Range& range);
-void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
+/// Throws Errc::bad_value where `object` is none; its keys that nobody knows are problems.
+void check_keys(const nlohmann::json& object, const Source& source, const std::string& path,
                 const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported,
-                const std::vector<IdleKey>& idle, const std::vector<KeyFamily>& families = {});
+                const std::vector<IdleKey>& idle, const std::vector<KeyFamily>& families, Problems& problems);
 /// The member under the key's name or alias, or nullptr. Both at once throw Errc::bad_value.
-[[nodiscard]] const nlohmann::json* member(const nlohmann::json& object, const std::string& file,
-                                           const std::string& path, const KeyInfo& info);
+[[nodiscard]] const nlohmann::json* member(const nlohmann::json& object, const Source& source, const std::string& path,
+                                           const KeyInfo& info);
 /// Calls `read` with what a command line says of the key; false if it says nothing. Two spellings at once throw
 /// Errc::bad_value.
 bool read_override(const Overrides& overrides, const KeyInfo& info, const std::function<void(const Value&)>& read);

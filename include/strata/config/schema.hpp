@@ -1,6 +1,7 @@
 #pragma once
 // strata/config/schema.hpp - a table of keys that drives parsing, defaults, documentation and did-you-mean.
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,8 @@
 #include <strata/config/described_keys.hpp>
 #include <strata/config/given_options.hpp>
 #include <strata/config/key.hpp>
+#include <strata/config/problems.hpp>
+#include <strata/config/source.hpp>
 #include <strata/config/value.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/option_description.hpp>
@@ -167,7 +170,7 @@ public:
                    std::string meaning) {
         return add({std::move(key), "object", "null", std::move(meaning), {}, KeyKind::json},
                    [member, &keys](Settings& settings, const Value& value) {
-                       settings.*member = keys.read(value.json(), value.file(), value.key() + ".");
+                       settings.*member = keys.read(value.json(), value.source(), value.key() + ".");
                    });
     }
     /// The keys of a member's own schema, written beside the others and not in an object.
@@ -177,6 +180,22 @@ public:
             add(keys.keys_[i], [member, reader = keys.readers_[i]](Settings& settings, const Value& value) {
                 reader(settings.*member, value);
             });
+        return *this;
+    }
+    /// Of a part's schema the keys with these names, beside the others.
+    ///
+    ///   about  in front of their words
+    template <class Part>
+    Schema& some_of(Part Settings::*member, const Schema<Part>& keys, const std::vector<std::string_view>& names,
+                    const std::string& about) {
+        for (std::size_t i = 0; i < keys.keys_.size(); ++i) {
+            if (std::find(names.begin(), names.end(), keys.keys_[i].key) == names.end()) continue;
+            KeyInfo info = keys.keys_[i];
+            info.meaning = about + ": " + info.meaning;
+            add(std::move(info), [member, reader = keys.readers_[i]](Settings& settings, const Value& value) {
+                reader(settings.*member, value);
+            });
+        }
         return *this;
     }
     /// A key with a type of its own.
@@ -226,10 +245,14 @@ public:
     [[nodiscard]] const std::vector<KeyFamily>& families() const noexcept { return families_; }
 
     /// Settings from what families of keys were given, over `settings`. What is not a key here is not looked at. Throws
-    /// Errc::bad_value, unsupported_key.
+    /// Errc::bad_value, unsupported_key: all of it at once.
     [[nodiscard]] Settings read(const GivenOptions& given, Settings settings = {}) const {
+        Problems problems;
         for (std::size_t i = 0; i < keys_.size(); ++i)
-            detail::read_given(given, keys_[i], [&](const Value& value) { readers_[i](settings, value); });
+            problems.during([&] {
+                detail::read_given(given, keys_[i], [&](const Value& value) { readers_[i](settings, value); });
+            });
+        problems.finish();
         return settings;
     }
 
@@ -238,20 +261,28 @@ public:
     ///   path       where the object stands in the file: "" for the top, "[2]." for a list's third entry
     ///   overrides  go before what the object says of these keys, which is not looked at then
     ///
-    /// Throws Errc::unknown_key with the nearest known name, unsupported_key or bad_value.
-    [[nodiscard]] Settings read(const nlohmann::json& object, const std::string& file, const std::string& path,
+    /// Throws Errc::unknown_key with the nearest known name, unsupported_key or bad_value: all that is wrong at once.
+    [[nodiscard]] Settings read(const nlohmann::json& object, const Source& source, const std::string& path,
                                 Settings settings = {}, const Overrides& overrides = {}) const {
-        detail::check_keys(object, file, path, keys_, unsupported_, idle_, families_);
-        for (std::size_t i = 0; i < families_.size(); ++i)
-            for (auto& one : detail::read_family(object, file, families_[i], keys_, overrides))
-                (settings.*family_members_[i]).put(std::move(one));
-        for (std::size_t i = 0; i < keys_.size(); ++i) {
-            const auto take = [&](const Value& value) { readers_[i](settings, value); };
-            if (!overrides.empty() && detail::read_override(overrides, keys_[i], take)) continue;
-            const nlohmann::json* const json = detail::member(object, file, path, keys_[i]);
-            if (json != nullptr) readers_[i](settings, Value{*json, file, path + keys_[i].key});
-        }
+        Problems problems;
+        read(object, source, path, settings, overrides, problems);
+        problems.finish();
         return settings;
+    }
+    /// The same into `settings`, for a reader that finds more. What a problem is about keeps the value it had.
+    void read(const nlohmann::json& object, const Source& source, const std::string& path, Settings& settings,
+              const Overrides& overrides, Problems& problems) const {
+        detail::check_keys(object, source, path, keys_, unsupported_, idle_, families_, problems);
+        for (std::size_t i = 0; i < families_.size(); ++i)
+            for (auto& one : detail::read_family(object, source, families_[i], keys_, overrides))
+                (settings.*family_members_[i]).put(std::move(one));
+        for (std::size_t i = 0; i < keys_.size(); ++i)
+            problems.during([&] {
+                const auto take = [&](const Value& value) { readers_[i](settings, value); };
+                if (!overrides.empty() && detail::read_override(overrides, keys_[i], take)) return;
+                const nlohmann::json* const json = detail::member(object, source, path, keys_[i]);
+                if (json != nullptr) readers_[i](settings, Value{*json, source, path + keys_[i].key});
+            });
     }
 
     /// Settings that a command line alone decides. Throws as read() of an object does.

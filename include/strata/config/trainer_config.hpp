@@ -11,6 +11,8 @@
 
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/schema.hpp>
+#include <strata/config/simpletuner.hpp>
+#include <strata/config/trainer_reading.hpp>
 #include <strata/core/schedule_shape.hpp>
 #include <strata/options/train_options.hpp>
 
@@ -43,8 +45,8 @@ enum class BucketMode : std::uint8_t {
 
 /// A checked trainer configuration. Keys have the names of the members unless the schema says otherwise.
 ///
-/// What decides the types of a trainer (stage, offload, update rule, number formats) is no key here:
-/// the program composes it.
+/// What decides the types of a trainer (stage, offload, update rule, number formats) is in `reading`: a program composes
+/// it, and is refused where the file asks for another one (train::options_from); `strata train` chooses by it.
 struct TrainerConfig {
     std::filesystem::path output_dir = "output";
     std::filesystem::path data_backend_config = "multidatabackend.json";
@@ -86,6 +88,9 @@ struct TrainerConfig {
     bool compress_disk_cache = false;
     std::int64_t dataloader_prefetch_qlen = 10;
     std::int64_t cache_memory_mib = 512;
+    ImageDataset of_data_sets;  ///< values of keys that data sets have, for those without their own
+
+    TrainerReading reading;  ///< what the file says besides, and what became of each of its keys
 
     /// What an image data set gets for keys it does not have.
     [[nodiscard]] ImageDataset image_defaults() const;
@@ -102,19 +107,26 @@ struct TrainerConfig {
 /// that a file serves programs with different rules.
 [[nodiscard]] const std::vector<std::string_view>& usual_rule_keys();
 
-/// The steps of load_trainer_config() around the reading itself, for settings that have more keys.
+/// The steps of look_at_trainer_config() around the reading itself, for settings that have more keys.
 ///
-///   read    returns what the object and the overrides say; the file's name is for messages
+///   read  returns what the object and the overrides say; its keys are those of trainer_schema(), whatever the file calls
+///         them
 void read_trainer_config(
-    const std::filesystem::path& file, const Overrides& overrides,
-    const std::function<TrainerConfig&(const nlohmann::json& object, const std::string& file)>& read);
+    const Document& document, const Overrides& overrides,
+    const std::function<TrainerConfig&(const nlohmann::json& object, const Source& source, Problems& problems)>& read);
 
-/// Reads a trainer configuration. Keys may be written with a leading "--".
+/// Reads a trainer configuration of strata's or SimpleTuner's: JSON, TOML or a shell's file of settings (see
+/// load_trainer_document()). Keys may be written with a leading "--". What SimpleTuner has and strata does otherwise is in
+/// `reading.findings`.
 ///
 ///   overrides  what a command line says in place of the file
 ///
-/// Throws Errc::unreadable_config, unknown_key, unsupported_key, bad_value, each naming file and key, or the flag.
+/// Throws Errc::unreadable_config; or unknown_key, unsupported_key, bad_value with everything that is wrong, each with
+/// its place in the file, or the flag.
 [[nodiscard]] TrainerConfig load_trainer_config(const std::filesystem::path& file, const Overrides& overrides = {});
+
+/// The same of a document, and what is refused is among the findings. Throws Errc::bad_value for one that is no object.
+[[nodiscard]] TrainerConfig look_at_trainer_config(const Document& document, const Overrides& overrides = {});
 
 }  // namespace strata::config
 

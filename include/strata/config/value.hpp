@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <strata/config/source.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 
@@ -34,9 +35,9 @@ namespace detail {
 /// the file says and never what a variable holds.
 class Value {
 public:
-    ///   file  empty for what a command line says; `key` is the flag then, with its dashes
-    Value(const nlohmann::json& json, std::string file, std::string key)
-        : json_{&json}, file_{std::move(file)}, key_{std::move(key)} {}
+    ///   source  empty for what a command line says; `key` is the flag then, with its dashes
+    Value(const nlohmann::json& json, Source source, std::string key)
+        : json_{&json}, source_{std::move(source)}, key_{std::move(key)} {}
 
     /// The same value, which messages do not quote.
     [[nodiscard]] Value hidden() const {
@@ -55,13 +56,14 @@ public:
     [[nodiscard]] bool is_object() const;
 
     [[nodiscard]] const nlohmann::json& json() const noexcept { return *json_; }
-    [[nodiscard]] const std::string& file() const noexcept { return file_; }
+    [[nodiscard]] const Source& source() const noexcept { return source_; }
+    [[nodiscard]] const std::string& file() const noexcept { return source_.name(); }
     [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
     /// What the file says, cut after 60 bytes; of a hidden value only its kind.
     [[nodiscard]] std::string shown() const;
 
-    /// "FILE: key 'KEY'", or the flag.
+    /// "FILE:12:5: key 'KEY'", or the flag.
     [[nodiscard]] std::string place() const;
 
     /// Throws Error{code, "<place()> <problem>", fix}.
@@ -69,7 +71,7 @@ public:
 
 private:
     const nlohmann::json* json_;
-    std::string file_;
+    Source source_;
     std::string key_;
     bool hidden_ = false;
 };

@@ -64,10 +64,13 @@ struct ConfigFor : config::TrainerConfig {
     /// Throws what load_trainer_config() throws.
     [[nodiscard]] static ConfigFor load(const std::filesystem::path& file, const config::Overrides& overrides) {
         ConfigFor config;
-        config::read_trainer_config(
-            file, overrides, [&](const nlohmann::json& object, const std::string& name) -> config::TrainerConfig& {
-                return config = schema().read(object, name, "", {}, overrides);
-            });
+        config::read_trainer_config(config::load_trainer_document(file), overrides,
+                                    [&](const nlohmann::json& object, const config::Source& source,
+                                        config::Problems& problems) -> config::TrainerConfig& {
+                                        schema().read(object, source, "", config, overrides, problems);
+                                        return config;
+                                    });
+        config.reading.findings.throw_if_refused();
         return config;
     }
 };

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,8 @@
 #include <strata/core/ranges.hpp>
 #include <strata/options/ema_options.hpp>
 #include <strata/options/run_length.hpp>
+#include <strata/policy/optimizer.hpp>
+#include <strata/policy/precision.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/validate.hpp>
@@ -107,6 +110,60 @@ template <class Setup>
     return names;
 }
 
+/// The name of one of strata's own update rules; nullopt for a rule of the program's.
+template <class Rule>
+constexpr std::optional<config::RuleName> rule_name() {
+    using Name = config::RuleName;
+    if constexpr (std::same_as<Rule, Adagrad>)
+        return Name::adagrad;
+    else if constexpr (std::same_as<Rule, Adam>)
+        return Name::adam;
+    else if constexpr (std::same_as<Rule, AdamW>)
+        return Name::adamw;
+    else if constexpr (std::same_as<Rule, Lamb>)
+        return Name::lamb;
+    else if constexpr (std::same_as<Rule, Lion>)
+        return Name::lion;
+    else if constexpr (std::same_as<Rule, Sgd>)
+        return Name::sgd;
+    else
+        return std::nullopt;
+}
+/// The name of one of strata's own number formats; nullopt for one of the program's.
+template <class Format>
+constexpr std::optional<config::FormatName> format_name() {
+    using Name = config::FormatName;
+    if constexpr (std::same_as<Format, Fp32>)
+        return Name::fp32;
+    else if constexpr (std::same_as<Format, Bf16>)
+        return Name::bf16;
+    else if constexpr (std::same_as<Format, Fp16>)
+        return Name::fp16;
+    else if constexpr (std::same_as<Format, PureBf16>)
+        return Name::pure_bf16;
+    else
+        return std::nullopt;
+}
+
+/// Throws Errc::bad_value when the file asks for another update rule or another number format than the program composes.
+/// Stages, tiers and recomputation change no bit of the result, and are the program's alone.
+template <class Setup>
+void check_composition(const config::TrainerConfig& config) {
+    const auto refuse = [](const std::string& policy, const std::string& asked, const std::string& composed) {
+        throw Error{Errc::bad_value,
+                    "the configuration asks for " + policy + "<" + asked + ">, and this program's trainer has " +
+                        policy + "<" + composed + ">",
+                    "compose its Trainer with " + policy + "<" + asked + "> and build it again, or remove the key"};
+    };
+    const config::Composition& asked = config.reading.intent.composition;
+    if constexpr (constexpr auto own = rule_name<typename Setup::optimizer::rule>(); own)
+        if (asked.rule && *asked.rule != *own)
+            refuse("Optimizer", config::type_name(*asked.rule), config::type_name(*own));
+    if constexpr (constexpr auto own = format_name<typename Setup::precision::format>(); own)
+        if (asked.precision && *asked.precision != *own)
+            refuse("Precision", config::type_name(*asked.precision), config::type_name(*own));
+}
+
 /// Throws Errc::bad_value when the file expects another moving average than the program composes.
 template <class Averaging>
 void check_averaging(const config::TrainerConfig& config) {
@@ -149,12 +206,14 @@ void check_averaging(const config::TrainerConfig& config) {
 ///   micro_batches_per_epoch  of the data source; turns num_train_epochs into steps, rounded up
 /// A usual number that the rule does not have (Lion's epsilon, Sgd's betas, AdamW's momentum) is not used. Local. Throws
 /// Errc::unknown_key for another key optimizer_... than the rule describes; bad_value, naming keys, for what validate()
-/// refuses, for epochs that make more steps than can be counted, and when `use_ema` or `ema_device` say something else
-/// than the composition. An average of the program's own has its numbers from a file that was read as ConfigFor.
+/// refuses, for epochs that make more steps than can be counted, and when `optimizer`, `mixed_precision`, `use_ema` or
+/// `ema_device` say something else than the composition. An average of the program's own has its numbers from a file that
+/// was read as ConfigFor.
 template <class Composition, class Setup = typename detail::SetupOf<Composition>::type>
 [[nodiscard]] train_options_t<Setup> options_from(const config::TrainerConfig& config,
                                                   std::int64_t micro_batches_per_epoch) {
     using Rule = typename Setup::optimizer::rule;
+    detail::check_composition<Setup>(config);
     detail::check_averaging<typename Setup::averaging>(config);
     const optim::RunLength run = detail::run_length(config, micro_batches_per_epoch);
     train_options_t<Setup> options;

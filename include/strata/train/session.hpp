@@ -224,6 +224,8 @@ S Session::settings() {
         }
         output_dir_ = settings.output_dir;
     }
+    if constexpr (requires { settings.reading.warnings(); })
+        for (const std::string& line : settings.reading.warnings()) progress_.note(line);
     return settings;
 }
 

@@ -55,7 +55,7 @@ TEST(Convert, OptionsHaveTheKeysOfOurOwnConfiguration) {
     const std::string text = convert(read.intent, ConfigFormat::trainer);
     auto json = nlohmann::json::parse(text);
     EXPECT_EQ(json["deepspeed_config"]["zero_optimization"]["stage"], 1);
-    EXPECT_EQ(json["deepspeed_config"]["optimizer"]["type"], "Lion");
+    EXPECT_EQ(json["optimizer"], "lion");
     json.erase("deepspeed_config");
     const TrainerConfig config = load_trainer_config(strata_test::TemporaryJson{json.dump()}.path());
     EXPECT_EQ(config.train_batch_size, 2);

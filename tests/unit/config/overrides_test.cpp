@@ -52,7 +52,7 @@ TEST(Overrides, AListMayBeJson) {
     EXPECT_TRUE(load(R"({"validation_prompts": ["x"]})", {{"validation_prompts", {"[]"}}}).validation_prompts.empty());
     const auto broken = refused({{"validation_prompts", {"[\"a\""}}});
     EXPECT_EQ(broken.code, Errc::unreadable_config);
-    EXPECT_TRUE(broken.says("--validation_prompts is no JSON: syntax error at line 1, column 5")) << broken.message;
+    EXPECT_TRUE(broken.says("--validation_prompts:1:5: is no JSON")) << broken.message;
     EXPECT_TRUE(refused({{"validation_prompts", {"[1]"}}}).says("--validation_prompts[0] is 1, not text"));
 }
 

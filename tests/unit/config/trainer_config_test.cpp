@@ -43,7 +43,7 @@ TEST(TrainerConfig, ReadsKeysWithAndWithoutDashes) {
 TEST(TrainerConfig, ContradictionsAreRefused) {
     for (const char* json :
          {R"({"max_train_steps": 10, "num_train_epochs": 1})", R"({"train_batch_size": 0})",
-          R"({"gradient_accumulation_steps": 0})", R"({"train_batch_size": 2.5})", R"({"seed": -1})",
+          R"({"gradient_accumulation_steps": 0})", R"({"train_batch_size": 2.5})", R"({"seed": 1.5})",
           R"({"adam_beta1": 0.9})", R"({"adam_beta1": 0.9, "optimizer_beta1": 0.9, "adam_beta2": 0.9})",
           R"({"learning_rate": 1e-4, "lr_end": 1e-3})", R"({"learning_rate": -1})",
           R"({"aspect_bucket_alignment": 48})", R"({"max_train_steps": 5, "lr_warmup_steps": 6})",
@@ -55,11 +55,12 @@ TEST(TrainerConfig, TypingErrorsAndForeignKeysAreToldApart) {
     const auto typo = refused(R"({"--learing_rate": 1})");
     EXPECT_EQ(typo.code, Errc::unknown_key);
     EXPECT_TRUE(typo.says("did you mean 'learning_rate'")) << typo.message;
-    EXPECT_EQ(refused(R"({"optimizer": "adamw_bf16"})").code, Errc::unsupported_key);
-    EXPECT_TRUE(refused(R"({"optimizer": "adamw_bf16"})").says("Optimizer<AdamW>"));
-    EXPECT_TRUE(refused(R"({"gradient_checkpointing": true})").says("Recompute<Blocks>"));
-    EXPECT_TRUE(refused(R"({"ema_cpu_only": true})").says("Ema<Cpu>"));
-    EXPECT_TRUE(refused(R"({"stage3_prefetch_bucket_size": 5e7})").says("prefetch_bucket_bytes"));
+    EXPECT_EQ(refused(R"({"optimizer": "prodigy"})").code, Errc::unsupported_key);
+    EXPECT_TRUE(refused(R"({"optimizer": "prodigy"})").says("use the nearest that it has, adamw"));
+    EXPECT_EQ(refused(R"({"controlnet": true})").code, Errc::unsupported_key);
+    EXPECT_NO_THROW((void)load(R"({"controlnet": "false", "ema_cpu_only": true})"));
+    EXPECT_TRUE(refused(R"({"modle_family": "flux"})").says("did you mean 'model_family'"))
+        << "of SimpleTuner's keys, too";
     EXPECT_EQ(refused(R"({"lr_scheduler": "polynomal"})").code, Errc::bad_value);
 }
 
@@ -71,7 +72,7 @@ TEST(TrainerConfig, ReadsHowBucketsAreChosen) {
     EXPECT_EQ(config.aspect_bucket_rounding, 3);
     EXPECT_EQ(refused(R"({"bucket_mode": "kohya"})").code, Errc::bad_value);
     EXPECT_EQ(refused(R"({"aspect_bucket_rounding": 0})").code, Errc::bad_value);
-    EXPECT_TRUE(refused(R"({"vae_cache_ondemand": true})").says("in the dataset list"));
+    EXPECT_TRUE(load(R"({"vae_cache_ondemand": true})").image_defaults().vae_cache_ondemand);
 }
 
 TEST(TrainerConfig, ReadsTheShapeOfASchedule) {
@@ -126,6 +127,31 @@ TEST(TrainerConfig, ReadsClippingMomentumStageThreeAndWaiting) {
           R"({"max_live_parameters": -1})", R"({"collective_timeout": 0})", R"({"collective_timeout": 1.5})",
           R"({"max_live_parameters": 1, "stage3_max_live_parameters": 1})"})
         EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
+}
+
+TEST(TrainerConfig, AllThatIsWrongIsSaidAtOnceWithItsPlace) {
+    const auto error = refused(
+        "{\n  \"learing_rate\": 1,\n  \"--train_batch_size\": 0,\n  \"lr_scheduler\": \"polynomal\",\n"
+        "  \"max_train_steps\": 10, \"num_train_epochs\": 1\n}");
+    EXPECT_TRUE(error.says("4 problems")) << error.message;
+    EXPECT_TRUE(error.says("config.json:2:19: /learing_rate is unknown")) << error.message;
+    EXPECT_TRUE(error.says("config.json:3:25: /--train_batch_size is 0, out of its range")) << error.message;
+    EXPECT_TRUE(error.says("config.json:4:19: /lr_scheduler is \"polynomal\", which is none of its values"))
+        << error.message;
+    EXPECT_TRUE(error.says("'max_train_steps' and 'num_train_epochs' are both given")) << error.message;
+    EXPECT_TRUE(error.says("did you mean 'learning_rate'")) << error.message;
+}
+
+TEST(TrainerConfig, KeysOfDataSetsAreTheirDefaults) {
+    const ImageDataset defaults = load(R"({"minimum_image_size": 256, "instance_prompt": "a cat", "crop": true,
+        "skip_file_discovery": false, "vae_cache_clear_each_epoch": true, "resolution": 512})")
+                                      .image_defaults();
+    EXPECT_EQ(defaults.minimum_image_size, 256);
+    EXPECT_EQ(defaults.instance_prompt, "a cat");
+    EXPECT_TRUE(defaults.crop);
+    EXPECT_TRUE(defaults.vae_cache_clear_each_epoch);
+    EXPECT_EQ(defaults.resolution, 512);
+    EXPECT_TRUE(refused(R"({"crop_style": "centr"})").says("/crop_style is \"centr\""));
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ TEST(OptionsFromConfig, ATypingErrorInAKeyOfTheRuleIsFoundWhenTheRuleIsKnown) {
     };
     const config::TrainerConfig later = config::load_trainer_config(file.path());
     says([&] { (void)options_from<WithOwnNumbers>(later, 5); },
-         file.path().string() + ": key 'optimizer_sharpnes' is unknown. Fix: did you mean 'optimizer_sharpness'.");
+         file.path().string() + ":1:46: key 'optimizer_sharpnes' is unknown. Fix: did you mean 'optimizer_sharpness'.");
     says([&] { (void)options_from<Plain>(later, 5); },
          "key 'optimizer_sharpnes' is unknown. Fix: remove it: the program's update rule has "
          "optimizer_beta1, optimizer_beta2, optimizer_epsilon, optimizer_weight_decay.");
@@ -368,6 +368,26 @@ TEST(OptionsFromConfig, ThePageHasTheKeysOfEveryRule) {
     expect(std::type_identity<Adagrad>{}, "Adagrad");
     expect(std::type_identity<Lamb>{}, "Lamb");
     expect(std::type_identity<Sgd>{}, "Sgd");
+}
+
+TEST(OptionsFromConfig, AFileThatAsksForAnotherRuleOrFormatIsRefused) {
+    const auto refused = [](const char* json, auto composition) {
+        const TemporaryJson file{json};
+        const config::TrainerConfig config = config::load_trainer_config(file.path());
+        return thrown_by([&] { (void)options_from<typename decltype(composition)::type>(config, 5); });
+    };
+    const auto rule = refused(R"({"max_train_steps": 1, "optimizer": "optimi-lion"})", std::type_identity<Setup<>>{});
+    EXPECT_EQ(rule.code, Errc::bad_value);
+    EXPECT_TRUE(rule.says("asks for Optimizer<Lion>, and this program's trainer has Optimizer<AdamW>")) << rule.message;
+    const auto format =
+        refused(R"({"max_train_steps": 1, "mixed_precision": "bf16"})", std::type_identity<Setup<Optimizer<Lion>>>{});
+    EXPECT_TRUE(format.says("asks for Precision<Bf16>, and this program's trainer has Precision<Fp32>"))
+        << format.message;
+    const TemporaryJson same{
+        R"({"max_train_steps": 1, "optimizer": "lion", "mixed_precision": "bf16", "deepspeed_config": "zero2"})"};
+    EXPECT_NO_THROW(
+        (void)options_from<Setup<Optimizer<Lion>, Precision<Bf16>>>(config::load_trainer_config(same.path()), 5))
+        << "the stage changes no bit, and is the program's";
 }
 
 /// A number that no struct of the tree describes would keep its default, whatever a file said.

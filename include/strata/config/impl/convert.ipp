@@ -1,14 +1,9 @@
 #pragma once
 // strata/config/impl/convert.ipp - formats by their keys, and intents in them.
 
-#include <algorithm>
-#include <utility>
-
-#include <nlohmann/json.hpp>
-
 #include <strata/config/convert.hpp>
-#include <strata/config/impl/deepspeed_writer.ipp>
-#include <strata/config/trainer_config.hpp>
+#include <strata/config/impl/simpletuner_env.ipp>
+#include <strata/config/trainer_writer.hpp>
 #include <strata/core/error.hpp>
 
 namespace strata::config {
@@ -39,19 +34,13 @@ STRATA_INLINE std::optional<ConfigFormat> format_of(const Node& root) {
     if (!root.is(NodeKind::object)) return std::nullopt;
     if (root.find("distributed_type") != nullptr || root.find("compute_environment") != nullptr)
         return ConfigFormat::accelerate;
+    const bool is_entry =
+        root.find("id") != nullptr && (root.find("type") != nullptr || root.find("dataset_type") != nullptr);
+    if (is_entry) return ConfigFormat::datasets;
     std::size_t of_trainer = 0;
     std::size_t of_deepspeed = 0;
     for (const Node::Member& member : root.members()) {
-        const std::string_view key = std::string_view{member.key}.starts_with("--")
-                                         ? std::string_view{member.key}.substr(2)
-                                         : std::string_view{member.key};
-        const auto& keys = trainer_schema().keys();
-        const auto& others = trainer_schema().unsupported();
-        const auto& idle = trainer_schema().idle();
-        const auto is_named = [&](const auto& one) { return one.key == key; };
-        if (std::any_of(keys.begin(), keys.end(), is_named) || std::any_of(others.begin(), others.end(), is_named) ||
-            std::any_of(idle.begin(), idle.end(), is_named))
-            ++of_trainer;
+        if (member.key.starts_with("--") || detail::is_trainer_key(member.key)) ++of_trainer;
         if (deepspeed_table().find(member.key) != nullptr) ++of_deepspeed;
     }
     if (of_deepspeed == 0 && of_trainer == 0) {
@@ -80,26 +69,7 @@ STRATA_INLINE std::string convert(const Intent& intent, ConfigFormat to) {
     if (to == ConfigFormat::datasets)
         throw Error{Errc::bad_argument, "a list of data sets says nothing of a trainer",
                     "convert to deepspeed, accelerate or trainer"};
-    detail::OrderedJson all = detail::OrderedJson::object();
-    const auto& keys = trainer_schema().keys();
-    for (const OptionValue& option : intent.options) {
-        const auto found =
-            std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& key) { return key.path == option.path; });
-        constexpr std::string_view rule = "engine.update.";
-        if (found != keys.end())
-            all[found->key] = detail::json_of(option.value);
-        else if (option.path.starts_with(rule))
-            all["optimizer_" + option.path.substr(rule.size())] = detail::json_of(option.value);
-    }
-    if (intent.batch.micro) all["train_batch_size"] = *intent.batch.micro;
-    Intent rest;  // what config.json has no key for
-    rest.composition = intent.composition;
-    rest.rate = intent.rate;
-    rest.rate_follows_lr = intent.rate_follows_lr;
-    if (const OptionValue* const folder = intent.find("engine.tiers.nvme_path")) rest.options.push_back(*folder);
-    if (detail::OrderedJson composition = detail::OrderedJson::parse(write_deepspeed(rest)); !composition.empty())
-        all["deepspeed_config"] = std::move(composition);
-    return all.dump(2) + "\n";
+    return write_trainer_config(intent);
 }
 
 }  // namespace strata::config

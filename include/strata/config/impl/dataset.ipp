@@ -66,7 +66,7 @@ inline std::vector<CropAspectBucket> read_crop_aspect_buckets(const Value& value
             value.refuse(Errc::bad_value, "has both plain numbers and objects with a weight",
                          "give all buckets a weight, or none");
         if (element.is_object()) {
-            buckets.push_back(keys.read(element.json(), element.file(), element.key() + "."));
+            buckets.push_back(keys.read(element.json(), element.source(), element.key() + "."));
         } else {
             check_range(element, element.number(), {0.01, 100});
             buckets.push_back({element.number(), 1 / static_cast<double>(elements.size())});
@@ -95,6 +95,7 @@ inline SkipDiscovery read_skip_discovery(const Value& value) {
         value.refuse(Errc::bad_value, "is " + value.shown() + ", and not all of that are steps of a start",
                      "use any of `vae`, `aspect`, `metadata`, `text`, with blanks between");
     };
+    if (value.json().is_boolean() && !value.flag()) return skip;  // as if it were empty
     constexpr std::string_view between = " ,\t\n";
     for (const std::string& text : value.texts())
         for (std::size_t begin = text.find_first_not_of(between); begin != std::string::npos;) {
@@ -197,7 +198,7 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
         s.number("maximum_image_size", &D::maximum_image_size, {0, 32768},
                  "Larger pictures are resized to `target_downsample_size` before they are cropped; 0 = never");
         s.number("target_downsample_size", &D::target_downsample_size, {0, 32768},
-                 "See `maximum_image_size`; at most that, and 0 exactly when that is");
+                 "See `maximum_image_size`; at most that, and without effect where that is 0");
         s.number("minimum_aspect_ratio", &D::minimum_aspect_ratio, {0.01, 1},
                  "Pictures with a smaller width / height are skipped and named");
         s.number("maximum_aspect_ratio", &D::maximum_aspect_ratio, {1, 100},

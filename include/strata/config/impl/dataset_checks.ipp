@@ -14,12 +14,15 @@ namespace strata::config::detail {
 
 /// An entry of the file, for messages.
 struct Place {
-    std::string file;
+    Source source;
     std::string path;  ///< "[2]."
 
-    /// Throws Errc::bad_value: "data.json: key '[2].crop' <problem>".
+    /// "data.json:12:5" of the entry.
+    [[nodiscard]] std::string at() const { return source.at(std::string_view{path}.substr(0, path.size() - 1)); }
+
+    /// Throws Errc::bad_value: "data.json:12:5: key '[2].crop' <problem>".
     [[noreturn]] void refuse(std::string_view key, std::string_view problem, std::string_view fix) const {
-        throw Error{Errc::bad_value, file + ": key '" + path + std::string{key} + "' " + std::string{problem}, fix};
+        throw Error{Errc::bad_value, place_of(source, path, std::string{key}) + " " + std::string{problem}, fix};
     }
 };
 
@@ -66,10 +69,7 @@ inline void check_units(const ImageDataset& dataset, const Place& place) {
     if (dataset.maximum_image_size > 0 && dataset.target_downsample_size == 0)
         place.refuse("target_downsample_size", "is missing, and maximum_image_size is given",
                      "say there what size larger pictures are reduced to, or remove maximum_image_size");
-    if (dataset.target_downsample_size > 0 && dataset.maximum_image_size == 0)
-        place.refuse("maximum_image_size", "is missing, and target_downsample_size is given",
-                     "say there from what size on pictures are reduced, or remove target_downsample_size");
-    if (dataset.target_downsample_size > dataset.maximum_image_size)
+    if (dataset.maximum_image_size > 0 && dataset.target_downsample_size > dataset.maximum_image_size)
         place.refuse("target_downsample_size", "is larger than maximum_image_size, and pictures would be enlarged",
                      "use a size that is not larger than maximum_image_size");
 }
@@ -162,22 +162,29 @@ inline void check_schedule(const ImageDataset& dataset, const Place& place) {
     refuse("is_regularisation_data", dataset.is_regularisation_data);
 }
 
-inline void check_image(const ImageDataset& dataset, const Place& place) {
-    check_store(dataset.type, dataset.s3, place);
+inline void check_folder(const ImageDataset& dataset, const Place& place) {
     if (dataset.type == StoreType::aws && !dataset.instance_data_dir.empty())
         place.refuse("instance_data_dir", "is given, and type is aws", "the folder in the bucket is aws_data_prefix");
     if (dataset.type == StoreType::local && dataset.instance_data_dir.empty())
         place.refuse("instance_data_dir", "is missing", "name the folder of the pictures");
-    check_units(dataset, place);
-    check_crop(dataset, place);
-    check_captions(dataset, place);
-    check_schedule(dataset, place);
+}
+
+inline void check_caching(const ImageDataset& dataset, const Place& place) {
     if (dataset.delete_problematic_images && !dataset.scan_for_errors)
         place.refuse("delete_problematic_images", "is true, and scan_for_errors is not: nothing is deleted unread",
                      "set scan_for_errors to true as well, or remove the key");
     if (dataset.vae_cache_disable && dataset.vae_cache_ondemand)
         place.refuse("vae_cache_disable", "and vae_cache_ondemand are both true, and only one of them writes latents",
                      "keep one of them");
+}
+
+/// What is wrong with one subject does not hide what is wrong with another.
+inline void check_image(const ImageDataset& dataset, const Place& place) {
+    Problems problems;
+    problems.during([&] { check_store(dataset.type, dataset.s3, place); });
+    for (const auto check : {check_folder, check_units, check_crop, check_captions, check_schedule, check_caching})
+        problems.during([&] { check(dataset, place); });
+    problems.finish();
 }
 
 /// The folder of a cache entry of type local must have a name, where `is_required` says so.

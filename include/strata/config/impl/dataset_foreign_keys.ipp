@@ -42,6 +42,8 @@ inline std::vector<IdleKey> cache_idle_keys() {
 inline std::vector<IdleKey> image_idle_keys() {
     std::vector<IdleKey> keys = shared_idle_keys();
     keys.push_back({"metadata_update_interval", "what is found out about pictures is kept while it is found"});
+    keys.push_back(
+        {"cache_file_suffix", "what was found out about pictures follows from the data set's `id` and its keys"});
     return keys;
 }
 
@@ -62,7 +64,8 @@ inline std::vector<UnsupportedKey> image_unsupported_keys() {
         add_unsupported(keys, why, names, true);
     };
     add(no_media, {"video", "audio", "s2v_datasets", "csv_file", "csv_caption_column", "csv_url_column",
-                   "csv_cache_dir", "huggingface", "dataset_name", "image_column", "webshart", "source", "metadata"});
+                   "csv_cache_dir", "huggingface", "dataset_name", "image_column", "webshart", "source", "metadata",
+                   "caption_column", "split", "revision", "num_frames", "frame_interval"});
     add(no_conditioning,
         {"conditioning", "conditioning_data", "conditioning_type", "source_dataset_id", "conditioning_image_embeds",
          "cache_dir_conditioning_image_embeds", "conditioning_image_embed_batch_size", "grounding"});

@@ -10,6 +10,7 @@
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/impl/dataset.ipp>
 #include <strata/config/impl/dataset_checks.ipp>
+#include <strata/config/impl/json_of_node.ipp>
 #include <strata/config/impl/key.ipp>
 
 namespace strata::config {
@@ -57,7 +58,7 @@ template <class Embeds>
     const bool is_disabled = read.disabled.contains(link);
     const bool is_other = !is_disabled && read.places.contains(link);
     throw Error{Errc::bad_reference,
-                place.file + ": key '" + place.path + std::string{key} + "' links to '" + link + "', " +
+                place_of(place.source, place.path, std::string{key}) + " links to '" + link + "', " +
                     (is_disabled ? "which is disabled"
                      : is_other  ? "whose dataset_type is not " + std::string{key}
                                  : "which no entry has as its id"),
@@ -80,7 +81,7 @@ inline void link_text_embeds(const ReadList& read, ImageDataset& dataset) {
     if (fallback == nullptr)
         throw Error{
             Errc::bad_reference,
-            read.places.at(dataset.id).file + ": data set '" + dataset.id + "' has nowhere to keep embedded captions",
+            read.places.at(dataset.id).at() + ": data set '" + dataset.id + "' has nowhere to keep embedded captions",
             entries.empty() ? "add an entry {\"id\": \"text\", \"dataset_type\": \"text_embeds\", \"cache_dir\": ...}"
                             : "give one text_embeds entry \"default\": true, or this one \"text_embeds\": its id"};
     dataset.text_embeds = fallback->id;
@@ -112,14 +113,14 @@ inline void link_image_embeds(const ReadList& read, const ImageDataset& dataset)
 
 /// Reads one entry into `read`. Of a disabled one only the id counts.
 inline void read_entry(ReadList& read, const nlohmann::json& entry, const Place& place, const ImageDataset& defaults) {
-    const std::string& file = place.file;  // no structured binding: clang 14 lets no lambda have one
+    const Source& source = place.source;  // no structured binding: clang 14 lets no lambda have one
     const std::string& path = place.path;
     if (!entry.is_object())
-        throw Error{Errc::bad_value, file + ": '" + path.substr(0, path.size() - 1) + "' is not a JSON object",
+        throw Error{Errc::bad_value, place.at() + ": '" + path.substr(0, path.size() - 1) + "' is not a JSON object",
                     "write {\"id\": ...} there"};
     const auto value_of = [&](const KeyInfo& info) -> std::optional<Value> {
-        const nlohmann::json* const json = member(entry, file, path, info);
-        return json == nullptr ? std::nullopt : std::optional{Value{*json, file, path + info.key}};
+        const nlohmann::json* const json = member(entry, source, path, info);
+        return json == nullptr ? std::nullopt : std::optional{Value{*json, source, path + info.key}};
     };
     const std::string id = value_of({"id", {}, "required", "Unique name; appears in messages", {}})->text();
     if (id.empty()) place.refuse("id", "is empty", "give the entry a name");
@@ -134,16 +135,17 @@ inline void read_entry(ReadList& read, const nlohmann::json& entry, const Place&
     }
     read.places.emplace(id, place);
     if (type == "text_embeds") {
-        TextEmbeds embeds = text_embeds_schema().read(entry, file, path);
+        TextEmbeds embeds = text_embeds_schema().read(entry, source, path);
         check_cache(embeds.type, embeds.s3, embeds.cache_dir, true, place);
         read.list.text_embeds.push_back(std::move(embeds));
     } else if (type == "image_embeds") {
-        ImageEmbeds embeds = image_embeds_schema().read(entry, file, path);
+        ImageEmbeds embeds = image_embeds_schema().read(entry, source, path);
         check_cache(embeds.type, embeds.s3, embeds.cache_dir, false, place);
         read.list.image_embeds.push_back(std::move(embeds));
     } else {
-        ImageDataset dataset = image_schema().read(entry, file, path, defaults);
+        ImageDataset dataset = image_schema().read(entry, source, path, defaults);
         check_image(dataset, place);
+        if (dataset.maximum_image_size == 0) dataset.target_downsample_size = 0;  // no picture is larger
         (dataset.is_eval() ? read.list.eval : read.list.images).push_back(std::move(dataset));
     }
 }
@@ -178,17 +180,15 @@ STRATA_INLINE CachePlace text_cache_of(const TextEmbeds& embeds) {
     return place;
 }
 
-STRATA_INLINE DatasetList load_datasets(const std::filesystem::path& path, const ImageDataset& defaults) {
-    const std::string file = path.string();
-    const nlohmann::json json = load_json(path);
-    if (!json.is_array())
-        throw Error{Errc::bad_value, file + " is not a list of data sets", "write [{\"id\": ...}, ...]"};
-    detail::ReadList read;
-    for (std::size_t i = 0; i < json.size(); ++i)
-        detail::read_entry(read, json[i], {file, "[" + std::to_string(i) + "]."}, defaults);
-    DatasetList& list = read.list;
+namespace detail {
 
+/// What must hold of the whole list. Throws Errc::bad_value.
+inline void check_list(const ReadList& read, const std::string& file) {
+    const DatasetList& list = read.list;
     const auto is_default = [](const TextEmbeds& embeds) { return embeds.is_default; };
+    const auto is_there_at_first = [](const ImageDataset& dataset) {
+        return dataset.start_epoch <= 1 && dataset.start_step <= 1;
+    };
     if (std::count_if(list.text_embeds.begin(), list.text_embeds.end(), is_default) > 1)
         throw Error{Errc::bad_value, file + ": two text_embeds entries are the default",
                     "keep \"default\": true in one"};
@@ -198,18 +198,38 @@ STRATA_INLINE DatasetList load_datasets(const std::filesystem::path& path, const
     if (list.images.empty())
         throw Error{Errc::bad_value, file + " has no data set with pictures to train on",
                     "add an entry with dataset_type image"};
-    const auto is_there_at_first = [](const ImageDataset& dataset) {
-        return dataset.start_epoch <= 1 && dataset.start_step <= 1;
-    };
     if (std::none_of(list.images.begin(), list.images.end(), is_there_at_first))
         throw Error{Errc::bad_value, file + ": no data set takes part from the first step on",
                     "give one of them start_epoch 1 and start_step 0"};
-    for (std::vector<ImageDataset>* const sets : {&list.images, &list.eval})
+}
+
+}  // namespace detail
+
+STRATA_INLINE DatasetList read_datasets(const Document& document, const ImageDataset& defaults) {
+    const Source source{document};
+    const nlohmann::json json = detail::json_of(document);
+    if (!json.is_array())
+        throw Error{Errc::bad_value,
+                    source.name() + (json.is_object() && json.contains("id") ? " is one entry, and no list of data sets"
+                                                                             : " is not a list of data sets"),
+                    "write [{\"id\": ...}, ...]"};
+    detail::ReadList read;
+    Problems problems;
+    for (std::size_t i = 0; i < json.size(); ++i)
+        problems.during([&] { detail::read_entry(read, json[i], {source, "[" + std::to_string(i) + "]."}, defaults); });
+    problems.finish();  // what follows would be about entries that could not be read
+    problems.during([&] { detail::check_list(read, source.name()); });
+    for (std::vector<ImageDataset>* const sets : {&read.list.images, &read.list.eval})
         for (ImageDataset& dataset : *sets) {
-            detail::link_text_embeds(read, dataset);
-            detail::link_image_embeds(read, dataset);
+            problems.during([&] { detail::link_text_embeds(read, dataset); });
+            problems.during([&] { detail::link_image_embeds(read, dataset); });
         }
+    problems.finish();
     return std::move(read.list);
+}
+
+STRATA_INLINE DatasetList load_datasets(const std::filesystem::path& path, const ImageDataset& defaults) {
+    return read_datasets(load_document(path), defaults);
 }
 
 }  // namespace strata::config

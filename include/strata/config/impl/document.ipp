@@ -5,6 +5,7 @@
 #include <cassert>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include <strata/config/document.hpp>
@@ -42,7 +43,8 @@ inline std::optional<double> number_of(std::string_view text) {
     if (end != unsigned_text.data() + unsigned_text.size() ||
         !(unsigned_text[0] == '.' || std::isdigit(unsigned_text[0])))
         return std::nullopt;
-    if (error == std::errc::result_out_of_range) number = HUGE_VAL;
+    if (error == std::errc::result_out_of_range)  // 1e999, and 1e-999, which is 0
+        number = std::abs(std::strtod(std::string{unsigned_text}.c_str(), nullptr));
     if (error != std::errc{} && error != std::errc::result_out_of_range) return std::nullopt;
     return negative ? -number : number;
 }

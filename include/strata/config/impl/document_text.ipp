@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include <strata/config/detail/quoted.hpp>
 #include <strata/config/document.hpp>
 #include <strata/config/impl/document.ipp>
 #include <strata/config/impl/text_checks.ipp>
-#include <strata/config/key.hpp>
 
 namespace strata::config {
 

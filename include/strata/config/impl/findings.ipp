@@ -25,10 +25,22 @@ STRATA_INLINE std::string_view name_of(Effect effect) noexcept {
 }
 
 STRATA_INLINE std::string sentence(const Finding& finding) {
+    if (finding.place.empty()) return finding.words;
     const bool in_file = !finding.pointer.empty();
     return finding.place + (in_file ? ": " + finding.pointer : "") + (in_file || finding.words.empty() ? " " : ": ") +
            finding.words;
 }
+
+namespace detail {
+
+/// A key whose value is nobody's business: what signs requests.
+inline bool is_secret(std::string_view path) {
+    for (const std::string_view end : {"access_key_id", "access_key", "_token", "password", "secret", "api_key"})
+        if (path.ends_with(end)) return true;
+    return false;
+}
+
+}  // namespace detail
 
 STRATA_INLINE Finding Findings::made(Effect effect, const Node& node, std::string to, std::string words) {
     Finding finding;
@@ -37,7 +49,9 @@ STRATA_INLINE Finding Findings::made(Effect effect, const Node& node, std::strin
     finding.mark = node.mark();
     finding.pointer = node.mark().line == 0 ? "" : node.pointer();
     finding.key = node.path();
-    finding.value = node.is(NodeKind::object) && !node.members().empty() ? "{...}" : node.shown();
+    finding.value = detail::is_secret(finding.key)                         ? "(not shown)"
+                    : node.is(NodeKind::object) && !node.members().empty() ? "{...}"
+                                                                           : node.shown();
     finding.to = std::move(to);
     finding.words = std::move(words);
     return finding;

@@ -176,6 +176,7 @@ inline std::string doing(const FormatTable& table, const KeyRow& row) {
     const std::string to = is_code && !row.to.empty() ? "`" + row.to + "`" : row.to;
     if (row.effect == Effect::acts) return to + (row.why.empty() ? "" : (to.empty() ? "" : ": ") + row.why);
     if (row.effect == Effect::mapped) return "mapped to " + to + (why.empty() ? "" : ": " + why);
+    if (row.effect == Effect::refused) return "refused where it asks for something: " + why;
     return "no effect: " + why;
 }
 

@@ -12,20 +12,22 @@ namespace strata::config {
 
 namespace detail {
 
-STRATA_INLINE std::vector<GivenOptions::Given> read_family(const nlohmann::json& object, const std::string& file,
+STRATA_INLINE std::vector<GivenOptions::Given> read_family(const nlohmann::json& object, const Source& source,
                                                            const KeyFamily& family, const std::vector<KeyInfo>& known,
                                                            const Overrides& overrides) {
     std::vector<GivenOptions::Given> all;
     for (const auto& [key, value] : object.items())
         if (key.starts_with(family.prefix) && !is_key(known, key) && !value.is_null())
-            all.push_back({key, file, value.dump()});
+            all.push_back({key, source, value.dump()});
     for (const Override& one : overrides)
         if (one.name.starts_with(family.prefix) && !is_key(known, one.name))
             all.push_back({"--" + one.name, "", json_of(one, KeyKind::word).dump()});
     return all;
 }
 
-STRATA_INLINE GivenOptions::Given given(const Value& value) { return {value.key(), value.file(), value.json().dump()}; }
+STRATA_INLINE GivenOptions::Given given(const Value& value) {
+    return {value.key(), value.source(), value.json().dump()};
+}
 
 /// Without the dashes of a flag.
 inline std::string_view name_of(const GivenOptions::Given& given) {
@@ -40,8 +42,8 @@ STRATA_INLINE bool read_given(const GivenOptions& options, const KeyInfo& info,
     if (found == nullptr) return false;
     if (first != nullptr && second != nullptr)
         throw Error{Errc::bad_value,
-                    (first->file.empty() ? "" : first->file + ": ") + "'" + first->key + "' and '" + second->key +
-                        "' are the same key",
+                    (first->file.empty() ? "" : first->file.at(first->key) + ": ") + "'" + first->key + "' and '" +
+                        second->key + "' are the same key",
                     "keep one of them"};
     const nlohmann::json json = nlohmann::json::parse(found->json);
     if (json.is_null()) return false;
@@ -63,12 +65,13 @@ STRATA_INLINE void check_given(const GivenOptions& options, const std::vector<Ke
         for (const std::string_view key : names) all += (all.empty() ? "" : ", ") + std::string{key};
         const bool is_flag = one.key.starts_with("--");
         const std::string dashes = is_flag ? "--" : "";
-        throw Error{Errc::unknown_key,
-                    (is_flag ? one.key : place_of(one.file.empty() ? "the configuration" : one.file, "", one.key)) +
-                        " is unknown",
-                    !near.empty() ? "did you mean '" + dashes + std::string{near} + "'"
-                    : all.empty() ? "remove it: the program's update rule has no options"
-                                  : "remove it: the program's update rule has " + all};
+        throw Error{
+            Errc::unknown_key,
+            (is_flag ? one.key : place_of(one.file.empty() ? Source{"the configuration"} : one.file, "", one.key)) +
+                " is unknown",
+            !near.empty() ? "did you mean '" + dashes + std::string{near} + "'"
+            : all.empty() ? "remove it: the program's update rule has no options"
+                          : "remove it: the program's update rule has " + all};
     }
 }
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <strata/config/impl/value.ipp>
 #include <strata/config/key.hpp>
-#include <strata/core/option_check.hpp>
 
 namespace strata::config {
 
@@ -30,10 +30,6 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return d[a.size()][b.size()];
 }
 
-STRATA_INLINE std::string quoted(std::string_view text) { return nlohmann::json(text).dump(); }
-
-STRATA_INLINE std::string shown(double number) { return OptionCheck::shown(number); }
-
 STRATA_INLINE std::string shown(const std::vector<std::string>& texts) { return nlohmann::json(texts).dump(); }
 
 STRATA_INLINE std::string shown(const Range& range) {
@@ -51,18 +47,18 @@ STRATA_INLINE void check_range(const Value& value, double number, const Range& r
                      shown(range));
 }
 
-/// A key of an object in a file, or in what stands behind a flag.
-inline std::string place_of(const std::string& file, const std::string& path, const std::string& key) {
-    if (file.empty()) return path.empty() ? "--" + key : path + key;
-    return file + ": key '" + path + key + "'";
+/// A key of an object, as messages call it; of a command line the flag.
+inline std::string place_of_key(const Source& source, const std::string& path, const std::string& key) {
+    return place_of(source, path, source.empty() && path.empty() ? "--" + key : key);
 }
 
-STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& file, const std::string& path,
+STRATA_INLINE void check_keys(const nlohmann::json& object, const Source& source, const std::string& path,
                               const std::vector<KeyInfo>& known, const std::vector<UnsupportedKey>& unsupported,
-                              const std::vector<IdleKey>& idle, const std::vector<KeyFamily>& families) {
+                              const std::vector<IdleKey>& idle, const std::vector<KeyFamily>& families,
+                              Problems& problems) {
     const std::string place = path.empty() ? "the file" : "'" + path.substr(0, path.size() - 1) + "'";
     if (!object.is_object())
-        throw Error{Errc::bad_value, (file.empty() ? "" : file + ": ") + place + " is not a JSON object",
+        throw Error{Errc::bad_value, (source.empty() ? "" : source.at(path) + ": ") + place + " is not a JSON object",
                     "write {\"key\": value, ...} there"};
     std::vector<std::string_view> names;
     for (const KeyInfo& info : known) {
@@ -70,28 +66,30 @@ STRATA_INLINE void check_keys(const nlohmann::json& object, const std::string& f
         if (!info.alias.empty()) names.push_back(info.alias);
     }
     for (const auto& [key, value] : object.items()) {
+        if (key.starts_with('_')) continue;  // a note for people
         const auto is_named = [&key = key](const auto& other) { return other.key == key; };
         if (std::find(names.begin(), names.end(), key) != names.end()) continue;
         if (std::any_of(idle.begin(), idle.end(), is_named)) continue;
         if (std::any_of(families.begin(), families.end(),
                         [&key = key](const KeyFamily& one) { return key.starts_with(one.prefix); }))
             continue;
-        const std::string what = place_of(file, path, key);
+        const std::string what = place_of_key(source, path, key);
         const auto other = std::find_if(unsupported.begin(), unsupported.end(), is_named);
         if (other != unsupported.end()) {
             if (value.is_null() || (other->false_is_fine && value == false)) continue;
-            throw Error{Errc::unsupported_key, what + " is known from other trainers, and strata does not act on it",
-                        "remove it: " + std::string{other->why}};
+            problems.add({Errc::unsupported_key, what + " is known from other trainers, and strata does not act on it",
+                          "remove it: " + std::string{other->why}});
+            continue;
         }
         const std::string_view near = nearest_name(key, names);
-        throw Error{Errc::unknown_key, what + " is unknown",
-                    near.empty() ? "remove it; docs/configuration.md and docs/dataset-keys.md have the keys there are"
-                                 : "did you mean '" + std::string{near} + "'"};
+        problems.add({Errc::unknown_key, what + " is unknown",
+                      near.empty() ? "remove it; docs/configuration.md and docs/dataset-keys.md have the keys there are"
+                                   : "did you mean '" + std::string{near} + "'"});
     }
 }
 
-STRATA_INLINE const nlohmann::json* member(const nlohmann::json& object, const std::string& file,
-                                           const std::string& path, const KeyInfo& info) {
+STRATA_INLINE const nlohmann::json* member(const nlohmann::json& object, const Source& source, const std::string& path,
+                                           const KeyInfo& info) {
     const auto given = [&](const std::string& key) -> const nlohmann::json* {
         const auto found = key.empty() ? object.end() : object.find(key);
         return found == object.end() || found->is_null() ? nullptr : &*found;
@@ -100,10 +98,11 @@ STRATA_INLINE const nlohmann::json* member(const nlohmann::json& object, const s
     const nlohmann::json* const second = given(info.alias);
     if (first != nullptr && second != nullptr)
         throw Error{Errc::bad_value,
-                    file + ": '" + path + info.key + "' and '" + path + info.alias + "' are the same key",
+                    source.at(path + info.alias) + ": '" + path + info.key + "' and '" + path + info.alias +
+                        "' are the same key",
                     "keep one of them"};
     if (first == nullptr && second == nullptr && info.fallback == "required")
-        throw Error{Errc::bad_value, place_of(file, path, info.key) + " is missing", "add it: " + info.meaning};
+        throw Error{Errc::bad_value, place_of_key(source, path, info.key) + " is missing", "add it: " + info.meaning};
     return first != nullptr ? first : second;
 }
 

@@ -1,17 +1,55 @@
 #pragma once
 // strata/config/impl/text_checks.ipp - what every text must be before a parser sees it.
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 
-#include <strata/config/impl/load_json.ipp>
 #include <strata/core/error.hpp>
 
 namespace strata::config::detail {
+
+/// "line 3, column 14" of a byte, counted from 0. A character counts as one column, whatever bytes it has.
+inline std::string place_in(std::string_view text, std::size_t position) {
+    const std::string_view before = text.substr(0, position);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t newline = before.rfind('\n');
+    const std::string_view on_line = before.substr(newline == std::string_view::npos ? 0 : newline + 1);
+    const auto column = 1 + std::count_if(on_line.begin(), on_line.end(),
+                                          [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
+    return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+/// The first byte that belongs to no UTF-8 character (RFC 3629), if there is one.
+inline std::optional<std::size_t> first_non_utf8(std::string_view text) {
+    const auto byte = [&](std::size_t i) -> unsigned {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+    };
+    for (std::size_t i = 0; i < text.size();) {
+        const unsigned lead = byte(i);
+        const std::size_t more = lead < 0x80        ? 0
+                                 : lead >> 5U == 6  ? 1
+                                 : lead >> 4U == 14 ? 2
+                                 : lead >> 3U == 30 ? 3
+                                                    : 4;
+        if (more == 4) return i;
+        for (std::size_t k = 1; k <= more; ++k)
+            if ((byte(i + k) & 0xC0U) != 0x80) return i;
+        // Longer than needed, a half of a UTF-16 pair, or beyond U+10FFFF.
+        const unsigned second = byte(i + 1);
+        if ((more == 1 && lead < 0xC2) || (more == 2 && lead == 0xE0 && second < 0xA0) ||
+            (more == 2 && lead == 0xED && second > 0x9F) || (more == 3 && lead == 0xF0 && second < 0x90) ||
+            (more == 3 && (lead > 0xF4 || (lead == 0xF4 && second > 0x8F))))
+            return i;
+        i += more + 1;
+    }
+    return std::nullopt;
+}
 
 /// The text without its byte order mark. Throws Errc::unreadable_config for one that is empty, no UTF-8, or no text.
 inline std::string_view checked_text(std::string_view text, const std::string& source) {

@@ -9,70 +9,16 @@
 
 #include <strata/config/impl/dataset.ipp>
 #include <strata/config/impl/key.ipp>
+#include <strata/config/impl/trainer_findings.ipp>
+#include <strata/config/impl/trainer_translation.ipp>
+#include <strata/config/simpletuner.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/ranges.hpp>
 
 namespace strata::config {
 
-namespace detail {
-
-inline std::vector<UnsupportedKey> unsupported_trainer_keys() {
-    std::vector<UnsupportedKey> keys{
-        {"optimizer", "the program names the update rule: Optimizer<AdamW> or Optimizer<Lion>"},
-        {"mixed_precision", "the program names the number formats: Precision<Bf16> or Precision<Fp32>"},
-        {"deepspeed_config", "the program names the stage and where state lives: ZeroStage<2>, OffloadTarget<Cpu>"},
-        {"fsdp_enable", "the program names the stage: ZeroStage<2> or ZeroStage<3>"},
-        {"gradient_checkpointing", "the program says what is computed again in backward: Recompute<Blocks>"},
-        {"stage3_prefetch_bucket_size", "the key is `prefetch_bucket_bytes`, in bytes"},
-        {"initial_scale_power", "the key is `loss_scale_initial`, the scale itself: 2 to that power"},
-        {"loss_scale", "the key is `loss_scale_initial`, and with `loss_scale_dynamic` false it stays"},
-        {"max_grad_value", "the key is `max_grad_norm`, with `grad_clip_method` `value`"},
-        {"num_processes", "the number of ranks is what mpirun starts"},
-        {"num_machines", "the number of ranks is what mpirun starts"},
-        {"accelerate_config", "the number of ranks is what mpirun starts"},
-        {"resume_from_checkpoint", "a run continues from the newest checkpoint in output_dir by itself"},
-        {"checkpointing_use_tempdir", "checkpoints always appear whole or not at all"},
-        {"checkpointing_steps", "the key is `checkpoint_step_interval`"},
-        {"validation_steps", "the key is `validation_step_interval`"},
-        {"validation_prompt", "the key is `validation_prompts`, a list"},
-        {"disable_bucket_pruning", "no bucket is removed silently"},
-        {"data_backend_sampling", "use `repeats` and `probability` of the data sets to give one of them more weight"},
-        {"report_to", "metrics go to metrics.jsonl and report.html in output_dir"},
-        {"tracker_project_name", "metrics go to metrics.jsonl and report.html in output_dir"},
-    };
-    const auto add = [&keys](std::string_view why, std::initializer_list<std::string_view> names) {
-        for (const std::string_view name : names) keys.push_back({name, why});
-    };
-    add("this version has no low-rank adapters",
-        {"lora_rank", "lora_alpha", "lora_dropout", "lora_type", "model_type"});
-    add("the program names the model", {"model_family", "pretrained_model_name_or_path", "model_flavour"});
-    add("the moving average is updated where it is kept, in one pass: Ema<Cpu> or Ema<Device>",
-        {"ema_cpu_only", "ema_foreach_disable"});
-    add("all weights are trained in the program's number formats",
-        {"quantize_via", "base_model_precision", "text_encoder_1_precision"});
-    add("as many threads work as there are cores",
-        {"aspect_bucket_worker_count", "vae_batch_size", "write_batch_size", "read_batch_size",
-         "text_encoder_batch_size", "dataloader_prefetch"});
-    add("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
-    add("older checkpoints are removed by `checkpoints_total_limit`",
-        {"checkpointing_rolling_steps", "checkpoints_rolling_total_limit", "delete_invalid_checkpoints"});
-    add("this version watches neither disk nor network", {"disk_low_threshold", "disk_low_action", "webhook_config"});
-    add("this version validates by pictures for `validation_prompts`",
-        {"evaluation_type", "num_eval_images", "validation_multigpu", "validation_negative_prompt",
-         "eval_steps_interval"});
-    add("checkpoints are written to output_dir", {"publishing_config"});
-    add("set it for each data set in the dataset list",
-        {"aws_max_pool_connections", "preserve_data_backend_cache", "skip_file_discovery", "vae_cache_ondemand",
-         "vae_cache_disable", "vae_cache_clear_each_epoch", "delete_problematic_images", "instance_data_dir",
-         "instance_prompt", "minimum_image_size", "maximum_image_size", "target_downsample_size", "crop", "crop_style",
-         "crop_aspect", "repeats"});
-    return keys;
-}
-
-}  // namespace detail
-
 STRATA_INLINE ImageDataset TrainerConfig::image_defaults() const {
-    ImageDataset defaults;
+    ImageDataset defaults = of_data_sets;
     defaults.resolution = resolution;
     defaults.resolution_type = resolution_type;
     defaults.caption_strategy = caption_strategy;
@@ -160,7 +106,12 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
         s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");
-        s.unsupported(detail::unsupported_trainer_keys());
+        s.some_of(&C::of_data_sets, image_schema(),
+                  {"minimum_image_size", "maximum_image_size", "target_downsample_size", "max_upscale_threshold",
+                   "crop", "crop_style", "crop_aspect", "repeats", "instance_prompt", "prepend_instance_prompt",
+                   "only_instance_prompt", "preserve_data_backend_cache", "skip_file_discovery", "vae_cache_ondemand",
+                   "vae_cache_disable", "vae_cache_clear_each_epoch", "delete_problematic_images"},
+                  "Of data sets without their own");
         return s;
     }();
     return schema;
@@ -185,49 +136,54 @@ STRATA_INLINE const std::vector<std::string_view>& usual_rule_keys() {
     return names;
 }
 
-STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& path, const Overrides& overrides) {
-    TrainerConfig config;
-    read_trainer_config(path, overrides, [&](const nlohmann::json& object, const std::string& file) -> TrainerConfig& {
-        return config = trainer_schema().read(object, file, "", {}, overrides);
-    });
-    return config;
+namespace detail {
+
+STRATA_INLINE bool is_trainer_key(std::string_view key) {
+    if (find_simpletuner_key(key) != nullptr) return true;
+    const auto& own = trainer_schema().keys();
+    return std::any_of(own.begin(), own.end(),
+                       [&](const KeyInfo& info) { return info.key == key || info.alias == key; });
 }
 
-STRATA_INLINE void read_trainer_config(
-    const std::filesystem::path& path, const Overrides& overrides,
-    const std::function<TrainerConfig&(const nlohmann::json& object, const std::string& file)>& read) {
-    const std::string file = path.string();
-    const nlohmann::json json = load_json(path);
-    if (!json.is_object()) throw Error{Errc::bad_value, file + " is not a JSON object", "write {\"key\": value, ...}"};
-    nlohmann::json plain = nlohmann::json::object();
-    for (const auto& [key, value] : json.items()) {
-        const std::string name = key.starts_with("--") ? key.substr(2) : key;
-        if (plain.contains(name))
-            throw Error{Errc::bad_value, file + ": '" + name + "' and '--" + name + "' are the same key",
-                        "keep one of them"};
-        plain[name] = value;
+/// How messages call keys that the file or the command line has.
+class KeyNames {
+public:
+    KeyNames(const Overrides& overrides, const TrainerTranslation& file) : overrides_{overrides}, file_{file} {}
+    [[nodiscard]] bool is_flag(std::string_view key) const { return flag_of(key) != nullptr; }
+    /// "--seed", or "'seed'".
+    [[nodiscard]] std::string name(std::string_view key) const {
+        const Override* const flag = flag_of(key);
+        return flag != nullptr ? "--" + flag->name : "'" + file_.written(std::string{key}) + "'";
     }
-    TrainerConfig& config = read(plain, file);
+    /// Of keys that a sentence names: the place of the first that the file has; nothing if the command line has them all.
+    [[nodiscard]] std::string place(std::initializer_list<std::string_view> keys, const std::string& file) const {
+        if (std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return is_flag(key); })) return {};
+        for (const std::string_view key : keys)
+            if (const auto node = file_.nodes().find(std::string{key}); node != file_.nodes().end() && !is_flag(key))
+                return node->second->place() + ": ";
+        return file + ": ";
+    }
 
-    const auto flag_of = [&](std::string_view key) -> const Override* {
+private:
+    [[nodiscard]] const Override* flag_of(std::string_view key) const {
         const auto& keys = trainer_schema().keys();
         const auto info = std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& one) { return one.key == key; });
-        const auto found = std::find_if(overrides.begin(), overrides.end(), [&](const Override& given) {
-            return given.name == key || (!info->alias.empty() && given.name == info->alias);
+        const auto found = std::find_if(overrides_.begin(), overrides_.end(), [&](const Override& given) {
+            return given.name == key || (info != keys.end() && !info->alias.empty() && given.name == info->alias);
         });
-        return found == overrides.end() ? nullptr : &*found;
-    };
-    const auto name = [&](std::string_view key) {
-        const Override* const flag = flag_of(key);
-        return flag != nullptr ? "--" + flag->name : "'" + std::string{key} + "'";
-    };
-    /// Of keys that a sentence names: the file is named unless the command line has them all.
+        return found == overrides_.end() ? nullptr : &*found;
+    }
+    const Overrides& overrides_;
+    const TrainerTranslation& file_;
+};
+
+/// What must hold between keys.
+inline void check_trainer(TrainerConfig& config, const KeyNames& names, const std::string& file, Problems& problems) {
     const auto refuse = [&](std::initializer_list<std::string_view> keys, const std::string& what,
                             std::string_view fix) {
-        const bool all_flags =
-            std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return flag_of(key) != nullptr; });
-        throw Error{Errc::bad_value, (all_flags ? "" : file + ": ") + what, fix};
+        problems.add({Errc::bad_value, names.place(keys, file) + what, fix});
     };
+    const auto name = [&](std::string_view key) { return names.name(key); };
     if (config.max_train_steps > 0 && config.num_train_epochs > 0)
         refuse({"max_train_steps", "num_train_epochs"},
                name("max_train_steps") + " and " + name("num_train_epochs") + " are both given",
@@ -236,8 +192,8 @@ STRATA_INLINE void read_trainer_config(
     const std::int64_t alignment = config.aspect_bucket_alignment;
     if (alignment != 8 && alignment != 16 && alignment != 24 && alignment != 32 && alignment != 64)
         refuse({"aspect_bucket_alignment"},
-               (flag_of("aspect_bucket_alignment") != nullptr ? "" : "key ") + name("aspect_bucket_alignment") +
-                   " is " + std::to_string(alignment),
+               (names.is_flag("aspect_bucket_alignment") ? "" : "key ") + name("aspect_bucket_alignment") + " is " +
+                   std::to_string(alignment),
                "use 8, 16, 24, 32 or 64");
     const auto given = [&](const char* key, const char* alias) {
         return config.optimizer.find(key) != nullptr || config.optimizer.find(alias) != nullptr;
@@ -253,6 +209,43 @@ STRATA_INLINE void read_trainer_config(
     if (config.max_train_steps > 0 && schedule.warmup_steps > config.max_train_steps)
         refuse({"lr_warmup_steps", "max_train_steps"}, name("lr_warmup_steps") + " is above " + name("max_train_steps"),
                "use a shorter warm-up");
+}
+
+}  // namespace detail
+
+STRATA_INLINE TrainerConfig load_trainer_config(const std::filesystem::path& path, const Overrides& overrides) {
+    TrainerConfig config = look_at_trainer_config(load_trainer_document(path), overrides);
+    config.reading.findings.throw_if_refused();
+    return config;
+}
+
+STRATA_INLINE TrainerConfig look_at_trainer_config(const Document& document, const Overrides& overrides) {
+    TrainerConfig config;
+    read_trainer_config(document, overrides,
+                        [&](const nlohmann::json& object, const Source& source, Problems& problems) -> TrainerConfig& {
+                            trainer_schema().read(object, source, "", config, overrides, problems);
+                            return config;
+                        });
+    return config;
+}
+
+STRATA_INLINE void read_trainer_config(
+    const Document& document, const Overrides& overrides,
+    const std::function<TrainerConfig&(const nlohmann::json& object, const Source& source, Problems& problems)>& read) {
+    TrainerReading reading;
+    reading.file = document.source;
+    reading.findings.take(document);
+    if (!document.root.is(NodeKind::object))
+        throw Error{Errc::bad_value, document.source + " is not an object of keys and values",
+                    "write {\"key\": value, ...}"};
+    detail::TrainerTranslation translation{document, reading};
+    translation.read();
+    const Source source = detail::source_of(document, translation);
+    Problems problems;
+    TrainerConfig& config = read(translation.own(), source, problems);
+    detail::check_trainer(config, detail::KeyNames{overrides, translation}, document.source, problems);
+    detail::finish_reading(document, translation, problems, reading, config);
+    config.reading = std::move(reading);
 }
 
 }  // namespace strata::config

@@ -16,6 +16,14 @@ namespace strata::config {
 
 namespace detail {
 
+/// "FILE:12:5: key 'KEY'": a key of an object in a file, or in what stands behind a flag.
+///
+///   path  of the object: "" or "parquet."
+inline std::string place_of(const Source& source, const std::string& path, const std::string& key) {
+    if (source.empty()) return path.empty() ? key : path + key;
+    return source.at(path + key) + ": key '" + path + key + "'";
+}
+
 /// Text as a number, when all of it is one.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
@@ -27,7 +35,7 @@ std::optional<Number> number_in(std::string_view text) {
 
 }  // namespace detail
 
-STRATA_INLINE std::string Value::place() const { return file_.empty() ? key_ : file_ + ": key '" + key_ + "'"; }
+STRATA_INLINE std::string Value::place() const { return detail::place_of(source_, "", key_); }
 
 STRATA_INLINE void Value::refuse(Errc code, std::string_view problem, std::string_view fix) const {
     throw Error{code, place() + " " + std::string{problem}, fix};
@@ -36,7 +44,7 @@ STRATA_INLINE void Value::refuse(Errc code, std::string_view problem, std::strin
 STRATA_INLINE std::string Value::shown() const {
     if (hidden_) return std::string{"a value of type "} + json_->type_name();
     std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (file_.empty() && json_->is_string())
+    if (source_.empty() && json_->is_string())
         text.front() = text.back() = '\'';  // nobody types a number in double quotes
     return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
@@ -49,7 +57,7 @@ STRATA_INLINE std::vector<Value> Value::elements() const {
     if (!json_->is_array()) refuse(Errc::bad_value, "is " + shown() + ", not a list", "write [..., ...]");
     std::vector<Value> all;
     for (std::size_t i = 0; i < json_->size(); ++i) {
-        all.emplace_back(json_->at(i), file_, key_ + "[" + std::to_string(i) + "]");
+        all.emplace_back(json_->at(i), source_, key_ + "[" + std::to_string(i) + "]");
         all.back().hidden_ = hidden_;
     }
     return all;

@@ -1,0 +1,120 @@
+#pragma once
+// strata/config/impl/any_config.ipp - which format a file has, and what each of them says of its keys.
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <strata/config/any_config.hpp>
+#include <strata/config/impl/dataset_findings.ipp>
+#include <strata/config/impl/simpletuner.ipp>
+#include <strata/config/impl/text_checks.ipp>
+
+namespace strata::config {
+
+namespace detail {
+
+inline Document load_any(const std::filesystem::path& file) {
+    const std::string extension = file.extension().string();
+    if (extension == ".yaml" || extension == ".yml") return load_document(file);
+    if (extension == ".toml" || extension == ".env" || extension == ".sh") return load_trainer_document(file);
+    const std::string text = read_text(file);
+    const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    const bool is_json =
+        first != std::string::npos && (text[first] == '{' || text[first] == '[' || text.substr(first, 2) == "//");
+    return is_json || looks_like_env(text) ? load_trainer_document(file) : load_document(file);
+}
+
+inline void read_any(AnyConfig& config, const Document& document, const ImageDataset& defaults) {
+    switch (config.format) {
+        case ConfigFormat::trainer:
+            config.trainer = look_at_trainer_config(document);
+            config.findings = config.trainer->reading.findings;
+            config.intent = config.trainer->reading.intent;
+            return;
+        case ConfigFormat::deepspeed:
+            config.findings.take(document);
+            config.intent = read_deepspeed(document.root, config.findings);
+            return;
+        case ConfigFormat::accelerate:
+            config.findings.take(document);
+            config.intent = read_accelerate(document.root, config.findings, {config.file.parent_path(), false});
+            return;
+        case ConfigFormat::datasets:
+            config.datasets = look_at_datasets(document, defaults, config.findings);
+            return;
+    }
+}
+
+/// A refusal of a whole file.
+inline Finding finding_of_file(const std::filesystem::path& file, const Error& problem) {
+    Finding finding;
+    finding.effect = Effect::refused;
+    finding.code = problem.code();
+    finding.words = problem.problem();
+    finding.fix = problem.fix();
+    const std::size_t end = finding.words.find(": ", file.string().size());
+    if (finding.words.starts_with(file.string()) && end != std::string::npos) {
+        finding.place = finding.words.substr(0, end);
+        finding.words.erase(0, end + 2);
+    }
+    return finding;
+}
+
+/// The file as it is named, or below the folder of the file that names it.
+inline std::filesystem::path found_from(const std::filesystem::path& named, const std::filesystem::path& by) {
+    std::error_code error;
+    for (const std::filesystem::path& one : {named, by.parent_path() / named, by.parent_path() / named.filename()})
+        if (std::filesystem::is_regular_file(one, error)) return one;
+    return {};
+}
+
+}  // namespace detail
+
+STRATA_INLINE AnyConfig look_at_config(const std::filesystem::path& file, const ImageDataset& defaults,
+                                       std::optional<ConfigFormat> format) {
+    AnyConfig config;
+    config.file = file;
+    config.format = format.value_or(ConfigFormat::trainer);
+    try {
+        const Document document = detail::load_any(file);
+        config.format = format ? *format : format_of(document.root).value_or(ConfigFormat::trainer);
+        detail::read_any(config, document, defaults);
+    } catch (const Error& problem) {
+        config.findings.add(detail::finding_of_file(file, problem));
+    }
+    return config;
+}
+
+STRATA_INLINE std::vector<AnyConfig> look_at_configs(const std::filesystem::path& file_or_folder) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    std::vector<AnyConfig> all;
+    if (!fs::is_directory(file_or_folder, error)) {
+        all.push_back(look_at_config(file_or_folder));
+    } else {
+        for (const char* name : {"config.json", "config.toml", "config.env"})
+            if (all.empty() && fs::is_regular_file(file_or_folder / name, error))
+                all.push_back(look_at_config(file_or_folder / name, {}, ConfigFormat::trainer));
+        for (const char* name :
+             {"default_config.yaml", "accelerate_config.yaml", "ds_config.json", "deepspeed_config.json"})
+            if (fs::is_regular_file(file_or_folder / name, error)) all.push_back(look_at_config(file_or_folder / name));
+        if (all.empty())
+            throw Error{Errc::unreadable_config,
+                        "'" + file_or_folder.string() + "' has no config.json, config.toml or config.env",
+                        "name the file, or a folder of SimpleTuner's"};
+    }
+    const AnyConfig& first = all.front();
+    if (first.format != ConfigFormat::trainer || !first.trainer) return all;
+    const Finding* named = nullptr;
+    for (const Finding& one : first.findings.all())
+        if (one.key == "data_backend_config" || one.key == "--data_backend_config") named = &one;
+    const fs::path list = detail::found_from(first.trainer->data_backend_config, first.file);
+    const ImageDataset defaults = first.trainer->image_defaults();
+    if (!list.empty() && (named != nullptr || fs::is_directory(file_or_folder, error)))
+        all.push_back(look_at_config(list, defaults, ConfigFormat::datasets));
+    return all;
+}
+
+}  // namespace strata::config

@@ -1,0 +1,189 @@
+#pragma once
+// strata/config/impl/trainer_findings.ipp - what became of each key of a trainer's configuration, in the order of the file.
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include <strata/config/impl/trainer_translation.ipp>
+#include <strata/config/intent_options.hpp>
+#include <strata/config/problems.hpp>
+#include <strata/config/trainer_config.hpp>
+
+namespace strata::config::detail {
+
+/// The places of a file by the keys that the schema has for what stands there.
+inline Source source_of(const Document& document, const TrainerTranslation& translation) {
+    std::map<std::string, std::string, std::less<>> names;
+    for (const auto& [key, node] : translation.nodes()) names.emplace(translation.written(key), key);
+    return Source{document}.renamed(names);
+}
+
+/// A refusal in words of Value, "a.json:3:5: key 'x' is ...", as a finding.
+inline Finding finding_of(const Error& problem, const Source& source, const TrainerTranslation& translation) {
+    Finding finding;
+    finding.effect = Effect::refused;
+    finding.code = problem.code();
+    finding.fix = problem.fix();
+    finding.words = problem.problem();
+    constexpr std::string_view mark = ": key '";
+    const std::size_t key_begin = finding.words.find(mark);
+    const std::size_t key_end =
+        key_begin == std::string::npos ? key_begin : finding.words.find("' ", key_begin + mark.size());
+    if (!finding.words.starts_with(source.name())) return finding;  // of a flag
+    if (key_end == std::string::npos) {
+        const std::size_t end = finding.words.find(": ", source.name().size());
+        if (end == std::string::npos) return finding;
+        finding.place = finding.words.substr(0, end);
+        finding.words.erase(0, end + 2);
+        return finding;
+    }
+    const std::string path = finding.words.substr(key_begin + mark.size(), key_end - key_begin - mark.size());
+    const std::string key = path.substr(0, path.find_first_of(".["));
+    finding.place = finding.words.substr(0, key_begin);
+    finding.words.erase(0, key_end + 2);
+    finding.key = translation.written(key) + path.substr(key.size());
+    const auto node = translation.nodes().find(key);
+    if (node == translation.nodes().end()) return finding;
+    finding.pointer = node->second->pointer();
+    finding.value = node->second->shown();
+    return finding;
+}
+
+/// A value of the schema's as an option's.
+inline OptionScalar scalar_of(const Node& node) {
+    if (const auto whole = node.whole()) return *whole;
+    if (const auto number = node.number()) return *number;
+    if (const auto flag = node.flag()) return *flag;
+    return node.scalar();
+}
+
+/// The numbers of the file, by the paths of the options that they are.
+inline void add_options(const TrainerTranslation& translation, const TrainerConfig& config, Intent& intent) {
+    for (const auto& [key, node] : translation.nodes()) {
+        const auto& keys = trainer_schema().keys();
+        const auto info = std::find_if(keys.begin(), keys.end(),
+                                       [&key = key](const KeyInfo& one) { return one.key == key || one.alias == key; });
+        if (info != keys.end() && !info->path.empty()) intent.set(info->path, scalar_of(*node), node->place());
+    }
+    for (const GivenOptions::Given& one : config.optimizer.all()) {
+        const nlohmann::json json = nlohmann::json::parse(one.json);
+        const std::string_view name = name_of(one);
+        const std::string_view own = name.substr(std::min(name.find('_') + 1, name.size()));
+        double number = 0;
+        if (json.is_number())
+            number = json.get<double>();
+        else if (const auto text =
+                     json.is_string() ? number_in<double>(json.get_ref<const std::string&>()) : std::nullopt)
+            number = *text;
+        else
+            continue;
+        intent.set("engine.update." + std::string{own}, number, one.file.empty() ? one.key : one.file.at(one.key));
+    }
+    if (config.grad_clip_method == GradClipMethod::value)
+        if (const OptionValue* const norm = intent.find("engine.max_grad_norm")) {
+            const OptionValue value = *norm;
+            intent.set("engine.max_grad_norm", 0.0, value.place);
+            intent.set("engine.max_grad_value", value.value, value.place);
+        }
+    if (translation.nodes().contains("train_batch_size")) intent.batch.micro = config.train_batch_size;
+    if (config.max_train_steps > 0) intent.set("max_steps", config.max_train_steps);
+    if (config.use_ema)
+        intent.composition.average = !*config.use_ema                              ? AverageName::none
+                                     : config.ema_device == EmaDevice::accelerator ? AverageName::device
+                                                                                   : AverageName::cpu;
+}
+
+/// Settings that a SimpleTuner file leaves out, and that SimpleTuner gives another value than strata does.
+inline void warn_of_defaults(const Document& document, const TrainerTranslation& translation, TrainerReading& reading) {
+    const auto has = [&](const char* key) {
+        return document.root.find(key) != nullptr || document.root.find(std::string{"--"} + key) != nullptr;
+    };
+    if (!has("model_family") && !has("model_type")) return;
+    const auto warn = [&](const char* key, const char* words, const char* fix) {
+        if (translation.nodes().contains(key)) return;
+        Finding finding;
+        finding.warns = true;
+        finding.key = key;
+        finding.place = document.source;
+        finding.words = words;
+        finding.fix = fix;
+        reading.findings.add(std::move(finding));
+    };
+    warn("learning_rate", "is left out: 1e-4 here, 4e-7 in SimpleTuner", "write the one you mean");
+    warn("grad_clip_method", "is left out: the norm of all gradients is clipped here, every element in SimpleTuner",
+         "write \"grad_clip_method\": \"value\" for SimpleTuner's way");
+    warn("caption_strategy", "is left out: captions are text files here, file names in SimpleTuner",
+         "say it in the dataset list or here");
+    const auto shape = translation.own().find("lr_scheduler");
+    if (shape == translation.own().end() || !shape->is_string()) return;
+    const auto& name = shape->get_ref<const std::string&>();
+    const Node* const node = translation.nodes().at("lr_scheduler");
+    if (name == "cosine" || name == "sine")
+        reading.findings.warn_mapped(
+            *node, "schedule.shape",
+            "one fall over the whole run behind the warm-up, where SimpleTuner's rises and falls anew "
+            "every `lr_warmup_steps`");
+}
+
+/// What `deepspeed_config` asks for, over what the other keys do, as SimpleTuner has it.
+inline void take_deepspeed(const TrainerTranslation& translation, TrainerReading& reading, TrainerConfig& config) {
+    if (!translation.deepspeed()) return;
+    const Intent& asked = *translation.deepspeed();
+    std::string overruled;
+    for (const OptionValue& option : asked.options) {
+        const OptionValue* const own = reading.intent.find(option.path);
+        if (own != nullptr && own->value != option.value) overruled += (overruled.empty() ? "" : ", ") + option.path;
+    }
+    const Composition& mine = reading.intent.composition;
+    if (mine.rule && asked.composition.rule && mine.rule != asked.composition.rule)
+        overruled += (overruled.empty() ? "" : ", ") + std::string{"the update rule"};
+    if (!overruled.empty())
+        reading.findings.warn_mapped(*translation.deepspeed_node(), "docs/config",
+                                     "it goes before other keys of this file for " + overruled,
+                                     "say each in one place");
+    reading.intent = overlay(reading.intent, asked);
+    Intent numbers = asked;
+    if (asked.batch.micro) config.train_batch_size = *asked.batch.micro;
+    constexpr std::string_view update = "engine.update.";
+    for (const std::string& path : apply(numbers, config.options)) {
+        if (!path.starts_with(update)) continue;
+        if (const auto number = asked.number(path))
+            config.optimizer.set("optimizer_" + path.substr(update.size()), nlohmann::json(*number).dump());
+    }
+}
+
+/// Findings for what the schema read, in the order of the file; and what a trainer's configuration has of other files.
+inline void finish_reading(const Document& document, const TrainerTranslation& translation, const Problems& problems,
+                           TrainerReading& reading, TrainerConfig& config) {
+    const Source source = source_of(document, translation);
+    for (const Error& problem : problems.all()) reading.findings.add(finding_of(problem, source, translation));
+    const auto& keys = trainer_schema().keys();
+    for (const auto& [key, node] : translation.nodes()) {
+        if (reading.findings.of(node->pointer()) != nullptr) continue;
+        const auto info = std::find_if(keys.begin(), keys.end(),
+                                       [&key = key](const KeyInfo& one) { return one.key == key || one.alias == key; });
+        reading.findings.acts(*node, info == keys.end() ? "Optimizer<>" : info->path.empty() ? info->key : info->path);
+    }
+    warn_of_defaults(document, translation, reading);
+    add_options(translation, config, reading.intent);
+    take_deepspeed(translation, reading, config);
+    std::map<std::string, std::size_t> order;
+    for (const Node::Member& member : document.root.members()) order.emplace(member.value.pointer(), order.size());
+    const auto place_of_key = [&](const Finding& one) {
+        const std::string_view top = std::string_view{one.pointer}.substr(0, one.pointer.find('/', 1));
+        const auto found = order.find(std::string{top});
+        return found == order.end() ? order.size() : found->second;
+    };
+    std::vector<Finding> all = reading.findings.all();
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const Finding& a, const Finding& b) { return place_of_key(a) < place_of_key(b); });
+    reading.findings = {};
+    for (Finding& one : all) reading.findings.add(std::move(one));
+}
+
+}  // namespace strata::config::detail

@@ -1,0 +1,239 @@
+// SimpleTuner's configurations: every key acted on, mapped, named or refused; and all real files that are at hand.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <strata/config/any_config.hpp>
+#include <strata/config/simpletuner.hpp>
+#include <strata/config/trainer_config.hpp>
+#include <strata/config/trainer_writer.hpp>
+
+#include "temporary_json.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace strata::config;
+using strata::Errc;
+
+TrainerConfig look(std::string_view json, const std::string& name = "config.json") {
+    return look_at_trainer_config(parse_json(json, name, JsonDialect::relaxed));
+}
+/// The first finding of a key, which must be there.
+Finding of(const TrainerConfig& config, std::string_view key) {
+    for (const Finding& one : config.reading.findings.all())
+        if (one.key == key) return one;
+    ADD_FAILURE() << "nothing is said of " << key;
+    return {};
+}
+
+TEST(Simpletuner, AUsualFileIsReadInOneRun) {
+    const TrainerConfig config = look(R"({
+        "--model_type": "full", "--model_family": "flux", "--optimizer": "adamw_bf16", "--mixed_precision": "bf16",
+        "--gradient_checkpointing": "true", "--gradient_checkpointing_interval": 2, "--learning_rate": "1e-4",
+        "--checkpointing_steps": 250, "--validation_steps": 50, "--validation_prompt": "a cat", "--resume_from_checkpoint": "latest",
+        "--validation_resolution": "1024x1024", "--report_to": "wandb", "--push_to_hub": "true", "--vae_batch_size": 4,
+        "--max_train_steps": 100, "--num_train_epochs": 0, "--train_batch_size": 2, "--use_ema": true, "--controlnet": false})");
+    EXPECT_EQ(config.reading.findings.refused(), 0U) << config.reading.findings.table();
+    EXPECT_EQ(policies(config.reading.intent.composition), "Precision<PureBf16>, Recompute<EveryOther<2>>, Ema<Cpu>");
+    EXPECT_EQ(config.options.checkpoint_every, 250);
+    EXPECT_EQ(config.validation_step_interval, 50);
+    EXPECT_EQ(config.validation_prompts, (std::vector<std::string>{"a cat"}));
+    EXPECT_EQ(config.validation_resolution, 1024);
+    EXPECT_EQ(config.reading.model_family, "flux");
+    EXPECT_EQ(config.reading.intent.batch.micro, 2);
+    EXPECT_EQ(config.reading.intent.number("schedule.lr"), 1e-4);
+    EXPECT_EQ(of(config, "--report_to").effect, Effect::none);
+    EXPECT_TRUE(of(config, "--report_to").warns);
+    EXPECT_FALSE(of(config, "--resume_from_checkpoint").warns) << "it asks for what happens anyway";
+    EXPECT_EQ(of(config, "--train_batch_size").effect, Effect::acts);
+}
+
+TEST(Simpletuner, AnErrorIsOnlyWhatWouldMakeAnotherResult) {
+    for (const char* json :
+         {R"({"model_type": "lora"})", R"({"controlnet": true})", R"({"snr_gamma": 5})",
+          R"({"tread_config": {"routes": []}})", R"({"loss_type": "huber"})", R"({"distillation_method": "lcm"})",
+          R"({"resume_from_checkpoint": "checkpoint-10"})", R"({"lr_scale": true})", R"({"mixed_precision": "fp8"})",
+          R"({"optimizer": "prodigy"})", R"({"train_text_encoder": "true"})", R"({"model_family": "wan"})"})
+        EXPECT_EQ(look(json).reading.findings.refused(), 1U) << json;
+    for (const char* json : {R"({"model_type": "full"})", R"({"controlnet": "false"})", R"({"snr_gamma": 0.0})",
+                             R"({"tread_config": null})", R"({"loss_type": "l2"})", R"({"distillation_method": ""})",
+                             R"({"lora_rank": 16})", R"({"push_to_hub": true})", R"({"minimax_h3_anything": 3})",
+                             R"({"validation_new_thing": 1})", R"({"_comment": "x"})"})
+        EXPECT_EQ(look(json).reading.findings.refused(), 0U) << json;
+}
+
+TEST(Simpletuner, SpellingsOfOneKeyMayAgreeAndMayNotDiffer) {
+    EXPECT_EQ(look(R"({"validation_steps": 5, "validation_step_interval": 5})").reading.findings.refused(), 0U);
+    EXPECT_EQ(look(R"({"validation_steps": 5, "validation_step_interval": 6})").reading.findings.refused(), 1U);
+    EXPECT_EQ(look(R"({"seed": 5, "--seed": 5})").reading.findings.refused(), 1U);
+}
+
+TEST(Simpletuner, OptimizersBecomeRulesAndAreNotGuessed) {
+    EXPECT_EQ(look(R"({"optimizer": "optimi-lion"})").reading.intent.composition.rule, RuleName::lion);
+    EXPECT_EQ(look(R"({"optimizer": "bnb-adamw8bit"})").reading.intent.composition.rule, RuleName::adamw);
+    EXPECT_TRUE(of(look(R"({"optimizer": "bnb-adamw8bit"})"), "optimizer").warns) << "its states take more bytes here";
+    const Finding typo = of(look(R"({"optimizer": "adamw_bf61"})"), "optimizer");
+    EXPECT_EQ(typo.effect, Effect::refused);
+    EXPECT_EQ(typo.fix, "did you mean 'adamw_bf16'");
+    const TrainerConfig numbers = look(R"({"optimizer": "optimi-adamw", "optimizer_config": "eps=1e-7, betas=x"})");
+    ASSERT_NE(numbers.optimizer.find("optimizer_epsilon"), nullptr);
+    EXPECT_EQ(numbers.optimizer.find("optimizer_epsilon")->json, "\"1e-7\"");
+    ASSERT_NE(numbers.optimizer.find("optimizer_weight_decay"), nullptr)
+        << "SimpleTuner's own default of this one is 0";
+    const TrainerConfig twice = look(R"({"adam_weight_decay": 0.5, "optimizer_config": "weight_decay=0.1"})");
+    EXPECT_EQ(twice.reading.findings.refused(), 0U);
+    EXPECT_EQ(twice.reading.intent.number("engine.update.weight_decay"), 0.1);
+}
+
+TEST(Simpletuner, ADeepSpeedConfigurationInsideIsReadInAllItsForms) {
+    const strata_test::TemporaryFolder folder;
+    const std::string object =
+        R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme"}}, "gradient_accumulation_steps": 4})";
+    std::ofstream{folder.path() / "ds.json"} << object;
+    const std::string quoted = strata::config::detail::quoted(object);
+    for (const std::string& form : {object, quoted, "\"" + (folder.path() / "ds.json").string() + "\""}) {
+        const TrainerConfig config = look("{\"deepspeed_config\": " + form + ", \"offload_param_path\": \"/nvme\"}");
+        EXPECT_EQ(config.reading.findings.refused(), 0U) << form << config.reading.findings.table();
+        EXPECT_EQ(config.reading.intent.composition.stage, 2) << form;
+        EXPECT_EQ(config.reading.intent.composition.state, KeptOn::all_on(TierName::nvme)) << form;
+        EXPECT_EQ(config.options.engine.gradient_accumulation_steps, 4) << form;
+        EXPECT_EQ(config.options.engine.tiers.nvme_path, "/nvme") << form;
+    }
+    EXPECT_EQ(look(R"({"deepspeed_config": "zero3"})").reading.intent.composition.stage, 3);
+    EXPECT_EQ(look(R"({"deepspeed_config": 7})").reading.findings.refused(), 1U);
+    EXPECT_EQ(look(R"({"deepspeed_config": "{broken"})").reading.findings.refused(), 1U);
+    const TrainerConfig absent = look(R"({"deepspeed_config": "nowhere.json"})");
+    EXPECT_EQ(absent.reading.intent.missing_files, (std::vector<std::string>{"nowhere.json"}));
+    const TrainerConfig wrong = look(R"({"deepspeed_config": {"zero_optimization": {"stage": 7}}})");
+    ASSERT_EQ(wrong.reading.findings.refused(), 1U);
+    EXPECT_EQ(of(wrong, "deepspeed_config.zero_optimization.stage").pointer,
+              "/deepspeed_config/zero_optimization/stage");
+}
+
+TEST(Simpletuner, AnAccelerateFileGoesBeforeTheOtherKeys) {
+    const strata_test::TemporaryFolder folder;
+    std::ofstream{folder.path() / "acc.yaml"}
+        << "distributed_type: MULTI_GPU\nnum_processes: 4\nmixed_precision: fp16\n";
+    const TrainerConfig config = look("{\"mixed_precision\": \"bf16\", \"accelerate_config\": \"" +
+                                      (folder.path() / "acc.yaml").string() + "\"}");
+    EXPECT_EQ(config.reading.findings.refused(), 0U) << config.reading.findings.table();
+    EXPECT_EQ(config.reading.intent.launch.ranks, 4);
+    EXPECT_EQ(config.reading.intent.composition.precision, FormatName::fp16);
+}
+
+TEST(Simpletuner, APromptLibraryIsAFileOfPrompts) {
+    const strata_test::TemporaryFolder folder;
+    std::ofstream{folder.path() / "prompts.json"}
+        << R"({"a": "a red star", "b": {"prompt": "a blue car", "strength": 1}})";
+    const TrainerConfig config = look(R"({"validation_prompt": "first", "user_prompt_library": "config/prompts.json"})",
+                                      (folder.path() / "config.json").string());
+    EXPECT_EQ(config.validation_prompts, (std::vector<std::string>{"first", "a red star", "a blue car"}));
+    EXPECT_TRUE(look(R"({"validation_prompt": "x", "validation_disable": true})").validation_prompts.empty());
+}
+
+DatasetList list(const std::string& keys) {
+    return read_datasets(parse_json("[{\"id\": \"a\", \"instance_data_dir\": \"x\", \"cache_dir_vae\": \"v\",\n" +
+                                        keys +
+                                        "},\n{\"id\": \"t\", \"dataset_type\": \"text_embeds\", \"cache_dir\": \"c\"}]",
+                                    "list.json", JsonDialect::relaxed));
+}
+
+TEST(Simpletuner, ADatasetListSaysAllThatIsWrongWithLineAndColumn) {
+    const auto error =
+        strata_test::thrown_by([] { (void)list("\"repets\": 1,\n\"crop\": \"maybe\", \"probability\": 2"); });
+    for (const char* says :
+         {"3 problems", "list.json:2:11: key '[0].repets' is unknown", "did you mean 'repeats'",
+          "list.json:3:9: key '[0].crop' is", "list.json:3:33: key '[0].probability' is 2, out of its range"})
+        EXPECT_TRUE(error.says(says)) << says << "\n" << error.message;
+}
+
+TEST(Simpletuner, WhatHasNoEffectInADatasetListIsNoError) {
+    EXPECT_EQ(list("\"target_downsample_size\": 1024, \"_comment\": \"x\", \"cache_file_suffix\": \"s\"")
+                  .images.front()
+                  .target_downsample_size,
+              0);
+    EXPECT_TRUE(list("\"crop\": \"true\", \"skip_file_discovery\": false").images.front().crop);
+}
+
+TEST(Simpletuner, AConfigurationWrittenBackSaysTheSame) {
+    for (
+        const char* json :
+        {R"({"optimizer": "lion", "mixed_precision": "fp16", "learning_rate": 3e-5, "lr_scheduler": "cosine", "train_batch_size": 3,
+              "max_train_steps": 70, "gradient_checkpointing": true, "use_ema": true, "ema_device": "accelerator", "optimizer_beta1": 0.8,
+              "optimizer_beta2": 0.9, "max_grad_norm": 0.5, "deepspeed_config": {"zero_optimization": {"stage": 3}}})",
+         R"({"optimizer": "adamw_bf16", "max_grad_norm": 0.1, "grad_clip_method": "value"})", "{}"}) {
+        const Intent intent = look(json).reading.intent;
+        const TrainerConfig again = look(write_trainer_config(intent));
+        EXPECT_EQ(again.reading.findings.refused(), 0U) << again.reading.findings.table();
+        EXPECT_EQ(again.reading.intent.composition, intent.composition) << json;
+        EXPECT_EQ(again.reading.intent.batch, intent.batch);
+        for (const OptionValue& option : intent.options)
+            EXPECT_EQ(again.reading.intent.number(option.path), intent.number(option.path)) << option.path;
+    }
+}
+
+TEST(Simpletuner, FormatsAreToldByTheirKeys) {
+    const auto format = [](const char* json) {
+        return format_of(parse_json(json, "x.json", JsonDialect::strict).root);
+    };
+    EXPECT_EQ(format(R"({"learning_rate": 1, "model_type": "full"})"), ConfigFormat::trainer);
+    EXPECT_EQ(format(R"({"--seed": 1})"), ConfigFormat::trainer);
+    EXPECT_EQ(format(R"({"zero_optimization": {"stage": 2}, "train_batch_size": 8})"), ConfigFormat::deepspeed);
+    EXPECT_EQ(format(R"({"compute_environment": "LOCAL_MACHINE", "num_processes": 2, "distributed_type": "NO"})"),
+              ConfigFormat::accelerate);
+    EXPECT_EQ(format(R"([{"id": "x"}])"), ConfigFormat::datasets);
+}
+
+TEST(Simpletuner, NoKeyStandsInBothTables) {
+    std::set<std::string_view> own;
+    for (const KeyInfo& info : trainer_schema().keys()) {
+        own.insert(info.key);
+        if (!info.alias.empty()) own.insert(info.alias);
+    }
+    std::set<std::string_view> foreign;
+    for (const ForeignKey& key : simpletuner_keys()) {
+        EXPECT_FALSE(own.contains(key.key)) << key.key;
+        EXPECT_TRUE(foreign.insert(key.key).second) << key.key << " stands twice";
+        EXPECT_FALSE(key.instead.empty()) << key.key;
+        EXPECT_FALSE(key.instead.ends_with('.')) << key.key;
+    }
+    for (const EnvName& name : simpletuner_env_names())
+        EXPECT_TRUE(name.key.empty() || own.contains(name.key) || find_simpletuner_key(name.key) != nullptr)
+            << name.name;
+}
+
+/// Prints a line a file: what it is, and its outcome.
+TEST(Simpletuner, EveryRealFileIsReadOrRefusedWithAllItsProblems) {
+    const fs::path folder = fs::path{STRATA_REFERENCE_DIR} / "data/configs/simpletuner";
+    if (!fs::is_directory(folder)) GTEST_SKIP() << "no real files: " << folder;
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator{folder}) files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    ASSERT_GE(files.size(), 50U);
+    std::size_t unknown = 0;
+    for (const fs::path& file : files) {
+        const AnyConfig config = look_at_config(file);
+        std::string outcome =
+            config.findings.refused() == 0 ? "read" : std::to_string(config.findings.refused()) + " problems";
+        for (const Finding& one : config.findings.all()) {
+            if (one.effect != Effect::refused) continue;
+            unknown += one.code == Errc::unknown_key ? 1 : 0;
+            EXPECT_FALSE(one.words.empty());
+            EXPECT_FALSE(one.fix.empty()) << sentence(one);
+            outcome += "; " + sentence(one).substr(std::min(sentence(one).size(), file.string().size()));
+        }
+        std::printf("%-45s %-12s %3zu keys %3zu warnings  %s\n", file.filename().c_str(),
+                    std::string{name_of(config.format)}.c_str(), config.findings.all().size(),
+                    config.findings.warnings(), outcome.substr(0, 400).c_str());
+        EXPECT_FALSE(config.findings.all().empty()) << file;
+    }
+    EXPECT_LE(unknown, 6U) << "keys that SimpleTuner has and the table lacks";
+}
+
+}  // namespace

@@ -1,0 +1,140 @@
+#include "config_command.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#include <strata/config/any_config.hpp>
+#include <strata/config/convert.hpp>
+#include <strata/core/error.hpp>
+
+#include "arguments.hpp"
+#include "config_output.hpp"
+
+namespace strata::tools {
+
+namespace {
+
+constexpr std::array options{
+    Option{"--json", "", "check, explain: prints one JSON object instead of text"},
+    Option{"--format", "FORMAT", "check, explain, convert: what the files are, where their keys do not tell"},
+    Option{"--to", "FORMAT", "convert: deepspeed, accelerate or trainer"},
+    Option{"--output", "FILE", "convert, schema: writes there instead of standard output"},
+    Option{"--help", "", "prints this text"},
+};
+constexpr std::string_view formats = "trainer (or simpletuner), deepspeed, accelerate, datasets";
+
+void print_help() {
+    print(
+        "strata config check FILE...         every problem and warning of every file\n"
+        "strata config explain FILE...       every key: value, place, what strata does with it; and what is asked for\n"
+        "strata config convert FILE --to F   the same in another format\n"
+        "strata config schema FORMAT         a JSON Schema for editors\n"
+        "strata config reference FORMAT      the tables of its page in docs/config/\n"
+        "\n"
+        "FILE is a DeepSpeed JSON, an Accelerate YAML, a trainer's configuration (SimpleTuner's config.json, config.toml,\n"
+        "config.env), a dataset list, or a folder of SimpleTuner's; which it is, its keys tell. FORMAT is one of\n" +
+        std::string{formats} + ".\n\n" + help_lines(options) +
+        "\nExit status: 0; 1 where a file is refused; 2 for a word that is not understood.\n");
+}
+
+config::ConfigFormat format_named(const std::string& name) {
+    const auto found =
+        name == "simpletuner" ? std::optional{config::ConfigFormat::trainer} : config::format_named(name);
+    if (!found)
+        throw Error{Errc::bad_argument, "there is no format '" + name + "'",
+                    did_you_mean(name, {"trainer", "simpletuner", "deepspeed", "accelerate", "datasets"},
+                                 "use one of " + std::string{formats})};
+    return *found;
+}
+
+std::vector<config::AnyConfig> read_all(const Arguments& arguments, const std::string& action) {
+    if (arguments.words().empty())
+        throw Error{Errc::bad_argument, "strata config " + action + " needs a FILE",
+                    "type strata config " + action + " FILE"};
+    std::vector<config::AnyConfig> all;
+    for (const std::string& word : arguments.words()) {
+        if (const auto format = arguments.text("--format")) {
+            all.push_back(config::look_at_config(word, {}, format_named(*format)));
+            continue;
+        }
+        for (config::AnyConfig& one : config::look_at_configs(word)) {
+            const auto is_there = [&](const config::AnyConfig& other) { return other.file == one.file; };
+            if (std::none_of(all.begin(), all.end(), is_there)) all.push_back(std::move(one));
+        }
+    }
+    return all;
+}
+
+int status_of(const std::vector<config::AnyConfig>& files) {
+    return std::any_of(files.begin(), files.end(), [](const auto& one) { return one.findings.refused() > 0; }) ? 1 : 0;
+}
+
+void write(const Arguments& arguments, const std::string& text) {
+    const auto file = arguments.text("--output");
+    if (!file) return print(text);
+    std::ofstream to{*file, std::ios::binary};
+    if (!(to << text).flush())
+        throw Error{Errc::io_failed, "'" + *file + "' cannot be written",
+                    "check its folder, its permissions and the disk"};
+}
+
+int convert(const Arguments& arguments) {
+    const std::string& file = arguments.only_word("FILE");
+    const auto to = arguments.text("--to");
+    if (!to)
+        throw Error{Errc::bad_argument, "strata config convert needs --to",
+                    "type --to deepspeed, accelerate or trainer"};
+    const config::ConfigFormat format = format_named(*to);
+    if (format == config::ConfigFormat::datasets)
+        throw Error{Errc::bad_argument, "a dataset list has no other format",
+                    "convert to deepspeed, accelerate or trainer"};
+    const auto from = arguments.text("--format");
+    const config::AnyConfig config =
+        config::look_at_config(file, {}, from ? std::optional{format_named(*from)} : std::nullopt);
+    config.findings.throw_if_refused();
+    if (config.format == config::ConfigFormat::datasets)
+        throw Error{Errc::bad_argument,
+                    "'" + file + "' is " + std::string{config::name_of(config.format)} + ", which has no other format",
+                    "name a DeepSpeed, Accelerate or trainer's configuration"};
+    write(arguments, config::convert(config.intent, format));
+    return 0;
+}
+
+}  // namespace
+
+int config_command(std::span<const std::string> words) {
+    constexpr std::string_view otherwise =
+        "type strata config check FILE, explain FILE, convert FILE --to FORMAT or schema FORMAT";
+    if (words.empty()) throw Error{Errc::bad_argument, "strata config needs to know what to do", otherwise};
+    const std::string& action = words.front();
+    if (action == "--help" || action == "help") {
+        print_help();
+        return 0;
+    }
+    constexpr std::array actions{"check", "explain", "convert", "schema", "reference"};
+    if (std::find(actions.begin(), actions.end(), action) == actions.end())
+        throw Error{Errc::bad_argument, "strata config has no command '" + action + "'",
+                    did_you_mean(action, {actions.begin(), actions.end()}, otherwise)};
+    const Arguments arguments{"strata config " + action, words.subspan(1), options};
+    if (arguments.has("--help")) {
+        print_help();
+        return 0;
+    }
+    if (action == "schema" || action == "reference") {
+        const config::ConfigFormat format = format_named(arguments.only_word("FORMAT"));
+        write(arguments, action == "schema" ? schema_text(format) : reference_page(format));
+        return 0;
+    }
+    if (action == "convert") return convert(arguments);
+    const std::vector<config::AnyConfig> files = read_all(arguments, action);
+    print(arguments.has("--json") ? configs_json(files)
+          : action == "check"     ? checked_text(files)
+                                  : explained_text(files));
+    return status_of(files);
+}
+
+}  // namespace strata::tools

@@ -1,0 +1,182 @@
+#include "config_output.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <strata/config/accelerate.hpp>
+#include <strata/config/deepspeed.hpp>
+#include <strata/config/format_table.hpp>
+#include <strata/config/trainer_table.hpp>
+#include <strata/core/error.hpp>
+#include <strata/core/printable.hpp>
+
+#include "table.hpp"
+
+namespace strata::tools {
+
+namespace {
+
+using config::AnyConfig;
+using config::ConfigFormat;
+using config::Effect;
+using config::Finding;
+
+std::string counted(std::size_t number, std::string_view what) {
+    return std::to_string(number) + " " + std::string{what} + (number == 1 ? "" : "s");
+}
+
+std::string title(ConfigFormat format) {
+    switch (format) {
+        case ConfigFormat::trainer:
+            return "a trainer's configuration";
+        case ConfigFormat::deepspeed:
+            return "DeepSpeed";
+        case ConfigFormat::accelerate:
+            return "Accelerate";
+        case ConfigFormat::datasets:
+            break;
+    }
+    return "a dataset list";
+}
+
+/// "config.json:4:16: /report_to: metrics go to metrics.jsonl".
+std::string warned(const Finding& one) {
+    const std::string key = one.pointer.empty() ? one.key : one.pointer;
+    return one.place + (one.place.empty() || key.empty() ? "" : ": ") + key + ": " + one.words;
+}
+
+std::string head(const AnyConfig& file) {
+    return core::printable(file.file.string()) + ": " + title(file.format) + ", " +
+           counted(file.findings.all().size(), "key") + ", " + counted(file.findings.refused(), "problem") + ", " +
+           counted(file.findings.warnings(), "warning") + "\n";
+}
+
+/// What the configuration asks for besides its numbers.
+std::string asked_for(const AnyConfig& file) {
+    if (file.format == ConfigFormat::datasets) return {};
+    const std::string policies = config::policies(file.intent.composition);
+    std::string text = "  asks for: Trainer<" + std::string{policies.empty() ? "Model" : "Model, "} + policies + ">\n";
+    const config::BatchIntent& batch = file.intent.batch;
+    if (batch.global) text += "  samples of a step: " + std::to_string(*batch.global) + "\n";
+    if (batch.micro) text += "  samples of a rank's micro-batch: " + std::to_string(*batch.micro) + "\n";
+    for (const config::Automatic& one : file.intent.automatic)
+        text += "  left to who runs it: " + core::printable(one.key) + " (" + one.to + ")\n";
+    for (const std::string& missing : file.intent.missing_files)
+        text += "  a file that is not there: " + core::printable(missing) + "\n";
+    return text;
+}
+
+const config::FormatTable& table_of(ConfigFormat format) {
+    if (format == ConfigFormat::deepspeed) return config::deepspeed_table();
+    if (format == ConfigFormat::accelerate) return config::accelerate_table();
+    return config::trainer_table();
+}
+
+std::string effect_of(const Finding& one) {
+    std::string text{config::name_of(one.effect)};
+    if (!one.to.empty()) text += ": " + one.to;
+    if (!one.words.empty()) text += (one.to.empty() ? ": " : "; ") + one.words;
+    return text + (one.fix.empty() ? "" : ". Fix: " + one.fix);
+}
+
+nlohmann::ordered_json json_of(const AnyConfig& file) {
+    nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+    for (const Finding& one : file.findings.all()) {
+        nlohmann::ordered_json finding{{"effect", config::name_of(one.effect)},
+                                       {"warns", one.warns},
+                                       {"place", one.place},
+                                       {"pointer", one.pointer},
+                                       {"key", one.key},
+                                       {"value", one.value}};
+        if (one.effect == Effect::refused) finding["code"] = "ST" + std::to_string(static_cast<int>(one.code));
+        if (!one.to.empty()) finding["to"] = one.to;
+        if (!one.words.empty()) finding["words"] = one.words;
+        if (!one.fix.empty()) finding["fix"] = one.fix;
+        findings.push_back(std::move(finding));
+    }
+    nlohmann::ordered_json all{{"file", file.file.string()},
+                               {"format", config::name_of(file.format)},
+                               {"problems", file.findings.refused()},
+                               {"warnings", file.findings.warnings()}};
+    if (file.format != ConfigFormat::datasets) all["policies"] = config::policies(file.intent.composition);
+    all["missing_files"] = file.intent.missing_files;
+    all["findings"] = std::move(findings);
+    return all;
+}
+
+/// The keys of a dataset list's entries, of every kind, as a schema of a list.
+nlohmann::ordered_json datasets_schema() {
+    nlohmann::ordered_json properties = nlohmann::ordered_json::object();
+    const auto add = [&](const auto& schema) {
+        for (const config::KeyInfo& info : schema.keys())
+            properties[info.key] = {{"description", info.meaning + " (" + info.type + ")"}};
+        for (const config::IdleKey& idle : schema.idle())
+            properties[std::string{idle.key}] = {{"description", "no effect: " + std::string{idle.why}}};
+    };
+    add(config::image_schema());
+    add(config::text_embeds_schema());
+    add(config::image_embeds_schema());
+    return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+            {"title", "A dataset list of strata"},
+            {"type", "array"},
+            {"items", {{"type", "object"}, {"properties", std::move(properties)}, {"required", {"id"}}}}};
+}
+
+}  // namespace
+
+std::string checked_text(std::span<const AnyConfig> files) {
+    std::string text;
+    for (const AnyConfig& file : files) {
+        text += head(file);
+        for (const bool refused : {true, false})
+            for (const Finding& one : file.findings.all()) {
+                if ((one.effect == Effect::refused) != refused || (!refused && !one.warns)) continue;
+                text += std::string{"  "} + (refused ? "problem: " : "warning: ") +
+                        core::printable(refused ? config::sentence(one) : warned(one)) +
+                        (one.fix.empty() ? "" : ". Fix: " + core::printable(one.fix)) + "\n";
+            }
+    }
+    return text;
+}
+
+std::string explained_text(std::span<const AnyConfig> files) {
+    std::string text;
+    for (const AnyConfig& file : files) {
+        text += head(file);
+        Table table{{{"key"}, {"value"}, {"from"}, {"effect"}}};
+        for (const Finding& one : file.findings.all()) {
+            const bool needs_eyes = one.warns || one.effect == Effect::refused;
+            table.row({one.key.empty() ? "(the file)" : one.key, one.value, one.place,
+                       (needs_eyes ? "! " : "") + effect_of(one)});
+        }
+        text += table.text("  ") + asked_for(file);
+    }
+    return text;
+}
+
+std::string configs_json(std::span<const AnyConfig> files) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    std::size_t problems = 0;
+    std::size_t warnings = 0;
+    for (const AnyConfig& file : files) {
+        all.push_back(json_of(file));
+        problems += file.findings.refused();
+        warnings += file.findings.warnings();
+    }
+    const nlohmann::ordered_json answer{{"files", std::move(all)}, {"problems", problems}, {"warnings", warnings}};
+    return answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string schema_text(ConfigFormat format) {
+    return format == ConfigFormat::datasets ? datasets_schema().dump(2) + "\n" : config::json_schema(table_of(format));
+}
+
+void print(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+        throw Error{Errc::io_failed, "standard output cannot be written", "see whether the disk is full"};
+}
+
+}  // namespace strata::tools
