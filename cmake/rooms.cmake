@@ -44,6 +44,7 @@ strata_room(policy
         offload_target.hpp
         optimizer.hpp
         place.hpp
+        policy_name.hpp
         precision.hpp
         ranks.hpp
         recompute.hpp
@@ -74,11 +75,14 @@ strata_room(config
     LINKS nlohmann_json::nlohmann_json yaml-cpp
     HEADERS
         accelerate.hpp
+        combinations.hpp
+        composition_of.hpp
         convert.hpp
         dataset.hpp
         dataset_list.hpp
         deepspeed.hpp
         described_keys.hpp
+        dispatch.hpp
         document.hpp
         findings.hpp
         format_table.hpp
@@ -387,6 +391,7 @@ strata_room(train
         stop_signal.hpp
         trainable.hpp
         trainer.hpp
+        trainer_for.hpp
         trainer_run.hpp
         turn_plan.hpp
         turn_taker.hpp
