@@ -53,11 +53,12 @@ if(TARGET strata_tool)
 endif()
 
 configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
-    INSTALL_DESTINATION "${strata_package_dir}")
+    INSTALL_DESTINATION "${strata_package_dir}" PATH_VARS CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(strata-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
     "${PROJECT_BINARY_DIR}/strata-config.cmake"
     "${PROJECT_BINARY_DIR}/strata-config-version.cmake"
+    cmake/strata-add-setup.cmake
     DESTINATION "${strata_package_dir}")
 
 # Pages lie to one another as in the source tree, so that their links lead somewhere. The quickstart is a program of that tree.

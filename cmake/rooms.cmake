@@ -75,6 +75,7 @@ strata_room(config
     LINKS nlohmann_json::nlohmann_json yaml-cpp
     HEADERS
         accelerate.hpp
+        codegen.hpp
         combinations.hpp
         composition_of.hpp
         convert.hpp

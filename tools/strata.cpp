@@ -13,6 +13,7 @@
 #include <strata/core/version.hpp>
 
 #include "arguments.hpp"
+#include "codegen_command.hpp"
 #include "data_command.hpp"
 #include "launch_command.hpp"
 #include "launch_rank.hpp"
@@ -28,6 +29,7 @@ struct Command {
     int (*run)(std::span<const std::string> words);
 };
 constexpr std::array commands{
+    Command{"codegen", "a configuration as a C++ header: its composition as a type", strata::tools::codegen_command},
     Command{"data", "what data sets hold, what their caches will take, what an epoch is", strata::tools::data_command},
     Command{"launch", "runs a trainer on several ranks, so that Ctrl-C saves", strata::tools::launch_command},
 };
