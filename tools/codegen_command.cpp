@@ -30,12 +30,12 @@ void print_help() {
     std::printf(
         "strata codegen FILE\n"
         "\n"
-        "Prints a C++ header of a DeepSpeed or Accelerate configuration: its composition as a type, Setup, and its numbers\n"
-        "as a function that gives them to a trainer's options. In CMake, strata_add_setup(TARGET FILE) does it whenever FILE\n"
-        "changes.\n"
+        "Prints a C++ header of a DeepSpeed or Accelerate configuration: its composition as a type, Setup, and its\n"
+        "numbers as a function that gives them to a trainer's options. In CMake, strata_add_setup(TARGET FILE) does\n"
+        "it whenever FILE changes.\n"
         "\n%s\n"
-        "Exit status: 0; 1 where the configuration is wrong, with a line FILE:LINE:COLUMN: error: ... for every problem; 2\n"
-        "for a word that is not understood.\n",
+        "Exit status: 0; 1 where the configuration is wrong, with a line FILE:LINE:COLUMN: error: ... for every\n"
+        "problem; 2 for a word that is not understood.\n",
         help_lines(options).c_str());
 }
 

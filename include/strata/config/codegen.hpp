@@ -18,10 +18,10 @@ struct GeneratedHeader {
 /// A header with what the configuration says, known when the program is compiled:
 ///
 ///   namespace NAME {
-///   using Setup = strata::Setup<...>;                           its composition
-///   inline constexpr std::int64_t samples_per_micro_batch = 4;  of one rank; 0: not said
-///   inline constexpr std::int64_t samples_per_step = 0;         of all ranks; 0: not said
-///   template <class Options> void set(Options& options);        its numbers, into a strata::TrainOptions of that Setup
+///   using Setup = strata::Setup<...>;                       its composition
+///   inline constexpr std::int64_t samples_per_micro_batch;  of one rank; 0: not said
+///   inline constexpr std::int64_t samples_per_step;         of all ranks; 0: not said
+///   template <class Options> void set(Options& options);    its numbers, into TrainOptions of that Setup
 ///   }
 ///
 /// It needs the rooms policy and options, and no libtorch. Local. Throws Errc::bad_value with all options that are out of

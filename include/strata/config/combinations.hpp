@@ -1,5 +1,5 @@
 #pragma once
-// strata/config/combinations.hpp - Combinations<...>: the compositions that a program can be told to use, written as lists and products.
+// strata/config/combinations.hpp - Combinations<...>: compositions to choose from, written as lists and products.
 
 #include <type_traits>
 
@@ -106,8 +106,8 @@ struct SetupsOf<AnyOf<Chosen...>> : Joined<typename SetupOfPolicies<Chosen>::typ
 
 }  // namespace detail
 
-/// Every choice with every other, as Combinations. Those that break a rule, such as ZeroStage<0> with OffloadTarget<Cpu>,
-/// are left out.
+/// Every choice with every other, as Combinations. Those that break a rule, such as ZeroStage<0> with
+/// OffloadTarget<Cpu>, are left out.
 ///
 ///   Each<AnyOf<ZeroStage<1>, ZeroStage<2>>, AnyOf<Optimizer<AdamW>, Optimizer<Lion>>, Precision<Bf16>>    four
 ///

@@ -1,5 +1,5 @@
 #pragma once
-// strata/config/dispatch.hpp - dispatch(): of the compositions that a program has, the one that a configuration asks for.
+// strata/config/dispatch.hpp - dispatch(): the composition that a configuration asks for, of those that a program has.
 
 #include <array>
 #include <cstddef>
@@ -85,8 +85,8 @@ inline constexpr std::span<const Listed> listed_v = detail::ListOf<flat_t<List>>
 [[nodiscard]] std::size_t choose(const Composition& wanted, std::span<const Listed> list,
                                  const Findings* findings = nullptr);
 
-/// Calls `visitor(setup)` with an object of the first type Setup<...> in the list that does all that the configuration says,
-/// and returns what the visitor returns: the same type for all of them. The visitor is compiled for every one.
+/// Calls `visitor(setup)` with an object of the first type Setup<...> in the list that does all that the configuration
+/// says, and returns what the visitor returns: the same type for all of them. The visitor is compiled for every one.
 ///
 ///   config::dispatch(intent, MyCombinations{}, [&](auto setup) { train<decltype(setup)>(...); });
 ///

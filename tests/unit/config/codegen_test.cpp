@@ -26,11 +26,12 @@ TEST(Codegen, ACompositionIsATypeWithItsNamespaces) {
                           .parameters = KeptOn::all_on(TierName::nvme),
                           .precision = FormatName::pure_bf16,
                           .recompute = 2};
-    EXPECT_TRUE(has_line(
-        header_of(intent),
-        "using Setup = strata::Setup<strata::ZeroStage<3>, strata::OffloadTarget<strata::Split<strata::Cpu, strata::Nvme, "
-        "30>>, strata::OffloadTarget<strata::Nvme, strata::Parameters>, strata::Precision<strata::PureBf16>, "
-        "strata::Recompute<strata::EveryOther<2>>>;"))
+    EXPECT_TRUE(
+        has_line(header_of(intent),
+                 "using Setup = strata::Setup<strata::ZeroStage<3>, strata::OffloadTarget<strata::Split<strata::Cpu, "
+                 "strata::Nvme, 30>>, "
+                 "strata::OffloadTarget<strata::Nvme, strata::Parameters>, strata::Precision<strata::PureBf16>, "
+                 "strata::Recompute<strata::EveryOther<2>>>;"))
         << header_of(intent);
 }
 

@@ -126,8 +126,11 @@ public:
         return follows_lr_ ? add(name, "options.schedule.lr") : member(name, value);
     }
     [[nodiscard]] std::string text() const {
-        return "    const double lr = options.schedule.lr;\n    options.schedule = strata::optim::Schedule::of(\n        " +
-               type_ + "{" + members_ + "});\n    options.schedule.lr = lr;\n";
+        return "    const double lr = options.schedule.lr;\n"
+               "    options.schedule = strata::optim::Schedule::of(\n        " +
+               type_ + "{" + members_ +
+               "});\n"
+               "    options.schedule.lr = lr;\n";
     }
 
 private:
