@@ -81,6 +81,7 @@ inline constexpr std::span<const Listed> listed_v = detail::ListOf<flat_t<List>>
 /// Local. Throws Errc::no_composition, naming what is wanted, the nearest that there is, the keys that make the
 /// difference, and the list.
 ///
+///   list      at least one
 ///   findings  say which keys a policy comes from; nullptr: the sentence names policies only
 [[nodiscard]] std::size_t choose(const Composition& wanted, std::span<const Listed> list,
                                  const Findings* findings = nullptr);

@@ -13,7 +13,7 @@
 namespace strata::config {
 namespace detail {
 
-using Policies7 = std::array<std::string, Listed::slots>;
+using SlotTexts = std::array<std::string, Listed::slots>;
 using Slots = std::array<bool, Listed::slots>;
 
 /// Of what is wanted, what a composition has to be compared by: in one form, and nothing of shards that there are not.
@@ -34,8 +34,8 @@ STRATA_INLINE Slots differences(const Composition& wanted, const Composition& ha
 }
 
 /// Policies as they are typed; empty where nothing is wanted.
-STRATA_INLINE Policies7 typed(const Composition& wanted) {
-    Policies7 text;
+STRATA_INLINE SlotTexts typed(const Composition& wanted) {
+    SlotTexts text;
     if (wanted.stage) text[0] = "ZeroStage<" + std::to_string(*wanted.stage) + ">";
     if (wanted.state) text[1] = "OffloadTarget<" + type_name(*wanted.state) + ">";
     if (wanted.parameters) text[2] = "OffloadTarget<" + type_name(*wanted.parameters) + ", Parameters>";
@@ -53,7 +53,7 @@ STRATA_INLINE Policies7 typed(const Composition& wanted) {
 }
 
 /// "ZeroStage<2>, OffloadTarget<Cpu>"; of those slots only.
-STRATA_INLINE std::string joined(const Policies7& policies, const Slots& of) {
+STRATA_INLINE std::string joined(const SlotTexts& policies, const Slots& of) {
     std::string text;
     for (std::size_t slot = 0; slot < policies.size(); ++slot)
         if (of[slot] && !policies[slot].empty()) text += (text.empty() ? "" : ", ") + policies[slot];
@@ -61,14 +61,14 @@ STRATA_INLINE std::string joined(const Policies7& policies, const Slots& of) {
 }
 
 /// Compositions as a product: of every slot the policies it may have.
-using Product7 = std::array<std::set<std::string>, Listed::slots>;
+using SlotChoices = std::array<std::set<std::string>, Listed::slots>;
 
 /// Products that together are the list, found by joining two that differ in one slot as long as there are such.
-STRATA_INLINE std::vector<Product7> products_of(std::span<const Listed> list) {
-    std::vector<Product7> products;
+STRATA_INLINE std::vector<SlotChoices> products_of(std::span<const Listed> list) {
+    std::vector<SlotChoices> products;
     for (const Listed& one : list) {
-        const Policies7 policies = one.policies();
-        Product7 product;
+        const SlotTexts policies = one.policies();
+        SlotChoices product;
         for (std::size_t slot = 0; slot < policies.size(); ++slot) product[slot] = {policies[slot]};
         if (std::find(products.begin(), products.end(), product) == products.end())
             products.push_back(std::move(product));
@@ -79,7 +79,7 @@ STRATA_INLINE std::vector<Product7> products_of(std::span<const Listed> list) {
         for (std::size_t slot = Listed::slots; slot-- > 0;) {
             for (std::size_t i = 0; i < products.size(); ++i) {
                 for (std::size_t j = i + 1; j < products.size();) {
-                    Product7 same = products[j];
+                    SlotChoices same = products[j];
                     same[slot] = products[i][slot];
                     if (same == products[i]) {
                         products[i][slot].merge(products[j][slot]);
@@ -113,9 +113,9 @@ STRATA_INLINE std::string choices(const std::set<std::string>& policies) {
 /// The list in as few words as it can be said, without slots that are alike in all of it and that nobody asked about.
 STRATA_INLINE std::string compact(std::span<const Listed> list, const Slots& asked) {
     constexpr std::size_t most = 8;
-    const std::vector<Product7> products = products_of(list);
+    const std::vector<SlotChoices> products = products_of(list);
     Slots told = asked;
-    for (const Product7& product : products)
+    for (const SlotChoices& product : products)
         for (std::size_t slot = 0; slot < told.size(); ++slot)
             told[slot] = told[slot] || product[slot] != products.front()[slot];
     std::string text;
@@ -142,8 +142,8 @@ STRATA_INLINE std::string source_of(const std::string& policy, const Findings* f
 
 [[noreturn]] STRATA_INLINE void refuse_composition(const Composition& wanted, const Listed& nearest,
                                                    std::span<const Listed> list, const Findings* findings) {
-    const Policies7 asked = typed(wanted);
-    const Policies7 has = nearest.policies();
+    const SlotTexts asked = typed(wanted);
+    const SlotTexts has = nearest.policies();
     const Slots different = differences(wanted, nearest.composition);
     Slots said{};
     for (std::size_t slot = 0; slot < asked.size(); ++slot) said[slot] = !asked[slot].empty();
