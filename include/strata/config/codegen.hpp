@@ -21,6 +21,7 @@ struct GeneratedHeader {
 ///   using Setup = strata::Setup<...>;                       its composition
 ///   inline constexpr std::int64_t samples_per_micro_batch;  of one rank; 0: not said
 ///   inline constexpr std::int64_t samples_per_step;         of all ranks; 0: not said
+///   namespace given { inline constexpr auto schedule_lr; }  and every other number, by its path
 ///   template <class Options> void set(Options& options);    its numbers, into TrainOptions of that Setup
 ///   }
 ///

@@ -7,6 +7,7 @@
 #include <strata/options/train_options.hpp>
 
 static_assert(std::same_as<ds_config::Setup::precision, strata::Precision<strata::Bf16>>);
+static_assert(ds_config::given::schedule_lr == 3e-5);
 static_assert(ds_config::samples_per_micro_batch == 4 && ds_config::samples_per_step == 32);
 
 // The numbers that an AdamW has; this program does not train, so it needs no libtorch.

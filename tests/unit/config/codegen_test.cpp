@@ -46,15 +46,17 @@ TEST(Codegen, NumbersAreStatementsInTheirOwnTypes) {
     intent.set("engine.on_non_finite", std::string{"skip"});
     intent.set("engine.update.beta1", 0.1);
     const std::string header = header_of(intent);
-    EXPECT_TRUE(has_line(header, "    options.schedule.lr = 1.0;  // ds_config.json:4:5")) << header;
+    EXPECT_TRUE(has_line(header, "inline constexpr auto schedule_lr = 1.0;  // ds_config.json:4:5")) << header;
     EXPECT_TRUE(
-        has_line(header, "    options.schedule.shape = decltype(options.schedule.shape)::cosine_with_restarts;"));
-    EXPECT_TRUE(has_line(header, "    options.seed = 18;"));
-    EXPECT_TRUE(has_line(header, "    options.reserve_checkpoint_room = false;"));
-    EXPECT_TRUE(has_line(header, "    options.collective_timeout = std::chrono::seconds{90};"));
-    EXPECT_TRUE(has_line(header, "    options.engine.tiers.nvme_path = \"/disk \\\"one\\\"\\\\\\0127\";")) << header;
-    EXPECT_TRUE(has_line(header, "    options.engine.on_non_finite = decltype(options.engine.on_non_finite)::skip;"));
-    EXPECT_TRUE(has_line(header, "    options.engine.update.beta1 = 0.1;"));
+        has_line(header, "inline constexpr auto schedule_shape = strata::ScheduleShape::cosine_with_restarts;"));
+    EXPECT_TRUE(has_line(header, "inline constexpr auto seed = 18;"));
+    EXPECT_TRUE(has_line(header, "inline constexpr auto reserve_checkpoint_room = false;"));
+    EXPECT_TRUE(has_line(header, "inline constexpr auto collective_timeout = std::chrono::seconds{90};"));
+    EXPECT_TRUE(has_line(header, "inline constexpr auto engine_tiers_nvme_path = \"/disk \\\"one\\\"\\\\\\0127\";"))
+        << header;
+    EXPECT_TRUE(has_line(header, "inline constexpr auto engine_on_non_finite = strata::zero::OnNonFinite::skip;"));
+    EXPECT_TRUE(has_line(header, "inline constexpr auto engine_update_beta1 = 0.1;"));
+    EXPECT_TRUE(has_line(header, "    options.engine.update.beta1 = given::engine_update_beta1;"));
 }
 
 TEST(Codegen, ASchedulesTopMayBeTheLearningRate) {

@@ -1,8 +1,10 @@
 #pragma once
 // strata/config/impl/codegen.ipp - C++ of an Intent.
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <type_traits>
@@ -14,6 +16,7 @@
 #include <strata/config/intent_options.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/options/train_options.hpp>
+#include <strata/policy/policy_name.hpp>
 
 namespace strata::config {
 namespace detail {
@@ -63,13 +66,13 @@ STRATA_INLINE std::string cpp_scalar(const OptionScalar& scalar) {
 
 /// What an option is given, in its own type.
 template <class Option, class Member>
-std::string cpp_value(const Option& option, const std::string& path, const Member& value) {
+std::string cpp_value([[maybe_unused]] const Option& option, const Member& value) {
     if constexpr (std::is_same_v<Member, bool>) {
         return value ? "true" : "false";
     } else if constexpr (std::is_enum_v<Member>) {
         // Options name their enumerators as they are.
         for (const auto& one : option.values)
-            if (one.value == value) return "decltype(options." + path + ")::" + std::string{one.name};
+            if (one.value == value) return "strata::" + std::string{type_name_v<Member>} + "::" + std::string{one.name};
         return {};
     } else if constexpr (std::is_same_v<Member, std::chrono::seconds>) {
         return "std::chrono::seconds{" + cpp_number(value.count()) + "}";
@@ -82,18 +85,17 @@ std::string cpp_value(const Option& option, const std::string& path, const Membe
 
 /// The right side of `options.path = ...;`; empty where these options have no such path.
 template <class Options>
-std::string cpp_option(const Options& options, const std::string& whole, std::string_view path) {
+std::string cpp_option(const Options& options, std::string_view path) {
     const std::size_t dot = path.find('.');
     std::string written;
     visit_options<Options>([&](const auto& option) {
         using Member = typename std::remove_cvref_t<decltype(option)>::member_type;
         if (!written.empty() || option.name != path.substr(0, dot)) return;
         if constexpr (DescribedOptions<Member>) {
-            if (dot != std::string_view::npos)
-                written = cpp_option(options.*option.member, whole, path.substr(dot + 1));
+            if (dot != std::string_view::npos) written = cpp_option(options.*option.member, path.substr(dot + 1));
         } else if constexpr (!std::is_class_v<Member> || std::is_constructible_v<std::filesystem::path, Member> ||
                              strata::detail::is_number_v<Member>) {
-            if (dot == std::string_view::npos) written = cpp_value(option, whole, options.*option.member);
+            if (dot == std::string_view::npos) written = cpp_value(option, options.*option.member);
         }
     });
     return written;
@@ -221,6 +223,7 @@ STRATA_INLINE std::string generated_header(const Intent& intent, const Generated
     text += detail::comment("Made of " + header.source + " by `strata codegen`. Change that file: this one follows.");
     text +=
         "\n#include <chrono>\n#include <cstdint>\n\n#include <strata/options/deepspeed_schedules.hpp>\n"
+        "#include <strata/options/on_non_finite.hpp>\n"
         "#include <strata/options/schedule.hpp>\n#include <strata/policy/setup.hpp>\n\n";
     text += "namespace " + header.name + " {\n\n";
     text += "using Setup = strata::Setup<" + detail::qualified(policies(intent.composition)) + ">;\n\n";
@@ -230,17 +233,25 @@ STRATA_INLINE std::string generated_header(const Intent& intent, const Generated
     text += "/// Samples of one optimizer step on all ranks; 0: the configuration leaves it to the program.\n";
     text += "inline constexpr std::int64_t samples_per_step = " + detail::cpp_number(intent.batch.global.value_or(0)) +
             ";\n\n";
+    std::string numbers, statements;
+    for (const OptionValue& one : intent.options) {
+        std::string value = detail::cpp_option(options, one.path);
+        if (value.empty()) value = detail::cpp_scalar(one.value);
+        std::string constant = one.path;
+        std::replace(constant.begin(), constant.end(), '.', '_');
+        numbers += "inline constexpr auto " + constant + " = " + value + ";";
+        if (!one.place.empty())
+            numbers += "  // " + core::printable(std::filesystem::path{one.place}.filename().string());
+        numbers += "\n";
+        statements += "    options." + one.path + " = given::" + constant + ";\n";
+    }
+    text += "/// The numbers of the configuration, by their paths in the options of a trainer.\nnamespace given {\n" +
+            numbers + "}  // namespace given\n\n";
     text +=
         "/// Gives options what the configuration says, and leaves them what it does not.\n///\n"
         "///   Options  strata::TrainOptions of the update rule, as MyTrainer::Options is\n"
         "template <class Options>\nvoid set([[maybe_unused]] Options& options) {\n";
-    for (const OptionValue& one : intent.options) {
-        std::string value = detail::cpp_option(options, one.path, one.path);
-        if (value.empty()) value = detail::cpp_scalar(one.value);
-        text += "    options." + one.path + " = " + value + ";";
-        if (!one.place.empty()) text += "  // " + core::printable(std::filesystem::path{one.place}.filename().string());
-        text += "\n";
-    }
+    text += statements;
     text += detail::cpp_rate(intent.rate, intent.rate_follows_lr);
     for (const Automatic& one : intent.automatic)
         text += "    " + detail::comment(one.key + " is \"auto\": the program decides " + one.to);
