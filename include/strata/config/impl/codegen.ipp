@@ -15,6 +15,7 @@
 #include <strata/config/codegen.hpp>
 #include <strata/config/intent_options.hpp>
 #include <strata/core/option_description.hpp>
+#include <strata/core/printable.hpp>
 #include <strata/options/train_options.hpp>
 #include <strata/policy/policy_name.hpp>
 
