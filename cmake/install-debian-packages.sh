@@ -1,7 +1,7 @@
 #!/bin/bash
 # cmake/install-debian-packages.sh KIND... - installs the packages of debian-packages.txt that are missing.
 #
-#   KIND  build, quickstart, tests: the first words of the lines to take
+#   KIND  compile, build, package, quickstart, tests: the first words of the lines to take
 # Asks apt only when something is missing, as root or through sudo. Where another apt or dpkg is at work, as on every cloud machine in
 # its first minutes, it says for whom it waits, up to STRATA_APT_PATIENCE seconds (600).
 set -euo pipefail

@@ -53,18 +53,18 @@ if(TARGET strata_tool)
 endif()
 
 configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
-    INSTALL_DESTINATION "${strata_package_dir}")
+    INSTALL_DESTINATION "${strata_package_dir}" PATH_VARS CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(strata-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
     "${PROJECT_BINARY_DIR}/strata-config.cmake"
     "${PROJECT_BINARY_DIR}/strata-config-version.cmake"
+    cmake/strata-add-setup.cmake
     DESTINATION "${strata_package_dir}")
-install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# Pages lie to one another as in the source tree, so that their links lead somewhere. The quickstart is a program of that tree.
+install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" USE_SOURCE_PERMISSIONS PATTERN quickstart.sh EXCLUDE)
 
 include("${CMAKE_CURRENT_LIST_DIR}/pkg-config.cmake")
-
-set(CPACK_PACKAGE_VENDOR strata)
-set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
-set(CPACK_RPM_PACKAGE_LICENSE "${STRATA_LICENSE}")
-set(CPACK_VERBATIM_VARIABLES ON)
-include(CPack)
+include("${CMAKE_CURRENT_LIST_DIR}/package.cmake")

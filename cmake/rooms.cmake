@@ -46,6 +46,7 @@ strata_room(policy
         offload_target.hpp
         optimizer.hpp
         place.hpp
+        policy_name.hpp
         precision.hpp
         ranks.hpp
         recompute.hpp
@@ -79,12 +80,16 @@ strata_room(config
     HEADERS
         accelerate.hpp
         any_config.hpp
+        codegen.hpp
+        combinations.hpp
+        composition_of.hpp
         convert.hpp
         dataset.hpp
         dataset_list.hpp
         deepspeed.hpp
         described_keys.hpp
         detail/quoted.hpp
+        dispatch.hpp
         document.hpp
         env_file.hpp
         findings.hpp
@@ -421,6 +426,7 @@ strata_room(train
         trainable.hpp
         trainable_history.hpp
         trainer.hpp
+        trainer_for.hpp
         trainer_run.hpp
         turn_plan.hpp
         turn_taker.hpp

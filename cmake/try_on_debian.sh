@@ -8,6 +8,7 @@
 #   --keep FOLDER    keep the Debian in FOLDER; if there is one already, use it, with the build trees that are in it
 #   --ccache FOLDER  compilers in there use this cache of ours
 #   --mirror URI     where packages come from; default: where apt on this machine takes them from
+#   --with FILE      a copy of it is /strata/with/FILE there
 #
 # By hand, outside of the everyday tests: it takes packages of a gigabyte, a whole build and root. Needs mmdebstrap. What is tried is
 # the working tree: tracked files and new ones that git does not ignore, and ../shared beside it if it is there.
@@ -32,14 +33,15 @@ if [ "${1:-}" = --inside ]; then
 fi
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-keep='' cache='' mirror=''
+keep='' cache='' mirror='' with=''
 while [[ ${1:-} == --* ]]; do
     [ $# -ge 2 ] || fail "$1 wants a value"
     case $1 in
         --keep) keep=$2 ;;
         --ccache) cache=$2 ;;
         --mirror) mirror=$2 ;;
-        *) fail "no option $1; there are --keep, --ccache and --mirror" ;;
+        --with) with=$2 ;;
+        *) fail "no option $1; there are --keep, --ccache, --mirror and --with" ;;
     esac
     shift 2
 done
@@ -53,6 +55,7 @@ shift
 [ "$(id -u)" -eq 0 ] || fail "needs root, for chroot and mounts"
 command -v mmdebstrap >/dev/null || fail "needs mmdebstrap: apt-get install mmdebstrap"
 [ -z "$cache" ] || [ -d "$cache" ] || fail "no folder $cache to cache in"
+[ -z "$with" ] || [ -f "$with" ] || fail "no file $with to take along"
 if [ -z "$mirror" ]; then
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
     [ -n "$mirror" ] || fail "apt names no mirror of Debian here: run apt-get update, or say --mirror URI"
@@ -85,6 +88,8 @@ find "$tree" -mindepth 1 -maxdepth 1 ! -name build ! -name quickstart -exec rm -
 (cd "$here" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
     [ ! -e "$file" ] || printf '%s\0' "$file"
 done | tar -c --null -T - --owner=0 --group=0) | tar -x -C "$tree"
+rm -rf "$root/strata/with"
+[ -z "$with" ] || { mkdir "$root/strata/with" && cp "$with" "$root/strata/with/"; }
 shared=''
 [ ! -d "$here/../shared" ] || shared=$(cd -P "$here/../shared" && pwd)
 [ -n "$shared" ] || rmdir "$root/strata/shared"

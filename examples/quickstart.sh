@@ -11,7 +11,7 @@ for argument in "$@"; do
 done
 out=quickstart
 
-cmake/install-debian-packages.sh build quickstart
+cmake/install-debian-packages.sh compile build quickstart
 
 build=build/quickstart
 echo "== configure: preset quickstart"

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${PRESET:-dev}
 jobs=$(nproc)
 
-cmake/install-debian-packages.sh build tests
+cmake/install-debian-packages.sh compile build package tests
 
 echo "== configure: preset $preset"
 mkdir -p "build/$preset"

@@ -13,6 +13,7 @@
 #include <strata/core/version.hpp>
 
 #include "arguments.hpp"
+#include "codegen_command.hpp"
 #include "config_command.hpp"
 #include "data_command.hpp"
 #include "launch_command.hpp"
@@ -31,6 +32,7 @@ struct Command {
 constexpr std::array commands{
     Command{"config", "what configurations ask for, what is wrong with them, and other formats of them",
             strata::tools::config_command},
+    Command{"codegen", "a configuration as a C++ header: its composition as a type", strata::tools::codegen_command},
     Command{"data", "what data sets hold, what their caches will take, what an epoch is", strata::tools::data_command},
     Command{"launch", "runs a trainer on several ranks, so that Ctrl-C saves", strata::tools::launch_command},
 };

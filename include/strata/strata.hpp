@@ -19,5 +19,6 @@
 #include <strata/train/frozen.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainer.hpp>
+#include <strata/train/trainer_for.hpp>
 #include <strata/train/turns.hpp>
 #include <strata/zero/unit.hpp>

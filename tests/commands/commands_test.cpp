@@ -77,7 +77,11 @@ public:
                 if (is_program && word != words[i]) wrong += words[i] + ", which is nowhere; ";
                 continue;
             }
-            if (first == "build") {
+            if (first == "build" && word.ends_with(".deb")) {
+                if (!packed_.contains(word.substr(6, word.find('/', 6) - 6)))
+                    wrong += word + ", which no workflow named before has packed; ";
+                has_strata = true;
+            } else if (first == "build") {
                 if (!is_built(word)) wrong += word + ", which no build named before has made; ";
             } else if (first == "quickstart") {
                 if (!built_.contains("quickstart")) wrong += word + ", before the quickstart; ";
@@ -110,7 +114,13 @@ private:
         const std::string preset = after("--preset") + after("--workflow");
         if (preset.empty()) return;
         const std::string name = after("--preset");
-        if (std::find(words.begin(), words.end(), "--workflow") != words.end()) built_[name].merge(targets_of(name));
+        if (std::find(words.begin(), words.end(), "--workflow") != words.end()) {
+            built_[name].merge(targets_of(name));
+            const std::string presets = text_of(source_dir / "CMakePresets.json");
+            const std::string packages = presets.substr(std::min(presets.find("\"packagePresets\""), presets.size()));
+            if (packages.find("{\"name\": \"" + name + "\", \"configurePreset\"") != std::string::npos)
+                packed_.insert(name);
+        }
         if (std::find(words.begin(), words.end(), "--build") == words.end()) return;
         const auto target = std::find(words.begin(), words.end(), "--target");
         if (target == words.end())
@@ -127,6 +137,7 @@ private:
         return program != programs().end() && (made->second.contains("all") || made->second.contains(program->second));
     }
     std::map<std::string, std::set<std::string>> built_;
+    std::set<std::string> packed_;  // presets whose workflow makes a package
 };
 
 std::vector<fs::path> all_pages() {
@@ -206,6 +217,9 @@ TEST(Commands, AReaderNoticesWhatIsNotThere) {
     EXPECT_EQ(reader.run("cmake --preset quickstart && cmake --build --preset quickstart --target all"), "");
     EXPECT_EQ(reader.run("build/quickstart/examples/01_train_your_model"), "");
     EXPECT_EQ(reader.run("sudo cmake --install build/quickstart"), "");
+    EXPECT_NE(reader.run("sudo apt-get install ./build/package/strata_*.deb"), "") << "not packed yet";
+    EXPECT_EQ(reader.run("cmake --workflow --preset package"), "");
+    EXPECT_EQ(reader.run("sudo apt-get install ./build/package/strata_*.deb"), "");
     EXPECT_EQ(reader.run("strata launch -n 2 -- build/quickstart/examples/01_train_your_model"), "");
 }
 

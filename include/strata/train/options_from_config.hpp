@@ -159,9 +159,10 @@ void check_composition(const config::TrainerConfig& config) {
     if constexpr (constexpr auto own = rule_name<typename Setup::optimizer::rule>(); own)
         if (asked.rule && *asked.rule != *own)
             refuse("Optimizer", config::type_name(*asked.rule), config::type_name(*own));
-    if constexpr (constexpr auto own = format_name<typename Setup::precision::format>(); own)
-        if (asked.precision && *asked.precision != *own)
-            refuse("Precision", config::type_name(*asked.precision), config::type_name(*own));
+    if constexpr (requires { typename Setup::precision::format; })  // a policy of the program's may have no such name
+        if constexpr (constexpr auto own = format_name<typename Setup::precision::format>(); own)
+            if (asked.precision && *asked.precision != *own)
+                refuse("Precision", config::type_name(*asked.precision), config::type_name(*own));
 }
 
 /// Throws Errc::bad_value when the file expects another moving average than the program composes.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <torch/torch.h>
@@ -46,6 +47,8 @@ struct Whole : torch::nn::Module {
 
 template <class Model, class... Policies>
 strata::FitResult two_steps(strata::Session& session, const char* name) {
+    static_assert(
+        std::is_same_v<strata::trainer_for_t<Model, strata::Setup<Policies...>>, strata::Trainer<Model, Policies...>>);
     strata::Trainer<Model, Policies...> trainer{
         session, Model{}, {.max_steps = 2, .engine = {.tiers = {.nvme_path = session.output()}}, .name = name}};
     trainer.every(1, [](const strata::train::StepMetrics&) {});
