@@ -1,7 +1,6 @@
 #pragma once
 // strata/zero/parts/assembly.hpp - Assembly: the parts of an engine, made for a setup and filled with a model.
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -108,13 +107,10 @@ public:
 
     /// The table of what requires a gradient now.
     [[nodiscard]] Buckets next_buckets() const {
-        std::vector<Parameter> trained;
+        std::vector<Parameter> trained = exceptions_last(parameters);
+        std::erase_if(trained, [](const Parameter& parameter) { return !parameter.tensor.requires_grad(); });
         std::vector<std::size_t> group_of_each;
-        for (const Parameter& parameter : exceptions_last(parameters)) {
-            if (!parameter.tensor.requires_grad()) continue;
-            trained.push_back(parameter);
-            group_of_each.push_back(settings_.group_of(parameter.name));
-        }
+        for (const Parameter& parameter : trained) group_of_each.push_back(settings_.group_of(parameter.name));
         return {trained, group_of_each, bucket_options()};
     }
     /// Lets gradients, states and average go. What is left are the values of the model.
@@ -122,8 +118,8 @@ public:
         gradients.release();
         sums.reset();
         average.reset();
-        std::destroy_at(
-            &state);  // tiers have no call for that; `pass` refers to it, and its class is made without arguments
+        // Tiers have no call for that; `pass` refers to it, and its class is made without arguments.
+        std::destroy_at(&state);
         std::construct_at(&state);
         for (std::size_t i = 0; i < buckets.size(); ++i) {
             if (!buckets[i].sharded) buckets[i].weight_B.reset();  // its parameters have the memory
@@ -160,7 +156,8 @@ public:
     std::shared_ptr<TierFolder> folder;
     State state;
     Store shards{*pool};
-    std::unique_ptr<ShardedAverage> average = made_average();  ///< nullptr without one
+    std::unique_ptr<ShardedAverage> average =
+        made_average<typename Setup::averaging, Kept>(*options_);  ///< nullptr without one
     std::unique_ptr<ShardStore> sums = Sums::store(options.gradient_accumulation_steps, buckets,
                                                    *pool);  ///< of gradients; nullptr where no tier has them
     GradientReduction gradients{exchange, *pool, buckets, settings_.gradients(), sums.get(), &failure};
@@ -217,18 +214,6 @@ private:
             options.gather = [before](const at::Tensor& parameter) { before->hold_unit_of(parameter); };
         return options;
     }
-    [[nodiscard]] std::unique_ptr<ShardedAverage> made_average() const {
-        if constexpr (Setup::averaging::enabled) {
-            using Average = detail::AverageOn<typename Setup::averaging, Kept>;
-            if constexpr (Average::holds)
-                return std::make_unique<AverageOf<typename Average::type>>(options_->ema);
-            else
-                return nullptr;
-        } else {
-            return nullptr;
-        }
-    }
-
     // ---- the model's way in ----------------------------------------------------------------------------------------
 
     /// Compares what is going to be allocated with what this node and the device have free, before any of it is.
@@ -243,17 +228,7 @@ private:
                               .sums = sums ? sums->bytes(buckets.share_numels()) : PlaceBytes{},
                               .trained_shards = trained_shards,
                               .frozen_shards = shards.bytes(model.shard_numels()) - trained_shards};
-        const MemoryPlan::Need need = plan.need(buckets, model_.frozen);
-        const std::string fix = plan.fix(sharded);
-        detail::require_node_memory(
-            exchange.all_gather_texts(detail::memory_need(static_cast<std::uint64_t>(need.host))), fix);
-        if constexpr (!Compute::is_host) {
-            compute.release_cached();
-            exchange.agree([&] {
-                detail::require_device_memory(compute.device(), static_cast<std::uint64_t>(need.device),
-                                              compute.free_memory(), fix);
-            });
-        }
+        require_room(plan.need(buckets, model_.frozen), plan.fix(sharded), exchange, compute);
     }
 
     [[nodiscard]] PlaceBytes state_bytes() const {
@@ -291,11 +266,9 @@ private:
         else
             state.make(of_state, buckets.part_numels());
         shards.make(tier_context("parameters", MemoryKind::parameters, options.tiers.units), model.shard_numels());
-        if (sums)
-            sums->make(tier_context("gradients", MemoryKind::gradients, options.tiers.gradients),
-                       buckets.share_numels());
-        if (average)
-            average->make(tier_context("average", MemoryKind::state, options.tiers.state), buckets.share_numels());
+        const auto shares = buckets.share_numels();
+        if (sums) sums->make(tier_context("gradients", MemoryKind::gradients, options.tiers.gradients), shares);
+        if (average) average->make(tier_context("average", MemoryKind::state, options.tiers.state), shares);
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values_B = model.take_bucket(bucket);
@@ -310,16 +283,13 @@ private:
         return model.start_of_state(values_B, buckets.excepted(bucket));
     }
     void hand_over_units(TakeOver& model) {
-        const auto recomputed = [](std::int32_t unit, std::int32_t units) -> bool {
-            return Setup::recompute::recomputes(unit, units);
-        };
-        gathering = std::make_unique<UnitGathering>(
-            exchange, shards, *pool,
-            UnitGathering::Options{.gathers = gathers(),
-                                   .recomputes = Setup::recompute::any ? +recomputed : nullptr,
-                                   .prefetch_bytes = options.prefetch_bucket_bytes,
-                                   .max_live_numel = options.max_live_parameters},
-            [this](std::size_t bucket) { gradients.reduce(bucket); });
+        gathering =
+            std::make_unique<UnitGathering>(exchange, shards, *pool,
+                                            UnitGathering::Options{.gathers = gathers(),
+                                                                   .recomputes = Settings::recomputes(),
+                                                                   .prefetch_bytes = options.prefetch_bucket_bytes,
+                                                                   .max_live_numel = options.max_live_parameters},
+                                            [this](std::size_t bucket) { gradients.reduce(bucket); });
         gathering->set_buckets(gathers() ? buckets.size() : 0);
         unit_numbers = model.add_units(*gathering);
         if (gathers()) gradients.reduce_when_told([this](std::size_t bucket) { gathering->bucket_ready(bucket); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,6 +102,15 @@ public:
                 .once_a_step = options_.reduce_once_a_step,
                 .buckets_in_flight = options_.buckets_in_flight,
                 .micro_batches = options_.gradient_accumulation_steps};
+    }
+
+    /// Which units run again in backward: asked with a unit's number and how many there are. nullptr: none.
+    [[nodiscard]] static constexpr auto recomputes() noexcept -> bool (*)(std::int32_t unit, std::int32_t units) {
+        if constexpr (Setup::recompute::any)
+            return
+                [](std::int32_t unit, std::int32_t units) -> bool { return Setup::recompute::recomputes(unit, units); };
+        else
+            return nullptr;
     }
 
 private:

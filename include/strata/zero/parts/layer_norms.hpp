@@ -2,6 +2,7 @@
 // strata/zero/parts/layer_norms.hpp - LayerNorms: sums of squares of whole parameters, formed beside the state they
 // are of.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,6 +15,7 @@
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/memory_meter.hpp>
+#include <strata/zero/parts/exchange.hpp>
 
 namespace strata::zero {
 
@@ -39,6 +41,16 @@ public:
             for (std::size_t i = 0; i < on_host_.size(); ++i) on_host_[i] += sums[i];
         }
         return std::move(on_host_);
+    }
+    /// together() of all ranks, added up in rank order; of one where every rank has all of the state. Collective.
+    [[nodiscard]] std::vector<optim::NormSquares> over_ranks(Exchange& exchange, bool all_are_here) {
+        std::vector<optim::NormSquares> norms = together();
+        if (all_are_here) return norms;
+        std::vector<optim::NormSquares> all(norms.size() * static_cast<std::size_t>(exchange.world()));
+        exchange.all_gather_bytes(std::as_bytes(std::span{norms}), std::as_writable_bytes(std::span{all}));
+        std::fill(norms.begin(), norms.end(), optim::NormSquares{});
+        for (std::size_t i = 0; i < all.size(); ++i) norms[i % norms.size()] += all[i];
+        return norms;
     }
 
 private:

@@ -9,8 +9,11 @@
 
 #include <strata/core/inline.hpp>
 #include <strata/policy/place.hpp>
+#include <strata/zero/compute_device.hpp>
+#include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
+#include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
 
 namespace strata::zero {
@@ -36,6 +39,20 @@ struct MemoryPlan {
     /// What a message tells to do where there is not enough.
     [[nodiscard]] std::string fix(const Sharded& sharded) const;
 };
+
+/// Compares a plan with what this node and the device have free. Collective. Throws not_enough_memory on all ranks.
+template <ComputeDevice Compute>
+void require_room(const MemoryPlan::Need& need, const std::string& fix, Exchange& exchange, Compute& compute) {
+    detail::require_node_memory(exchange.all_gather_texts(detail::memory_need(static_cast<std::uint64_t>(need.host))),
+                                fix);
+    if constexpr (!Compute::is_host) {
+        compute.release_cached();
+        exchange.agree([&] {
+            detail::require_device_memory(compute.device(), static_cast<std::uint64_t>(need.device),
+                                          compute.free_memory(), fix);
+        });
+    }
+}
 
 }  // namespace strata::zero
 

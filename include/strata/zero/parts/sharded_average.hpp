@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -55,5 +56,17 @@ public:
 private:
     Average average_;
 };
+
+/// What an averaging policy keeps; nullptr where it keeps nothing.
+///
+///   Kept  what weights are kept in where they are updated
+template <class Averaging, class Kept, class EngineOptions>
+[[nodiscard]] std::unique_ptr<ShardedAverage> made_average(const EngineOptions& options) {
+    if constexpr (Averaging::enabled) {
+        using Average = detail::AverageOn<Averaging, Kept>;
+        if constexpr (Average::holds) return std::make_unique<AverageOf<typename Average::type>>(options.ema);
+    }
+    return nullptr;
+}
 
 }  // namespace strata::zero

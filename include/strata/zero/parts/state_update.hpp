@@ -132,7 +132,7 @@ private:
             sums_.close(run);
         };
         pass_.beside_state(offload::Access::update, {ParameterUse::none, ParameterUse::update}, advance);
-        const std::vector<optim::NormSquares> norms = over_ranks(layer_norms.together());
+        const std::vector<optim::NormSquares> norms = layer_norms.over_ranks(exchange_, buckets_.replicates_state());
         std::vector<std::vector<float>> ratios;
         for (const Group& group : groups) ratios.push_back(optim::trust_ratios<Rule>(group.update, norms));
         const auto apply = [&]<class Part>(const Part& run) {
@@ -260,16 +260,6 @@ private:
         const TrainedBucket& b = buckets_[part.bucket];
         return detail::segments_of(b.offsets, b.bucket.first_parameter, buckets_.share_of(part.bucket),
                                    buckets_.place_in_bucket(part.bucket, part.begin), part.numel);
-    }
-
-    /// Sums of this rank's runs become those of all ranks, added up in rank order.
-    std::vector<optim::NormSquares> over_ranks(std::vector<optim::NormSquares> norms) {
-        if (buckets_.replicates_state()) return norms;
-        std::vector<optim::NormSquares> all(norms.size() * static_cast<std::size_t>(exchange_.world()));
-        exchange_.all_gather_bytes(std::as_bytes(std::span{norms}), std::as_writable_bytes(std::span{all}));
-        std::fill(norms.begin(), norms.end(), optim::NormSquares{});
-        for (std::size_t i = 0; i < all.size(); ++i) norms[i % norms.size()] += all[i];
-        return norms;
     }
 
     template <class Part>
