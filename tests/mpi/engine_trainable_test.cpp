@@ -93,6 +93,22 @@ TEST(EngineTrainable, TheAverageGoesWithIt) {
         (expected == train_in_turns<EngineOf<ZeroStage<3>, strata::Ema<strata::Device>>>(comm, settings, turns)));
 }
 
+TEST(EngineTrainable, ExceptionsAreCarriedInTheirOwnFormat) {
+    using MixedFormats = Precision<Bf16, strata::Except<strata::Fp32>>;
+    MpiComm comm;
+    const SharedFolder disk{comm};
+    Case settings{.max_grad_norm = 0.5};
+    settings.nvme_path = disk.path;
+    const Trace fp32 = train_in_turns<EngineOf<ZeroStage<2>>>(comm, settings, turns);
+    settings.excepted_parameters = "weight,bias,gain,unused";
+    EXPECT_TRUE((fp32 == train_in_turns<EngineOf<ZeroStage<2>, MixedFormats>>(comm, settings, turns)));
+    settings.excepted_parameters = "bias,gain";
+    const Trace mixed = train_in_turns<EngineOf<ZeroStage<0>, MixedFormats>>(comm, settings, turns);
+    EXPECT_FALSE((mixed == fp32));
+    EXPECT_TRUE((mixed == train_in_turns<EngineOf<ZeroStage<1>, MixedFormats>>(comm, settings, turns)));
+    EXPECT_TRUE((mixed == train_in_turns<EngineOf<ZeroStage<3>, MixedFormats, AllOnDisk>>(comm, settings, turns)));
+}
+
 /// AdamW by hand, over whole parameters, which keeps states of what is trained and nothing of what is not.
 class ByHand {
 public:

@@ -376,17 +376,18 @@ TEST(OptionsFromConfig, AFileThatAsksForAnotherRuleOrFormatIsRefused) {
         const config::TrainerConfig config = config::load_trainer_config(file.path());
         return thrown_by([&] { (void)options_from<typename decltype(composition)::type>(config, 5); });
     };
-    const auto rule = refused(R"({"max_train_steps": 1, "optimizer": "optimi-lion"})", std::type_identity<Setup<>>{});
+    const auto rule =
+        refused(R"({"max_train_steps": 1, "optimizer": "optimi-lion"})", std::type_identity<strata::Setup<>>{});
     EXPECT_EQ(rule.code, Errc::bad_value);
     EXPECT_TRUE(rule.says("asks for Optimizer<Lion>, and this program's trainer has Optimizer<AdamW>")) << rule.message;
-    const auto format =
-        refused(R"({"max_train_steps": 1, "mixed_precision": "bf16"})", std::type_identity<Setup<Optimizer<Lion>>>{});
+    const auto format = refused(R"({"max_train_steps": 1, "mixed_precision": "bf16"})",
+                                std::type_identity<strata::Setup<Optimizer<Lion>>>{});
     EXPECT_TRUE(format.says("asks for Precision<Bf16>, and this program's trainer has Precision<Fp32>"))
         << format.message;
     const TemporaryJson same{
         R"({"max_train_steps": 1, "optimizer": "lion", "mixed_precision": "bf16", "deepspeed_config": "zero2"})"};
-    EXPECT_NO_THROW(
-        (void)options_from<Setup<Optimizer<Lion>, Precision<Bf16>>>(config::load_trainer_config(same.path()), 5))
+    using Same = strata::Setup<Optimizer<Lion>, Precision<Bf16>>;
+    EXPECT_NO_THROW((void)options_from<Same>(config::load_trainer_config(same.path()), 5))
         << "the stage changes no bit, and is the program's";
 }
 
