@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/checkpoints.hpp - Checkpoints: a trainer's state on disk, and the room that the next of it needs.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -218,8 +219,9 @@ private:
             std::set<std::string_view> trained;
             for (const zero::ParameterInfo& parameter : manifest.parameters) trained.insert(parameter.name);
             engine_.set_trainable([&](std::string_view name) { return trained.contains(name); });
+            check_order(path, manifest);
             session_.progress().note("the run had set_trainable() choose " + std::to_string(trained.size()) +
-                                     " parameters by then: they are trained");
+                                     " parameters by then: they are trained, whatever was chosen before fit()");
         }
         const std::set<std::string_view> settled(manifest.settled.begin(), manifest.settled.end());
         if (!settled.empty()) {
@@ -229,6 +231,23 @@ private:
                                  });
         }
         history_.resumed(manifest);
+    }
+
+    /// State is found by the numbers of elements: parameters must stand where they stood. Throws checkpoint_mismatch.
+    void check_order(const std::filesystem::path& path, const checkpoint::Manifest& manifest) const {
+        const std::vector<zero::ParameterInfo>& here = engine_.layout();
+        const auto differs =
+            std::mismatch(manifest.parameters.begin(), manifest.parameters.end(), here.begin(), here.end());
+        if (differs.first == manifest.parameters.end() && differs.second == here.end()) return;
+        const auto name = [](const auto& found, const auto& end) {
+            return found == end ? std::string{"nothing"} : "'" + found->name + "'";
+        };
+        throw Error{
+            Errc::checkpoint_mismatch,
+            path.string() + " has " + name(differs.first, manifest.parameters.end()) + " where this run has " +
+                name(differs.second, here.end()) + ", in the order of what set_trainable() had chosen",
+            "register the model's parameters in the order they had, with the same excepted_parameters, or start over "
+            "with --fresh"};
     }
 
     [[nodiscard]] std::vector<checkpoint::NamedTensor> named_buffers() const {

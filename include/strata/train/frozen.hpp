@@ -35,10 +35,12 @@ struct SentenceOf {
 template <>
 struct SentenceOf<rule::None> {};
 
-/// A composition without what only training has: no optimizer state, wherever it was to be kept, and no average.
+/// A composition without what only training has: no optimizer state and no gradients, wherever they were to be kept, and no average.
 template <class Setup>
 struct ComputesOnly : Setup {
     using offload = OffloadTarget<Device>;
+    using gradient_offload = OffloadTarget<Device, Gradients>;
+    using timing = Update<AfterBackward>;
     using averaging = NoEma;
 };
 

@@ -38,21 +38,32 @@ concept HasKernelsFor = requires(const D& device, const typename Rule::Scalars& 
     };
 };
 
-/// Whether a device has all of them. One whose memory is the host's needs none: the host's do.
-///
-///   Rule      the composition's update rule
-///   Numerics  its precision policy
-template <ComputeDevice D, class Rule, class Numerics>
-inline constexpr bool has_kernels_v = [] {
-    using Element = typename Numerics::element;
-    using Kept = typename Numerics::kept;
-    using Copy = std::conditional_t<Numerics::has_master, Element, bf16>;
+/// Whether a device has those of one number format. One whose memory is the host's needs none: the host's do.
+template <ComputeDevice D, class Rule, class Format>
+inline constexpr bool has_kernels_in_v = [] {
+    using Element = typename Format::element;
+    using Kept = typename Format::kept;
+    using Copy = std::conditional_t<Format::has_master, Element, bf16>;
     // What several micro-batches and fp16 gradients are added up in is fp32.
     using Sum = std::conditional_t<std::same_as<Element, bf16>, bf16, float>;
     if constexpr (D::is_host) {
         return true;
     } else {
         return HasKernelsFor<D, Rule, float, Kept, Copy> && HasKernelsFor<D, Rule, Sum, Kept, Copy>;
+    }
+}();
+
+/// Whether it has all of them.
+///
+///   Rule      the composition's update rule
+///   Numerics  its precision policy
+template <ComputeDevice D, class Rule, class Numerics>
+inline constexpr bool has_kernels_v = [] {
+    if constexpr (strata::detail::has_exceptions_v<Numerics>) {
+        return has_kernels_in_v<D, Rule, Numerics> &&
+               has_kernels_in_v<D, Rule, strata::detail::excepted_of_t<Numerics>>;
+    } else {
+        return has_kernels_in_v<D, Rule, Numerics>;
     }
 }();
 

@@ -223,6 +223,7 @@ public:
     /// while the average is in its place.
     template <class Body>
     void with_whole_model(Body&& body) {
+        const Lent lent{lent_};
         works().whole.lend([&] { std::forward<Body>(body)(); },
                            [this] { begin_call("writing parameters of a whole model"); });
     }
@@ -256,6 +257,7 @@ public:
     template <class Sink>
     void read_state(Sink&& sink) {
         begin_call("read_state()");
+        const Lent lent{lent_};
         works().transfer.read(std::ref(sink));
     }
 
@@ -267,6 +269,7 @@ public:
     template <class Source>
     void write_state(Source&& source, bool average = true) {
         begin_call("write_state()");
+        const Lent lent{lent_};
         const at::NoGradGuard no_grad;
         works().parts.gradients.start_step();
         state_is_whole_ = false;
@@ -330,6 +333,7 @@ public:
     template <class Wanted, class Fill>
     void write_frozen(Wanted&& wanted, Fill&& fill) {
         begin_call("write_frozen()");
+        const Lent lent{lent_};
         const at::NoGradGuard no_grad;
         works().whole.write_frozen(wanted, fill, [this](const at::Tensor& tensor) { hold_unit_of(tensor); });
         weights_changed();
@@ -361,7 +365,25 @@ private:
         throw Error{Errc::wrong_call_order, "an engine was used after its set_trainable() had failed half way",
                     "make a new trainer, which resumes from the newest checkpoint"};
     }
+    /// While a caller's function has the model or its state in hand.
+    class Lent {
+    public:
+        explicit Lent(int& depth) : depth_{depth} { ++depth_; }
+        Lent(const Lent&) = delete;
+        Lent& operator=(const Lent&) = delete;
+        ~Lent() { --depth_; }
+
+    private:
+        int& depth_;
+    };
+
     void check_between_steps() const {
+        if (lent_ > 0) {
+            throw Error{Errc::wrong_call_order,
+                        "set_trainable() was called inside of a call that lends the model or its state, such as "
+                        "with_whole_model()",
+                        "call it when that call has returned"};
+        }
         const GradientReduction& gradients = works().parts.gradients;
         if (!works().parts.options.computes_only && gradients.passes() == 0 && !gradients.spoiled() &&
             !has_begun_early())
@@ -447,6 +469,7 @@ private:
     std::unique_ptr<Works> works_;  // none after a change of what is trained that failed
     std::shared_ptr<detail::BufferPool> pool_;
     std::int64_t step_count_ = 0;
+    int lent_ = 0;  // calls that lend, one inside of another
     bool state_is_whole_ = true;
 };
 

@@ -124,7 +124,8 @@ public:
     /// What was trained before keeps its optimizer state and average, bit for bit; what was not starts with its values as they
     /// are; what no longer is keeps its values, and its state is given up. Steps and schedule go on. Checkpoints say what is
     /// trained, and a run that resumes trains that. So a program that is started again does what it did before: a call after fits
-    /// that asked for fewer steps than the checkpoint has is of the past, and changes nothing.
+    /// that asked for fewer steps than the checkpoint has is of the past, and changes nothing; nor does one after a fit() that a
+    /// signal ended before its steps were done.
     ///
     /// Throws Error: rank_mismatch, no_parameters, bad_parameter, bad_value, wrong_call_order in the middle of a step, and what
     /// `trains` throws, after all of which nothing has changed; not_enough_memory, no_space, io_failed, of which
@@ -133,6 +134,10 @@ public:
         if (run_.has_just_resumed() && run_.step() > asked_for_) {
             session_.progress().note("set_trainable() for the steps after step " + std::to_string(asked_for_) +
                                      " changes nothing: the run resumed after them");
+            return;
+        }
+        if (cut_short_) {  // what is to be trained after a fit() that did not come to its end
+            session_.progress().note("set_trainable() changes nothing: the run was stopped before that step");
             return;
         }
         run_.set_trainable(trains);
@@ -210,6 +215,7 @@ private:
         }
         run_.release_room();
         if (run_.step() >= last_step) asked_for_ = last_step;
+        cut_short_ = stopped && run_.step() < last_step;
         return {run_.step(), run_.last_loss(), stopped};
     }
 
@@ -220,6 +226,7 @@ private:
     Engine engine_;
     Run run_{session_, *model_, engine_, options_, device()};
     std::int64_t asked_for_ = 0;  // steps in all, of calls that ended
+    bool cut_short_ = false;      // the last call was stopped before its steps were done
 };
 
 }  // namespace strata::detail

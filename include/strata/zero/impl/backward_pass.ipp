@@ -1,6 +1,7 @@
 #pragma once
 // strata/zero/impl/backward_pass.ipp - backward over a loss, and the order in which calls of a step may come.
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,8 @@ STRATA_INLINE void BackwardPass::run(const at::Tensor& loss) {
     try {
         check_parameters_stayed();
         detail::check_loss(loss);
+        // Its gradients may be finite all the same, or those of the first bucket zeros: weights stay as they are.
+        if (parts_.update != nullptr && !std::isfinite(loss.item<double>())) parts_.update->give_up();
         running_ = true;
         backpropagate(loss);
         running_ = false;
@@ -115,7 +118,7 @@ STRATA_INLINE void BackwardPass::backpropagate(const at::Tensor& loss) {
         }
     } catch (const c10::Error& error) {
         detail::explain_missing_memory(error);
-        if (parts_.update != nullptr) explain_early_update(error);
+        if (parts_.update != nullptr && parts_.update->has_begun()) explain_early_update(error);
         throw;
     }
 }

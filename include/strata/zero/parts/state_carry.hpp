@@ -118,7 +118,8 @@ private:
             if (parts.average) of_average += numel_of(staying.kept_of(i, false));
             largest = std::max(largest, parts.buckets.padded_of(i));
         }
-        const std::int64_t exchanged = largest * static_cast<std::int64_t>((1 + most_arrays) * sizeof(Carried));
+        const std::int64_t exchanged = largest * static_cast<std::int64_t>(std::max((1 + most_arrays) * sizeof(Carried),
+                                                                                    parts.average ? sizeof(float) : 0));
         const std::int64_t bytes = (most_arrays > 0 ? Room::bytes(numels).in_memory() : 0) + exchanged +
                                    static_cast<std::int64_t>(of_average * sizeof(float));
         detail::require_node_memory(
