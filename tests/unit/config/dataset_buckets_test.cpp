@@ -85,7 +85,7 @@ TEST(DatasetBuckets, AVariableThatIsNotSetIsNamedWithItsKey) {
             R"([{"id":"p","type":"aws",")" + key + R"(":"geheim{env:STRATA_TEST_NOT_SET}"},)" + text_entry + "]";
         const auto error = refused(list);
         EXPECT_EQ(error.code, Errc::bad_value);
-        EXPECT_TRUE(error.says("config.json: key '[0]." + key +
+        EXPECT_TRUE(error.says("key '[0]." + key +
                                "' refers to the environment variable 'STRATA_TEST_NOT_SET', which is not set"))
             << error.message;
         EXPECT_FALSE(error.says("geheim")) << error.message;

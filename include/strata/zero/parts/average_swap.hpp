@@ -42,7 +42,7 @@ public:
     /// Collective. What a disk meets on this rank is with the pass's LocalFailure; done() when all ranks know there was none.
     void swap() {
         const bool in = !in_;
-        const auto exchange = [this, in](const auto& run) { in ? put_in(run) : put_back(run); };
+        const auto exchange = [this, in](const auto& run) { in ? this->put_in(run) : this->put_back(run); };
         // The pass is over the parameters as a whole; where every rank has all of the state, the other ranks' part comes
         // from them below.
         const ParameterUse with_master = buckets_.replicates_state() ? ParameterUse::update : ParameterUse::write;
