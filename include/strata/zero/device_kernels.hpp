@@ -12,6 +12,7 @@
 #include <strata/optim/layerwise_kernel.hpp>
 #include <strata/optim/stochastic_rounding.hpp>
 #include <strata/optim/update_rule.hpp>
+#include <strata/policy/precision.hpp>
 #include <strata/zero/compute_device.hpp>
 
 namespace strata::zero {
