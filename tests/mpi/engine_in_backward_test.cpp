@@ -24,6 +24,7 @@
 #include <strata/zero/unit.hpp>
 
 #include "../../examples/compressed_tier.hpp"
+#include "../../examples/own_timing.hpp"
 #include "../support/far_device.hpp"
 #include "toy_engines.hpp"
 #include "toy_model.hpp"
@@ -87,6 +88,12 @@ TEST(EngineInBackward, AllStagesGiveTheBitsOfTheUpdateAfterBackward) {
     expect_the_bits_of<EngineOf<ZeroStage<2>, Half>, Early<0, Half>, Early<2, Half>, Early<3, Half>>(comm);
     using Pure = Precision<PureBf16>;
     expect_the_bits_of<EngineOf<ZeroStage<2>, Pure>, Early<1, Pure>, Early<3, Pure>>(comm);
+}
+
+TEST(EngineInBackward, APolicyOfOnesOwnSaysTheMoment) {
+    MpiComm comm;
+    using Late = EngineOf<ZeroStage<2>, my::AsMemoryAllows<false>>;
+    expect_the_bits_of<EngineOf<ZeroStage<2>>, Late, EngineOf<ZeroStage<2>, my::AsMemoryAllows<true>>>(comm);
 }
 
 TEST(EngineInBackward, TiersRulesAndAveragesGiveThoseBitsToo) {

@@ -141,8 +141,8 @@ TEST(CommandLine, WordsThatAreNotUnderstoodAreRefusedWithWhatToTypeInstead) {
         {{"--fresh=true"}, none, "[ST2601] --fresh takes no value. Fix: type --fresh alone."},
         {{"--mixed_precision", "bf16"},
          trainer,
-         "[ST2104] --mixed_precision is known from other trainers, and strata does not act on it. Fix: remove it: the program names "
-         "the number formats: Precision<Bf16> or Precision<Fp32>."},
+         "[ST2104] --mixed_precision is known from other trainers, and is a key of files here, and no flag. Fix: write it into the "
+         "configuration, where it means: the number formats; `no` is fp32; or leave it away."},
     };
     for (const Case& one : cases) EXPECT_EQ(refusal(one.words, one.keys), one.says);
 }

@@ -64,6 +64,7 @@ struct Rank {
         do {
             next = order.next(mine, nullptr);
             if (!next.is_everyones) order.check_all_read(nullptr);
+            order.reduce_due();
             done += next.turn.unit == UnitTurn::ended ? "." : names[static_cast<std::size_t>(next.turn.unit)];
         } while (next.turn != mine);
     }

@@ -2,7 +2,7 @@
 // strata/config/impl/convert.ipp - formats by their keys, and intents in them.
 
 #include <strata/config/convert.hpp>
-#include <strata/config/impl/simpletuner_env.ipp>
+#include <strata/config/impl/simpletuner.ipp>
 #include <strata/config/trainer_writer.hpp>
 #include <strata/core/error.hpp>
 

@@ -78,8 +78,9 @@ private:
         const bool is_own = std::any_of(keys.begin(), keys.end(),
                                         [&](const KeyInfo& info) { return info.key == key || info.alias == key; });
         const ForeignKey* const foreign = is_own ? nullptr : find_simpletuner_key(key);
-        const bool is_rules = key.starts_with("optimizer_") && foreign == nullptr;
-        if (is_own || is_rules) {
+        // What the program's own update rule or average describes is known where its schema reads.
+        const bool is_programs = (key.starts_with("optimizer_") || key.starts_with("ema_")) && foreign == nullptr;
+        if (is_own || is_programs) {
             const std::size_t before = reading_.findings.refused();
             nlohmann::json value;
             try {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <strata/comm/launched_rank.hpp>
+#include <strata/config/simpletuner.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/version.hpp>
@@ -88,6 +89,13 @@ public:
             throw Error{Errc::bad_argument,
                         flag_ + " is a key of a trainer's configuration, and this program reads no configuration",
                         "leave it away; " + help};
+        const auto is_of_file = [](const SettingsKeys& list) { return !list.default_file.empty(); };
+        if (flag_.starts_with("--") && std::any_of(keys.begin(), keys.end(), is_of_file))
+            if (const config::ForeignKey* const foreign = config::find_simpletuner_key(key()))
+                throw Error{Errc::unsupported_key,
+                            flag_ + " is known from other trainers, and is a key of files here, and no flag",
+                            "write it into the configuration, where it means: " + std::string{foreign->instead} +
+                                "; or leave it away"};
         std::vector<std::string> names;
         for (const SessionFlag& one : session_flags) names.emplace_back(one.name);
         for (const SettingsKeys& list : keys)
