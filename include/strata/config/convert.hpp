@@ -29,8 +29,8 @@ enum class ConfigFormat : std::uint8_t {
 /// The format whose keys a document has; nothing where they are nobody's.
 [[nodiscard]] std::optional<ConfigFormat> format_of(const Node& root);
 
-/// What a DeepSpeed or Accelerate file asks for, by the format that its keys are of. Throws Errc::unreadable_config, and
-/// Errc::bad_value for a file of neither.
+/// What a DeepSpeed or Accelerate file asks for, by the format that its keys are of; a file that it names and that is not
+/// there is refused in `findings`. Throws Errc::unreadable_config, and Errc::bad_value for a file of neither.
 [[nodiscard]] Intent load_intent(const std::filesystem::path& file, Findings& findings);
 
 /// An intent as a text of that format. What the format has no key for is not in it. Throws Errc::bad_argument for

@@ -199,6 +199,16 @@ void check_averaging(const config::TrainerConfig& config) {
     }
 }
 
+/// Throws Errc::bad_reference when the file names others that are not there: what they say is missing in the options.
+inline void check_files(const config::TrainerConfig& config) {
+    std::string names;
+    for (const std::string& file : config.reading.intent.missing_files)
+        names += (names.empty() ? "'" : ", '") + file + "'";
+    if (!names.empty())
+        throw Error{Errc::bad_reference, "the configuration names what is not there: " + names,
+                    "correct the path, or run in the folder that it is relative to"};
+}
+
 }  // namespace detail
 
 /// Options for a trainer. What the file leaves out keeps the options' own defaults, and the update rule's.
@@ -208,12 +218,14 @@ void check_averaging(const config::TrainerConfig& config) {
 /// A usual number that the rule does not have (Lion's epsilon, Sgd's betas, AdamW's momentum) is not used. Local. Throws
 /// Errc::unknown_key for another key optimizer_... than the rule describes; bad_value, naming keys, for what validate()
 /// refuses, for epochs that make more steps than can be counted, and when `optimizer`, `mixed_precision`, `use_ema` or
-/// `ema_device` say something else than the composition. An average of the program's own has its numbers from a file that
-/// was read as ConfigFor.
+/// `ema_device` say something else than the composition; bad_reference for files that it names and that are not there
+/// (`deepspeed_config`, `accelerate_config`, `user_prompt_library`). An average of the program's own has its numbers from
+/// a file that was read as ConfigFor.
 template <class Composition, class Setup = typename detail::SetupOf<Composition>::type>
 [[nodiscard]] train_options_t<Setup> options_from(const config::TrainerConfig& config,
                                                   std::int64_t micro_batches_per_epoch) {
     using Rule = typename Setup::optimizer::rule;
+    detail::check_files(config);
     detail::check_composition<Setup>(config);
     detail::check_averaging<typename Setup::averaging>(config);
     const optim::RunLength run = detail::run_length(config, micro_batches_per_epoch);

@@ -82,4 +82,13 @@ TEST(Convert, FilesAreReadByWhatTheyHold) {
               std::string::npos);
 }
 
+TEST(Convert, AnIntentThatMissesAFileIsRefused) {
+    const strata_test::TemporaryJson file{
+        R"({"distributed_type": "DEEPSPEED", "deepspeed_config": {"deepspeed_config_file": "not_here.json"}})"};
+    Findings findings;
+    (void)load_intent(file.path(), findings);
+    ASSERT_EQ(findings.refused(), 1U) << "what it would compose is not known";
+    EXPECT_EQ(findings.of("/deepspeed_config/deepspeed_config_file")->code, Errc::bad_reference);
+}
+
 }  // namespace

@@ -414,4 +414,70 @@ TEST(Deepspeed, WhatIsWrittenIsReadAsTheSame) {
     }
 }
 
+TEST(Deepspeed, ABatchThatNoNumberOfRanksMakesIsRefused) {
+    const auto micro = deepspeed(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4})");
+    EXPECT_NE(micro.refusal().find("(1) set train_batch_size to 8"), std::string::npos) << micro.refusal();
+    EXPECT_EQ(deepspeed(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 4})").findings.refused(), 0U);
+    EXPECT_TRUE(deepspeed(R"({"train_batch_size": 10, "gradient_accumulation_steps": 4})")
+                    .findings.of("/train_batch_size")
+                    ->warns);
+    EXPECT_FALSE(deepspeed(R"({"train_batch_size": 12, "gradient_accumulation_steps": 4})")
+                     .findings.of("/train_batch_size")
+                     ->warns);
+}
+
+TEST(Deepspeed, ARuleMayBeNamedAsSimpleTunerNamesIt) {
+    const auto named = deepspeed(R"({"optimizer": {"name": "SGD", "params": {"lr": 0.1}}})");
+    EXPECT_EQ(named.intent.composition.rule, RuleName::sgd);
+    EXPECT_EQ(named.findings.warnings(), 1U);
+    const auto nameless = deepspeed(R"({"optimizer": {"params": {"lr": 0.1}}})");
+    EXPECT_EQ(nameless.intent.composition.rule, std::nullopt);
+    EXPECT_TRUE(nameless.findings.of("/optimizer")->warns);
+    EXPECT_EQ(deepspeed(R"({"optimizer": "SGD"})").findings.refused(), 1U);
+}
+
+TEST(Deepspeed, AStageThatIsNotKnownDropsNoTier) {
+    for (const char* stage : {"\"auto\"", "7"}) {
+        const auto read =
+            deepspeed(R"({"zero_optimization": {"stage": )" + std::string{stage} +
+                      R"(, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}})");
+        EXPECT_EQ(read.intent.composition.stage, std::nullopt) << stage;
+        EXPECT_EQ(read.intent.composition.state, KeptOn::all_on(TierName::cpu)) << stage;
+        EXPECT_EQ(read.intent.composition.parameters, KeptOn::all_on(TierName::cpu)) << stage;
+        EXPECT_EQ(read.findings.table().find("this is stage"), std::string::npos) << stage;
+    }
+}
+
+TEST(Deepspeed, SectionsAreNotAutomatic) {
+    for (const char* section : {"zero_optimization", "optimizer", "fp16"})
+        EXPECT_EQ(deepspeed("{\"" + std::string{section} + R"(": "auto"})").findings.refused(), 1U) << section;
+}
+
+TEST(Deepspeed, BytesOfABucketCanBeCounted) {
+    const auto read = [](const std::string& elements) {
+        return deepspeed(R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": )" + elements + "}}");
+    };
+    EXPECT_EQ(read("9000000000000000000").findings.refused(), 1U);
+    EXPECT_EQ(read("250000000000000").intent.number("engine.prefetch_bucket_bytes"), 1e15);
+}
+
+TEST(Deepspeed, TheTopOfAWarmupThatDecaysHasItsOwnDefault) {
+    const auto rate = [](const std::string& params) {
+        return deepspeed(R"({"optimizer": {"type": "AdamW", "params": {"lr": 2e-4}},
+            "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 9000)" +
+                         params + "}}}");
+    };
+    const auto silent = rate("");
+    EXPECT_FALSE(silent.intent.rate_follows_lr);
+    EXPECT_EQ(std::get<strata::optim::WarmupDecayLr>(silent.intent.rate).max_lr, 1e-3);
+    const auto automatic = rate(R"(, "warmup_max_lr": "auto")");
+    EXPECT_TRUE(automatic.intent.rate_follows_lr);
+    EXPECT_EQ(deepspeed(write_deepspeed(automatic.intent)).intent, automatic.intent);
+}
+
+TEST(Deepspeed, ATrainersConfigurationIsNone) {
+    for (const char* json : {R"({"model_family": "flux", "train_batch_size": 2})", R"({"--train_batch_size": 2})"})
+        EXPECT_NE(deepspeed(json).refusal().find("is a trainer's configuration"), std::string::npos) << json;
+}
+
 }  // namespace

@@ -116,12 +116,107 @@ TEST(Simpletuner, ADeepSpeedConfigurationInsideIsReadInAllItsForms) {
               "/deepspeed_config/zero_optimization/stage");
 }
 
+TEST(Simpletuner, WhatDeepSpeedOverrulesIsAWarningOfTheKey) {
+    const TrainerConfig config = look(R"({"mixed_precision": "bf16", "lr_scheduler": "cosine", "train_batch_size": 2,
+        "fsdp_enable": true, "optimizer": "adamw", "learning_rate": 1e-4, "max_grad_norm": 1,
+        "deepspeed_config": {"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}, "gradient_clipping": 1.0,
+            "train_micro_batch_size_per_gpu": 8, "optimizer": {"type": "SGD", "params": {"lr": 0.1}},
+            "scheduler": {"type": "WarmupLR"}}})");
+    EXPECT_EQ(config.reading.findings.refused(), 0U) << config.reading.findings.table();
+    for (const char* key :
+         {"mixed_precision", "lr_scheduler", "train_batch_size", "fsdp_enable", "optimizer", "learning_rate"}) {
+        const Finding one = of(config, key);
+        EXPECT_EQ(one.effect, Effect::none) << key;
+        EXPECT_TRUE(one.warns) << key;
+        EXPECT_EQ(one.words, "`deepspeed_config` says it") << key;
+    }
+    EXPECT_EQ(of(config, "max_grad_norm").effect, Effect::acts) << "both say 1";
+    EXPECT_EQ(config.reading.intent.composition.precision, FormatName::fp16);
+    EXPECT_EQ(config.reading.intent.composition.stage, 2);
+    EXPECT_EQ(config.train_batch_size, 8);
+    EXPECT_EQ(config.options.schedule.lr, 0.1);
+}
+
+TEST(Simpletuner, DefaultsOfDeepSpeedAreNotAskedFor) {
+    const TrainerConfig config = look(R"({"learning_rate": 1e-4, "optimizer_momentum": 0.9,
+        "deepspeed_config": {"optimizer": {"type": "SGD", "params": {"weight_decay": 0.1}}}})");
+    EXPECT_EQ(config.options.schedule.lr, 1e-4) << "nobody wrote DeepSpeed's 1e-3";
+    EXPECT_EQ(config.optimizer.find("optimizer_momentum")->json, "0.9");
+    EXPECT_EQ(config.optimizer.find("optimizer_weight_decay")->json, "0.1");
+    EXPECT_EQ(of(config, "learning_rate").effect, Effect::acts);
+    EXPECT_EQ(look(R"({"deepspeed_config": {"optimizer": {"type": "SGD"}}})").options.schedule.lr, 1e-3);
+}
+
+TEST(Simpletuner, TruthValuesOfARuleArrive) {
+    const TrainerConfig sgd =
+        look(R"({"deepspeed_config": {"optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}}}})");
+    ASSERT_NE(sgd.optimizer.find("optimizer_nesterov"), nullptr);
+    EXPECT_EQ(sgd.optimizer.find("optimizer_nesterov")->json, "true");
+    for (const char* json : {R"({"optimizer_nesterov": true})", R"({"optimizer_nesterov": "true"})"}) {
+        const TrainerConfig own = look(json);
+        const OptionValue* const value = own.reading.intent.find("engine.update.nesterov");
+        ASSERT_NE(value, nullptr) << json;
+        EXPECT_EQ(value->value, OptionScalar{true}) << json;
+    }
+    const TrainerConfig twice = look(R"({"adam_beta1": 0.8, "adam_beta2": 0.9,
+        "deepspeed_config": {"optimizer": {"type": "AdamW", "params": {"betas": [0.7, 0.95]}}}})");
+    ASSERT_NE(twice.optimizer.find("optimizer_beta1"), nullptr);
+    EXPECT_EQ(twice.optimizer.find("optimizer_beta1")->json, "0.7");
+    EXPECT_EQ(twice.optimizer.all().size(), 4U) << "one key of each number, by whichever name";
+    EXPECT_TRUE(of(twice, "adam_beta1").warns);
+}
+
+TEST(Simpletuner, DeepSpeedsClippingIsByTheNorm) {
+    const TrainerConfig config =
+        look(R"({"grad_clip_method": "value", "max_grad_norm": 0.01, "deepspeed_config": {"gradient_clipping": 1.0}})");
+    EXPECT_EQ(config.grad_clip_method, GradClipMethod::norm);
+    EXPECT_EQ(config.options.engine.max_grad_norm, 1.0);
+    EXPECT_EQ(config.reading.intent.number("engine.max_grad_norm"), 1.0);
+    EXPECT_EQ(config.reading.intent.find("engine.max_grad_value"), nullptr);
+    EXPECT_TRUE(of(config, "grad_clip_method").warns);
+    EXPECT_TRUE(of(config, "max_grad_norm").warns);
+    EXPECT_EQ(look(R"({"grad_clip_method": "value", "deepspeed_config": "zero2"})").grad_clip_method,
+              GradClipMethod::value);
+}
+
+TEST(Simpletuner, TheBatchOfAllRanksIsFollowedWhereTheyAreKnown) {
+    const auto batch = [](const std::string& keys, const std::string& deepspeed) {
+        return look("{" + keys + "\"deepspeed_config\": {" + deepspeed + "}}");
+    };
+    const TrainerConfig both = batch(R"("num_processes": 4, "train_batch_size": 2, )", R"("train_batch_size": 32)");
+    EXPECT_EQ(both.reading.findings.refused(), 0U) << both.reading.findings.table();
+    EXPECT_EQ(both.options.engine.gradient_accumulation_steps, 4) << "32 are 2 x 4 x 4 ranks";
+    const TrainerConfig alone =
+        batch(R"("num_processes": 4, )", R"("train_batch_size": 32, "gradient_accumulation_steps": 2)");
+    EXPECT_EQ(alone.train_batch_size, 4);
+    EXPECT_EQ(alone.reading.intent.batch.micro, 4);
+    EXPECT_EQ(
+        batch(R"("num_processes": 4, "train_batch_size": 3, )", R"("train_batch_size": 32)").reading.findings.refused(),
+        1U);
+    const TrainerConfig unknown = batch("", R"("train_batch_size": 32)");
+    EXPECT_EQ(unknown.reading.findings.refused(), 0U);
+    EXPECT_TRUE(of(unknown, "deepspeed_config").warns);
+}
+
+TEST(Simpletuner, DefaultsThatDifferAreNamed) {
+    const TrainerConfig config = look(R"({"model_family": "sdxl", "lr_scheduler": "polynomial"})");
+    for (const char* key : {"mixed_precision", "optimizer", "lr_end", "learning_rate"})
+        EXPECT_TRUE(of(config, key).warns) << key;
+    const TrainerConfig said = look(
+        R"({"model_family": "sdxl", "mixed_precision": "bf16", "optimizer": "adamw_bf16", "lr_end": 1e-7, "learning_rate": 1e-4})");
+    for (const char* key : {"mixed_precision", "optimizer", "lr_end", "learning_rate"})
+        EXPECT_FALSE(of(said, key).warns) << key;
+}
+
 TEST(Simpletuner, AnAccelerateFileGoesBeforeTheOtherKeys) {
     const strata_test::TemporaryFolder folder;
     std::ofstream{folder.path() / "acc.yaml"}
         << "distributed_type: MULTI_GPU\nnum_processes: 4\nmixed_precision: fp16\n";
-    const TrainerConfig config = look("{\"mixed_precision\": \"bf16\", \"accelerate_config\": \"" +
-                                      (folder.path() / "acc.yaml").string() + "\"}");
+    const TrainerConfig config =
+        look("{\"mixed_precision\": \"bf16\", \"num_processes\": 2, \"accelerate_config\": \"" +
+             (folder.path() / "acc.yaml").string() + "\"}");
+    for (const char* key : {"mixed_precision", "num_processes"})
+        EXPECT_EQ(of(config, key).words, "`accelerate_config` says it") << key;
     EXPECT_EQ(config.reading.findings.refused(), 0U) << config.reading.findings.table();
     EXPECT_EQ(config.reading.intent.launch.ranks, 4);
     EXPECT_EQ(config.reading.intent.composition.precision, FormatName::fp16);

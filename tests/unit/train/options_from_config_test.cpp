@@ -45,6 +45,15 @@ struct SomeTrainer {
 };
 static_assert(std::same_as<decltype(options_from<SomeTrainer>({}, 1)), TrainOptions<Sgd>>, "a trainer's Options");
 
+TEST(OptionsFromConfig, AFileThatIsNotThereIsRefused) {
+    const auto error = thrown_by([] {
+        (void)options_from<Plain>(
+            config::load_trainer_config(TemporaryJson{R"({"deepspeed_config": "nowhere.json"})"}.path()), 1);
+    });
+    EXPECT_EQ(error.code, Errc::bad_reference);
+    EXPECT_TRUE(error.says("'nowhere.json'")) << error.message;
+}
+
 TEST(OptionsFromConfig, NumbersArrive) {
     config::TrainerConfig config;
     config.max_train_steps = 70;

@@ -55,7 +55,7 @@ STRATA_INLINE std::optional<ConfigFormat> format_of(const Node& root) {
 STRATA_INLINE Intent load_intent(const std::filesystem::path& file, Findings& findings) {
     const Document document = load_document(file);
     const auto format = format_of(document.root);
-    if (format == ConfigFormat::accelerate) return load_accelerate(file, findings);
+    if (format == ConfigFormat::accelerate) return load_accelerate(file, findings, true);
     if (format == ConfigFormat::deepspeed) return load_deepspeed(file, findings);
     throw Error{Errc::bad_value,
                 file.string() + (format ? " is a configuration of the format " + std::string{name_of(*format)}

@@ -29,7 +29,12 @@ inline void read_deepspeed_batch(Reading& keys, Intent& intent, const DeepSpeedC
     if (!intent.batch.global) return;
     const std::int64_t share = intent.batch.micro.value_or(1) * steps.value_or(1);
     const std::int64_t ranks = context.ranks.value_or(std::max<std::int64_t>(1, *intent.batch.global / share));
-    const bool is_open = !context.ranks && !(intent.batch.micro && steps);
+    const bool divides = *intent.batch.global % share == 0;
+    const bool is_open = !context.ranks && !(intent.batch.micro && (steps || !divides));
+    if (!context.ranks && !intent.batch.micro && !divides)
+        keys.warn_mapped("train_batch_size", "samples of a step",
+                         "no multiple of gradient_accumulation_steps, and no number of ranks makes so many",
+                         "give a multiple of " + std::to_string(share));
     try {
         if (!is_open) (void)batch_on(intent, ranks);
         keys.acts(
@@ -87,6 +92,13 @@ STRATA_INLINE Intent read_deepspeed(const Node& root, Findings& findings, const 
         (root.find("distributed_type") != nullptr || root.find("compute_environment") != nullptr)) {
         findings.refuse(root, Errc::bad_value, "is an Accelerate configuration, and no DeepSpeed configuration",
                         "read it as one; its deepspeed_config is what is DeepSpeed's");
+        return intent;
+    }
+    if (root.find("model_family") != nullptr || root.find("data_backend_config") != nullptr ||
+        std::any_of(root.members().begin(), root.members().end(),
+                    [](const Node::Member& member) { return member.key.starts_with("--"); })) {
+        findings.refuse(root, Errc::bad_value, "is a trainer's configuration, and no DeepSpeed configuration",
+                        "name the DeepSpeed file; docs/config/deepspeed.md has its keys");
         return intent;
     }
     Reading keys{root, table, findings};

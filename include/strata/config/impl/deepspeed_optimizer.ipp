@@ -116,6 +116,7 @@ inline void read_deepspeed_optimizer(Reading& keys, Intent& intent) {
     const std::string type = keys.text("optimizer.type");
     if (keys.is_auto("optimizer.type")) return;
     if (type.empty()) {
+        keys.warn_none("optimizer", "it has no type, and the rule is the program's", "add \"type\": \"AdamW\"");
         keys.none_within("optimizer.params", "no optimizer.type says of which rule");
         return;
     }
@@ -185,7 +186,8 @@ public:
         if constexpr (requires { rate.max_lr; }) {
             take("warmup_min_lr", rate.min_lr, "min_lr");
             take("warmup_max_lr", rate.max_lr, "max_lr");
-            intent_.rate_follows_lr = keys_.at("scheduler.params.warmup_max_lr") == nullptr;
+            const std::string top = "scheduler.params.warmup_max_lr";  // left out: WarmupDecayLR has 1e-3, as DeepSpeed
+            intent_.rate_follows_lr = keys_.is_auto(top) || (std::same_as<Rate, optim::WarmupLr> && !keys_.at(top));
         }
         if constexpr (requires { rate.total_steps; }) {
             take("total_num_steps", rate.total_steps, "total_steps");

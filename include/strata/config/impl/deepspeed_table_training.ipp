@@ -79,6 +79,7 @@ inline void add_optimizer_rows(FormatTable& table) {
     t.object("optimizer", "The update rule");
     FormatTable::Rows o = t.in("optimizer");
     o.text("type", "Its name").acts("Optimizer<Rule>");
+    o.text("name").old_name_of("optimizer.type");  // SimpleTuner's
     o.flag("legacy_fusion", "Fusion of 2020").by_default("false").none("updates are fused");
     o.object("params", "Its numbers").no_others();
     FormatTable::Rows p = o.in("params");
@@ -150,7 +151,7 @@ inline void add_scheduler_rows(FormatTable& table) {
     p.number("warmup_max_lr", "Where it ends")
         .within(rate)
         .or_auto()
-        .by_default("the optimizer's lr")
+        .by_default("the optimizer's lr; 1e-3 of WarmupDecayLR")
         .acts("schedule's max_lr");
     p.whole("warmup_num_steps", "Steps of it")
         .within(ranges::count)

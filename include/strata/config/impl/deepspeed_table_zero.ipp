@@ -68,7 +68,7 @@ inline void add_zero_rows(FormatTable& table) {
         .option("engine.bucket_numel");
     z.flag("overlap_comm", "Reduce while backward goes on").by_default("true at stage 3").option("engine.overlap");
     z.whole("stage3_prefetch_bucket_size", "Elements gathered ahead of their use")
-        .within({0})
+        .within({0, ranges::size.most / 4})  // four bytes each
         .by_default("5e7")
         .mapped("engine.prefetch_bucket_bytes", "bytes, at those of an element in the precision of the run");
     z.whole("stage3_max_live_parameters", "Parameters that may be whole at once")

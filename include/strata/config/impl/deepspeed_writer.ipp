@@ -80,7 +80,10 @@ inline OrderedJson scheduler_json(const Intent& intent) {
         params["warmup_type"] = rate.curve == optim::WarmupCurve::log ? "log" : "linear";
         if constexpr (requires { rate.max_lr; }) {
             params["warmup_min_lr"] = rate.min_lr;
-            if (!intent.rate_follows_lr) params["warmup_max_lr"] = rate.max_lr;
+            if (!intent.rate_follows_lr)
+                params["warmup_max_lr"] = rate.max_lr;
+            else if constexpr (requires { rate.total_steps; })
+                params["warmup_max_lr"] = "auto";  // left out it is 1e-3
         }
         if constexpr (requires { rate.total_steps; })
             if (rate.total_steps > 0) params["total_num_steps"] = rate.total_steps;

@@ -38,7 +38,11 @@ private:
         } else {
             stage_ = static_cast<int>(keys_.whole(block + ".stage").value_or(0));
         }
-        if (keys_.is_auto(block + ".stage")) return;
+        const Node* const written = keys_.root().at(block + ".stage");
+        if (written != nullptr && !written->is(NodeKind::null) && keys_.at(block + ".stage") == nullptr) {
+            stage_ = 3;  // "auto", or refused: no tier is passed over for a stage that nobody named
+            return;
+        }
         intent_.composition.stage = stage_;
         keys_.acts(block + ".stage", "ZeroStage<" + std::to_string(stage_) + ">");
         if (stage_ >= 2 && keys_.flag(block + ".overlap_comm"))

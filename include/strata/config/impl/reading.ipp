@@ -167,7 +167,8 @@ STRATA_INLINE void Reading::look_at_value(const Node& node, const KeyRow& row, c
         return;
     }
     const KeyRow* const newer = row.renamed.empty() ? &row : table_->find(row.renamed);
-    const bool is_auto = detail::is_scalar(node) && node.scalar() == "auto" &&
+    const bool is_section = newer->kind == ValueKind::object || newer->kind == ValueKind::list;
+    const bool is_auto = detail::is_scalar(node) && node.scalar() == "auto" && (newer->can_be_auto || !is_section) &&
                          std::find(newer->choices.begin(), newer->choices.end(), "auto") == newer->choices.end() &&
                          newer->kind != ValueKind::text;
     if (!is_auto && !fits(node, *newer)) return;

@@ -7,7 +7,7 @@ namespace strata::config::detail {
 
 /// What a run is made of, and where it runs.
 inline void add_composition_keys(ForeignKeyList& list) {
-    list.mapped("the model that `strata train` takes; a program of your own names its model",
+    list.mapped("which model is meant; a program names its own",
                 {"model_family", "model_flavour", "pretrained_model_name_or_path"});
     list.refused("all weights are trained: there are no low-rank adapters yet", {"model_type"}, "full");
     list.mapped("the update rule, and whether weights are kept in bf16 alone", {"optimizer"});

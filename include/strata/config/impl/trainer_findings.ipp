@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include <strata/config/intent_options.hpp>
 #include <strata/config/problems.hpp>
 #include <strata/config/trainer_config.hpp>
+#include <strata/core/ranges.hpp>
 
 namespace strata::config::detail {
 
@@ -74,15 +76,21 @@ inline void add_options(const TrainerTranslation& translation, const TrainerConf
         const nlohmann::json json = nlohmann::json::parse(one.json);
         const std::string_view name = name_of(one);
         const std::string_view own = name.substr(std::min(name.find('_') + 1, name.size()));
-        double number = 0;
+        OptionScalar value;
         if (json.is_number())
-            number = json.get<double>();
-        else if (const auto text =
-                     json.is_string() ? number_in<double>(json.get_ref<const std::string&>()) : std::nullopt)
-            number = *text;
+            value = json.get<double>();
+        else if (json.is_boolean())
+            value = json.get<bool>();
+        else if (!json.is_string())
+            continue;
+        else if (const auto number = number_in<double>(json.get_ref<const std::string&>()))
+            value = *number;
+        else if (const auto flag = flag_of(json.get_ref<const std::string&>()))
+            value = *flag;
         else
             continue;
-        intent.set("engine.update." + std::string{own}, number, one.file.empty() ? one.key : one.file.at(one.key));
+        intent.set("engine.update." + std::string{own}, std::move(value),
+                   one.file.empty() ? one.key : one.file.at(one.key));
     }
     if (config.grad_clip_method == GradClipMethod::value)
         if (const OptionValue* const norm = intent.find("engine.max_grad_norm")) {
@@ -119,7 +127,19 @@ inline void warn_of_defaults(const Document& document, const TrainerTranslation&
          "write \"grad_clip_method\": \"value\" for SimpleTuner's way");
     warn("caption_strategy", "is left out: captions are text files here, file names in SimpleTuner",
          "say it in the dataset list or here");
+    const Composition asked = translation.deepspeed() ? translation.deepspeed()->composition : Composition{};
+    const bool has_precision = reading.intent.composition.precision || asked.precision;
+    if (!has_precision && !has("mixed_precision"))
+        warn("mixed_precision", "is left out: the program's own here, bf16 in SimpleTuner",
+             "write \"mixed_precision\": \"bf16\" for SimpleTuner's way");
+    if (!has("optimizer") && !asked.rule)
+        warn("optimizer", "is left out: the program's own rule here, adamw_bf16 in SimpleTuner",
+             "write the one you mean");
     const auto shape = translation.own().find("lr_scheduler");
+    const bool may_fall = shape == translation.own().end() || !shape->is_string() ||
+                          !shape->get_ref<const std::string&>().starts_with("constant");
+    if (may_fall && shape != translation.own().end())
+        warn("lr_end", "is left out: the rate falls to 0 here, to 4e-7 in SimpleTuner", "write the one you mean");
     if (shape == translation.own().end() || !shape->is_string()) return;
     const auto& name = shape->get_ref<const std::string&>();
     const Node* const node = translation.nodes().at("lr_scheduler");
@@ -130,30 +150,108 @@ inline void warn_of_defaults(const Document& document, const TrainerTranslation&
             "every `lr_warmup_steps`");
 }
 
-/// What `deepspeed_config` asks for, over what the other keys do, as SimpleTuner has it.
-inline void take_deepspeed(const TrainerTranslation& translation, TrainerReading& reading, TrainerConfig& config) {
-    if (!translation.deepspeed()) return;
-    const Intent& asked = *translation.deepspeed();
-    std::string overruled;
-    for (const OptionValue& option : asked.options) {
-        const OptionValue* const own = reading.intent.find(option.path);
-        if (own != nullptr && own->value != option.value) overruled += (overruled.empty() ? "" : ", ") + option.path;
+/// Whether two intents give an option the same value; 1 and 1.0 are.
+inline bool same_option(const Intent& a, const Intent& b, const std::string& path) {
+    const auto one = a.number(path), other = b.number(path);
+    return one && other ? *one == *other : a.find(path)->value == b.find(path)->value;
+}
+
+/// Keys of the file, without dashes, whose words `asked` overrules.
+inline std::vector<std::string> overruled_keys(const Intent& mine, const Intent& asked) {
+    std::vector<std::string> keys;
+    const auto differ = [](const auto& own, const auto& other) { return own && other && *own != *other; };
+    const Composition& composed = mine.composition;
+    const Composition& wanted = asked.composition;
+    if (differ(composed.precision, wanted.precision)) keys.insert(keys.end(), {"mixed_precision", "pure_bf16"});
+    if (differ(composed.stage, wanted.stage)) keys.insert(keys.end(), {"fsdp_enable", "fsdp_reshard_after_forward"});
+    if (differ(composed.state, wanted.state)) keys.emplace_back("fsdp_cpu_offload");
+    if (differ(composed.recompute, wanted.recompute))
+        keys.insert(keys.end(), {"gradient_checkpointing", "gradient_checkpointing_interval"});
+    if (differ(composed.rule, wanted.rule)) keys.emplace_back("optimizer");
+    if (differ(mine.batch.micro, asked.batch.micro)) keys.emplace_back("train_batch_size");
+    if (differ(mine.launch.ranks, asked.launch.ranks)) keys.emplace_back("num_processes");
+    const bool has_rate = asked.rate.index() != 0;
+    for (const KeyInfo& info : trainer_schema().keys()) {
+        const bool is_of_rate =
+            info.path.starts_with("schedule.") && (info.path != "schedule.lr" || !asked.rate_follows_lr);
+        const bool is_given = mine.find(info.path) != nullptr && asked.find(info.path) != nullptr;
+        if ((has_rate && is_of_rate) || (is_given && !same_option(mine, asked, info.path)))
+            keys.insert(keys.end(), {info.key, info.alias});
     }
-    const Composition& mine = reading.intent.composition;
-    if (mine.rule && asked.composition.rule && mine.rule != asked.composition.rule)
-        overruled += (overruled.empty() ? "" : ", ") + std::string{"the update rule"};
-    if (!overruled.empty())
-        reading.findings.warn_mapped(*translation.deepspeed_node(), "docs/config",
-                                     "it goes before other keys of this file for " + overruled,
-                                     "say each in one place");
+    constexpr std::string_view update = "engine.update.";
+    for (const OptionValue& option : asked.options)
+        if (option.path.starts_with(update) && mine.find(option.path) != nullptr &&
+            !same_option(mine, asked, option.path))
+            for (const char* prefix : {"optimizer_", "adam_"})
+                keys.push_back(prefix + option.path.substr(update.size()));
+    return keys;
+}
+
+/// A value that an update rule is told by a key of its own, in place of what the file says.
+inline void tell_rule(TrainerConfig& config, const std::string& name, const OptionScalar& value) {
+    const std::string json = std::visit([](const auto& one) { return nlohmann::json(one).dump(); }, value);
+    config.optimizer.set("optimizer_" + name, json);
+}
+
+/// What `deepspeed_config` and `accelerate_config` ask for, over what the other keys do, as SimpleTuner has it.
+///
+///   returns  values of the file that are overruled by it
+inline std::vector<const Node*> take_deepspeed(const Document& document, const TrainerTranslation& translation,
+                                               TrainerReading& reading, TrainerConfig& config) {
+    if (!translation.deepspeed()) return {};
+    Intent asked = *translation.deepspeed();
+    std::erase_if(asked.options, [&](const OptionValue& one) {  // a default that nobody wrote
+        return one.place.empty() && reading.intent.find(one.path) != nullptr;
+    });
+    std::vector<std::string> keys = overruled_keys(reading.intent, asked);
+    if (asked.find("engine.max_grad_norm") != nullptr && config.grad_clip_method == GradClipMethod::value) {
+        config.grad_clip_method = GradClipMethod::norm;
+        std::erase_if(reading.intent.options,
+                      [](const OptionValue& one) { return one.path == "engine.max_grad_value"; });
+        keys.emplace_back("grad_clip_method");
+    }
+    std::vector<const Node*> overruled;
+    for (const std::string& key : keys) {
+        if (key.empty()) continue;
+        const auto own = translation.nodes().find(key);
+        const Node* node = own != translation.nodes().end() ? own->second : document.root.find(key);
+        if (node == nullptr) node = document.root.find("--" + key);
+        if (node != nullptr) overruled.push_back(node);
+    }
     reading.intent = overlay(reading.intent, asked);
-    Intent numbers = asked;
     if (asked.batch.micro) config.train_batch_size = *asked.batch.micro;
     constexpr std::string_view update = "engine.update.";
-    for (const std::string& path : apply(numbers, config.options)) {
-        if (!path.starts_with(update)) continue;
-        if (const auto number = asked.number(path))
-            config.optimizer.set("optimizer_" + path.substr(update.size()), nlohmann::json(*number).dump());
+    for (const std::string& path : apply(asked, config.options))
+        if (path.starts_with(update)) tell_rule(config, path.substr(update.size()), asked.find(path)->value);
+    return overruled;
+}
+
+/// DeepSpeed's `train_batch_size`, which is of all ranks: what it makes of the other two numbers.
+inline void follow_batch(const TrainerTranslation& translation, TrainerReading& reading, TrainerConfig& config) {
+    Intent& intent = reading.intent;
+    if (!intent.batch.global || translation.deepspeed_node() == nullptr) return;
+    const Node& node = *translation.deepspeed_node();
+    const std::string accumulation = "engine.gradient_accumulation_steps";
+    const bool is_whole = intent.batch.micro && intent.find(accumulation) != nullptr;
+    if (!intent.launch.ranks && is_whole) return;  // the ranks that it is for are whoever's who starts them
+    if (!intent.launch.ranks)
+        return reading.findings.warn_mapped(
+            node, "docs/config/deepspeed.md", "train_batch_size is not followed: nothing says on how many ranks",
+            "give train_micro_batch_size_per_gpu and gradient_accumulation_steps, or num_processes");
+    try {
+        const Batch batch = batch_on(intent, *intent.launch.ranks, config.train_batch_size);
+        if (batch.micro > 65536 || !ranges::accumulation_steps.holds(static_cast<double>(batch.accumulation)))
+            throw Error{Errc::bad_value,
+                        "train_batch_size makes " + std::to_string(batch.accumulation) + " micro-batches of " +
+                            std::to_string(batch.micro) + " samples on each rank",
+                        "give a smaller one: both are at most 65536"};
+        config.train_batch_size = batch.micro;
+        config.options.engine.gradient_accumulation_steps = static_cast<int>(batch.accumulation);
+        intent.batch.micro = batch.micro;
+        if (intent.find(accumulation) == nullptr) intent.set(accumulation, batch.accumulation, node.place());
+    } catch (const Error& problem) {
+        reading.findings.refuse(node, problem.code(), "does not go with this file: " + problem.problem(),
+                                problem.fix());
     }
 }
 
@@ -171,7 +269,8 @@ inline void finish_reading(const Document& document, const TrainerTranslation& t
     }
     warn_of_defaults(document, translation, reading);
     add_options(translation, config, reading.intent);
-    take_deepspeed(translation, reading, config);
+    const std::vector<const Node*> overruled = take_deepspeed(document, translation, reading, config);
+    follow_batch(translation, reading, config);
     std::map<std::string, std::size_t> order;
     for (const Node::Member& member : document.root.members()) order.emplace(member.value.pointer(), order.size());
     const auto place_of_key = [&](const Finding& one) {
@@ -183,7 +282,18 @@ inline void finish_reading(const Document& document, const TrainerTranslation& t
     std::stable_sort(all.begin(), all.end(),
                      [&](const Finding& a, const Finding& b) { return place_of_key(a) < place_of_key(b); });
     reading.findings = {};
-    for (Finding& one : all) reading.findings.add(std::move(one));
+    for (Finding& one : all) {
+        const bool is_overruled = std::any_of(overruled.begin(), overruled.end(),
+                                              [&](const Node* node) { return node->pointer() == one.pointer; });
+        if (is_overruled && one.effect != Effect::refused) {
+            one.effect = Effect::none;
+            one.warns = true;
+            one.to.clear();
+            one.words = "`" + translation.deepspeed_node()->path() + "` says it";
+            one.fix = "say it in one place";
+        }
+        reading.findings.add(std::move(one));
+    }
 }
 
 }  // namespace strata::config::detail

@@ -30,7 +30,7 @@ inline void TrainerTranslation::model(const Node& node) {
     if (kind)
         return refuse(node, Errc::unsupported_key, "is " + node.shown() + ", which makes " + *kind,
                       "train a model of still pictures: flux, sdxl, sd3");
-    reading_.findings.mapped(node, "the model", "what `strata train` takes; a program of your own names its model");
+    reading_.findings.mapped(node, "the model", "which model is meant; a program names its own");
 }
 
 inline std::optional<std::filesystem::path> TrainerTranslation::named_file(const Node& node, std::string_view what) {
