@@ -3,7 +3,7 @@
 #   strata_add_setup(<target> <file> [NAME <namespace>])
 #
 # <file> is a DeepSpeed JSON or an Accelerate YAML. The target can include <NAME.hpp>, by default the file's name with .hpp, which declares NAME::Setup and
-# NAME::set(options) (`strata codegen --help`). The header is made again when the file changes; a file that is wrong fails the build
+# NAME::set(options) (`strata codegen --help`). The header is made again when the file changes, or one that it names; a file that is wrong fails the build
 # with its lines, as a compiler does: file:line:column: error: ...
 
 function(strata_add_setup target file)
@@ -22,14 +22,20 @@ function(strata_add_setup target file)
     endif()
     if(NOT arg_NAME)
         cmake_path(GET file STEM LAST_ONLY arg_NAME)
+        # As `strata codegen` calls it; a word of C++ needs another NAME, and the command says so.
         string(MAKE_C_IDENTIFIER "${arg_NAME}" arg_NAME)
+        string(REGEX REPLACE "__+" "_" arg_NAME "${arg_NAME}")
+        if(arg_NAME MATCHES "^_")
+            string(PREPEND arg_NAME "config")
+        endif()
     endif()
     set(folder "${CMAKE_CURRENT_BINARY_DIR}/strata_setup/${target}")
     set(header "${folder}/${arg_NAME}.hpp")
     file(MAKE_DIRECTORY "${folder}")
     add_custom_command(OUTPUT "${header}"
-        COMMAND strata::tool codegen "${file}" --name "${arg_NAME}" --output "${header}"
+        COMMAND strata::tool codegen "${file}" --name "${arg_NAME}" --output "${header}" --depfile "${header}.d"
         DEPENDS "${file}" strata::tool
+        DEPFILE "${header}.d"
         COMMENT "Setup of ${target}: ${arg_NAME}.hpp"
         VERBATIM)
     target_sources(${target} PRIVATE "${header}")

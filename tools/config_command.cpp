@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
+#include <variant>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <strata/config/any_config.hpp>
 #include <strata/config/convert.hpp>
+#include <strata/config/simpletuner.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/printable.hpp>
 
 #include "arguments.hpp"
 #include "config_output.hpp"
@@ -82,6 +89,67 @@ void write(const Arguments& arguments, const std::string& text) {
                     "check its folder, its permissions and the disk"};
 }
 
+/// What a text that was written says, read as anybody's file of that format.
+config::Intent read_back(const std::string& text, config::ConfigFormat format) {
+    config::Findings findings;
+    if (format == config::ConfigFormat::accelerate)
+        return config::read_accelerate(config::parse_yaml(text, "written").root, findings);
+    const config::Document document = config::parse_json(text, "written", config::JsonDialect::strict);
+    if (format == config::ConfigFormat::deepspeed) return config::read_deepspeed(document.root, findings);
+    return config::look_at_trainer_config(document).reading.intent;
+}
+
+std::string shown(const config::OptionScalar& scalar) {
+    return std::visit([](const auto& value) { return nlohmann::json(value).dump(); }, scalar);
+}
+
+/// A line for everything that is asked for and that the format written has no words for, or other ones.
+std::vector<std::string> differences(const config::Intent& asked, const config::Intent& written) {
+    std::vector<std::string> lines;
+    for (const config::OptionValue& one : asked.options) {
+        const config::OptionValue* const other = written.find(one.path);
+        const auto a = asked.number(one.path), b = written.number(one.path);
+        if (other != nullptr && (other->value == one.value || (a && b && *a == *b))) continue;
+        lines.push_back(one.path + " = " + shown(one.value) +
+                        (other == nullptr ? "" : ", it is " + shown(other->value) + " there") +
+                        (one.place.empty() ? "" : " (" + one.place + ")"));
+    }
+    const config::Composition before = asked.composition.completed(), after = written.composition.completed();
+    const auto policy = [&](const auto& member) {
+        config::Composition only_before, only_after;  // as C++ has the one that differs
+        only_before.*member = before.*member;
+        only_after.*member = after.*member;
+        if (only_before == only_after) return;
+        const std::string was = config::policies(only_before), is = config::policies(only_after);
+        lines.push_back((was.empty() ? "the default in place of " + is : was) +
+                        (was.empty() || is.empty() ? "" : ", it is " + is + " there"));
+    };
+    policy(&config::Composition::stage);
+    policy(&config::Composition::state);
+    policy(&config::Composition::parameters);
+    policy(&config::Composition::rule);
+    policy(&config::Composition::precision);
+    policy(&config::Composition::recompute);
+    policy(&config::Composition::average);
+    if (asked.batch.micro != written.batch.micro) lines.push_back("samples of a rank's micro-batch");
+    if (asked.batch.global != written.batch.global) lines.push_back("samples of a step");
+    if (asked.rate != written.rate) lines.push_back("the schedule of the learning rate");
+    return lines;
+}
+
+/// A trainer's configuration as config.json: every key that it has, whatever file it was.
+std::string own_keys(const std::filesystem::path& file) {
+    const config::Document document = config::load_trainer_document(file);
+    std::string text = "{";
+    for (const config::Node::Member& member : document.root.members()) {
+        const std::string key = member.key.starts_with("--") ? member.key.substr(2) : member.key;
+        std::string value = config::write_json(member.value);
+        value.pop_back();
+        text += (text.size() == 1 ? "\n" : ",\n") + nlohmann::json(key).dump() + ": " + value;
+    }
+    return nlohmann::ordered_json::parse(text + "\n}").dump(2) + "\n";
+}
+
 int convert(const Arguments& arguments) {
     const std::string& file = arguments.only_word("FILE");
     const auto to = arguments.text("--to");
@@ -93,14 +161,30 @@ int convert(const Arguments& arguments) {
         throw Error{Errc::bad_argument, "a dataset list has no other format",
                     "convert to deepspeed, accelerate or trainer"};
     const auto from = arguments.text("--format");
+    if (std::error_code error; std::filesystem::is_directory(file, error))
+        throw Error{Errc::unreadable_config, "'" + file + "' is a folder", "name one file of it"};
     const config::AnyConfig config =
         config::look_at_config(file, {}, from ? std::optional{format_named(*from)} : std::nullopt);
     config.findings.throw_if_refused();
     if (config.format == config::ConfigFormat::datasets)
-        throw Error{Errc::bad_argument,
+        throw Error{Errc::bad_value,
                     "'" + file + "' is " + std::string{config::name_of(config.format)} + ", which has no other format",
                     "name a DeepSpeed, Accelerate or trainer's configuration"};
-    write(arguments, config::convert(config.intent, format));
+    if (!config.intent.missing_files.empty())
+        throw Error{Errc::bad_reference,
+                    "'" + file + "' names '" + config.intent.missing_files.front() +
+                        "', which is not there, and what it says would be missing",
+                    "give its path from here, or from '" + file + "'"};
+    const auto warn = [](const std::string& words) {
+        std::fprintf(stderr, "warning: %s\n", core::printable(words).c_str());
+    };
+    for (const config::Finding& one : config.findings.all())
+        if (one.warns) warn(warned(one) + (one.fix.empty() ? "" : ". Fix: " + one.fix));
+    const bool is_the_same = format == config::ConfigFormat::trainer && config.format == format;
+    const std::string text = is_the_same ? own_keys(file) : config::convert(config.intent, format);
+    for (const std::string& line : differences(config.intent, read_back(text, format)))
+        warn("not in " + std::string{config::name_of(format)} + ": " + line);
+    write(arguments, text);
     return 0;
 }
 
@@ -126,6 +210,9 @@ int config_command(std::span<const std::string> words) {
     }
     if (action == "schema" || action == "reference") {
         const config::ConfigFormat format = format_named(arguments.only_word("FORMAT"));
+        if (action == "reference" && format == config::ConfigFormat::datasets)
+            throw Error{Errc::bad_argument, "there is no table of a dataset list's keys",
+                        "read docs/dataset-keys.md, or type strata config schema datasets"};
         write(arguments, action == "schema" ? schema_text(format) : reference_page(format));
         return 0;
     }

@@ -42,13 +42,10 @@ std::string title(ConfigFormat format) {
     return "a dataset list";
 }
 
-/// "config.json:4:16: /report_to: metrics go to metrics.jsonl".
-std::string warned(const Finding& one) {
-    const std::string key = one.pointer.empty() ? one.key : one.pointer;
-    return one.place + (one.place.empty() || key.empty() ? "" : ": ") + key + ": " + one.words;
-}
-
 std::string head(const AnyConfig& file) {
+    const std::vector<Finding>& all = file.findings.all();
+    const bool is_read = !(all.size() == 1 && all[0].effect == Effect::refused && all[0].key.empty());
+    if (!is_read) return core::printable(file.file.string()) + ": cannot be read\n";
     return core::printable(file.file.string()) + ": " + title(file.format) + ", " +
            counted(file.findings.all().size(), "key") + ", " + counted(file.findings.refused(), "problem") + ", " +
            counted(file.findings.warnings(), "warning") + "\n";
@@ -126,6 +123,13 @@ nlohmann::ordered_json datasets_schema() {
 }
 
 }  // namespace
+
+std::string warned(const Finding& one) {
+    std::string text = one.place;
+    for (const std::string& part : {one.pointer.empty() ? one.key : one.pointer, one.words})
+        if (!part.empty()) text += (text.empty() ? "" : ": ") + part;
+    return text;
+}
 
 std::string checked_text(std::span<const AnyConfig> files) {
     std::string text;

@@ -8,6 +8,9 @@
 
 namespace strata::tools {
 
+/// "config.json:4:16: /report_to: metrics go to metrics.jsonl".
+[[nodiscard]] std::string warned(const config::Finding& one);
+
 /// Problems and warnings, a line each, under a line a file.
 [[nodiscard]] std::string checked_text(std::span<const config::AnyConfig> files);
 

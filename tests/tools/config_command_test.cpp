@@ -107,6 +107,52 @@ TEST_F(ConfigCommand, ConvertedThereAndBackSaysTheSame) {
     EXPECT_EQ(strata({"convert", path("ds.json"), "--to", "accelerate"}).status, 0);
 }
 
+TEST_F(ConfigCommand, ConvertSaysWhatTheOtherFormatHasNoWordsFor) {
+    write("config.json", R"({"output_dir": "o", "--seed": 3, "learning_rate": 1e-4, "gradient_checkpointing": true,
+        "loss_scale_initial": 1000, "report_to": "wandb"})");
+    const Outcome other = strata({"convert", path("config.json"), "--to", "deepspeed"});
+    EXPECT_EQ(other.status, 0) << other.err;
+    for (const char* says : {"warning: not in deepspeed: Recompute<Blocks>\n",
+                             "warning: not in deepspeed: engine.loss_scale.initial = 1000",
+                             "config.json:2:", "/report_to: metrics go to metrics.jsonl"})
+        EXPECT_NE(other.err.find(says), std::string::npos) << says << "\n" << other.err;
+    const Outcome same = strata({"convert", path("config.json"), "--to", "trainer"});
+    EXPECT_EQ(same.err.find("not in"), std::string::npos) << same.err;
+    EXPECT_EQ(json::parse(same.out), json::parse(R"({"output_dir": "o", "seed": 3, "learning_rate": 1e-4,
+        "gradient_checkpointing": true, "loss_scale_initial": 1000, "report_to": "wandb"})"));
+}
+
+TEST_F(ConfigCommand, ConvertTakesOneFileThatIsWholeAndHasAnotherFormat) {
+    write("a.yaml", "{distributed_type: DEEPSPEED, deepspeed_config: {deepspeed_config_file: nothing.json}}");
+    write("list.json", R"([{"id": "a", "type": "local", "instance_data_dir": "x", "cache_dir_vae": "v"},
+        {"id": "t", "type": "local", "dataset_type": "text_embeds", "cache_dir": "c"}])");
+    struct Case {
+        std::string file;
+        const char* says;
+    };
+    for (const Case& one : {Case{path("a.yaml"), "which is not there"}, Case{folder.string(), "name one file of it"},
+                            Case{path("list.json"), "which has no other format"}}) {
+        const Outcome outcome = strata({"convert", one.file, "--to", "deepspeed"});
+        EXPECT_EQ(outcome.status, 1) << one.says;
+        EXPECT_NE(outcome.err.find(one.says), std::string::npos) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+    }
+}
+
+TEST_F(ConfigCommand, CodegenNamesTheFilesThatItsHeaderIsMadeOfAndWarnsAsCompilersDo) {
+    write("ds.json", R"({"zero_optimization": {"stage": 2, "bf16": 1}})");
+    write("a.yaml", "distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: ds.json}\n");
+    const Outcome outcome =
+        Running{{STRATA_TOOL, "codegen", path("a.yaml"), "--output", path("a.hpp"), "--depfile", path("a.hpp.d")},
+                folder}
+            .wait();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(text_of(folder / "a.hpp.d"), path("a.hpp") + ": " + path("a.yaml") + " " + path("ds.json") + "\n");
+    EXPECT_NE(outcome.err.find("ds.json:1:44: warning: /zero_optimization/bf16: a key of the top level"),
+              std::string::npos)
+        << outcome.err;
+}
+
 TEST_F(ConfigCommand, SchemasAreJsonAndKnowTheKeys) {
     for (const char* format : {"deepspeed", "accelerate", "simpletuner", "trainer", "datasets"}) {
         const Outcome outcome = strata({"schema", format});
@@ -129,14 +175,17 @@ TEST_F(ConfigCommand, WordsThatAreNotUnderstoodEndWithTwoAndSayWhatToType) {
                                   {{"check"}, "needs a FILE"},
                                   {{"check", "x.json", "--jsn"}, "did you mean '--json'"},
                                   {{"schema", "deepsped"}, "did you mean 'deepspeed'"},
-                                  {{"convert", "x.json"}, "--to"}};
+                                  {{"convert", "x.json"}, "--to"},
+                                  {{"reference", "datasets"}, "docs/dataset-keys.md"}};
     for (const Case& one : cases) {
         const Outcome outcome = strata(one.words);
         EXPECT_EQ(outcome.status, 2) << one.says;
         EXPECT_NE(outcome.err.find(one.says), std::string::npos) << outcome.err;
     }
     EXPECT_EQ(strata({"--help"}).status, 0);
-    EXPECT_EQ(strata({"check", path("nothing.json")}).status, 1) << "a file that is not there is a problem of the file";
+    const Outcome nothing = strata({"check", path("nothing.json")});
+    EXPECT_EQ(nothing.status, 1) << "a file that is not there is a problem of the file";
+    EXPECT_NE(nothing.out.find("nothing.json: cannot be read\n"), std::string::npos) << nothing.out;
 }
 
 TEST_F(ConfigCommand, ThePagesOfTheFormatsAreWhatTheTablesSay) {

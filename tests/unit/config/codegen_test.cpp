@@ -92,7 +92,12 @@ TEST(Codegen, NumbersOutOfRangeAreRefusedTogether) {
 TEST(Codegen, NamesOfFilesBecomeIdentifiers) {
     EXPECT_EQ(identifier_of("configs/ds-config.zero2.json"), "ds_config_zero2");
     EXPECT_EQ(identifier_of("2nodes.json"), "config_2nodes");
-    EXPECT_EQ(identifier_of("ümlaut"), "__mlaut");
+    EXPECT_EQ(identifier_of("über.json"), "config_ber");
+    EXPECT_EQ(identifier_of("a__b.json"), "a_b");
+    EXPECT_EQ(identifier_of("_Big.json"), "config_Big");
+    for (const char* word : {"default", "class", "std", "strata", "xor", "alignas", "xor_eq"})
+        EXPECT_EQ(identifier_of(std::string{word} + ".json"), std::string{"config_"} + word);
+    EXPECT_EQ(identifier_of("defaults.json"), "defaults");
     EXPECT_EQ(identifier_of(""), "config_");
 }
 

@@ -41,6 +41,34 @@ TEST(Convert, DeepSpeedAndAccelerateSayTheSame) {
     EXPECT_EQ(third.intent, second.intent);
 }
 
+TEST(Convert, AScheduleByShapeKeepsItsNameItsStepsAndItsEnd) {
+    for (const char* scheduler :
+         {R"({"type": "linear", "params": {"total_num_steps": 100, "warmup_num_steps": 10}})",
+          R"({"type": "cosine", "params": {"total_num_steps": 100, "warmup_num_steps": 10, "eta_min": 1e-6}})",
+          R"({"type": "CosineAnnealingLR", "params": {"T_max": 100, "eta_min": 1e-6}})",
+          R"({"type": "polynomial", "params": {"total_num_steps": 100}})"}) {
+        const auto first = deepspeed(std::string{R"({"scheduler": )"} + scheduler + "}");
+        const std::string text = convert(first.intent, ConfigFormat::deepspeed);
+        const auto second = deepspeed(text);
+        EXPECT_EQ(second.refusal(), "");
+        EXPECT_EQ(first.intent, second.intent) << text;
+    }
+}
+
+TEST(Convert, WhatIsKnownByNowIsNotLeftToAuto) {
+    const auto base = deepspeed(R"({"gradient_clipping": "auto", "bf16": {"enabled": "auto"},
+        "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})");
+    Intent above;
+    above.set("engine.max_grad_norm", 0.5);
+    above.composition.precision = FormatName::bf16;
+    above.batch.micro = 4;
+    const auto json = nlohmann::json::parse(convert(overlay(base.intent, above), ConfigFormat::deepspeed));
+    EXPECT_EQ(json.at("gradient_clipping"), 0.5);
+    EXPECT_EQ(json.at("bf16").at("enabled"), true);
+    EXPECT_EQ(json.at("train_micro_batch_size_per_gpu"), 4);
+    EXPECT_EQ(json.at("gradient_accumulation_steps"), "auto");
+}
+
 TEST(Convert, FsdpBecomesDeepSpeed) {
     const auto read = accelerate(
         "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}\n");

@@ -203,6 +203,19 @@ STRATA_INLINE std::string comment(std::string_view text) {
     return written + "\n";
 }
 
+/// A word of C++, or a namespace that a header of ours needs.
+STRATA_INLINE bool is_no_namespace(std::string_view name) {
+    constexpr std::string_view words =
+        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class "
+        "compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype "
+        "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
+        "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+        "register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch "
+        "template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
+        "wchar_t while xor xor_eq main std posix strata ";
+    return words.find(" " + std::string{name} + " ") != std::string_view::npos;
+}
+
 }  // namespace detail
 
 STRATA_INLINE std::string identifier_of(std::string_view file_name) {
@@ -211,7 +224,11 @@ STRATA_INLINE std::string identifier_of(std::string_view file_name) {
         const bool fits = c == '_' || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
         if (!fits) c = '_';
     }
-    if (stem.empty() || ('0' <= stem[0] && stem[0] <= '9')) stem.insert(0, "config_");
+    // Names with two underscores in a row, and those that begin with one, belong to the compiler.
+    for (std::size_t twice; (twice = stem.find("__")) != std::string::npos;) stem.erase(twice, 1);
+    if (stem.starts_with('_')) stem.insert(0, "config");
+    const bool is_digit = !stem.empty() && '0' <= stem[0] && stem[0] <= '9';
+    if (stem.empty() || is_digit || detail::is_no_namespace(stem)) stem.insert(0, "config_");
     return stem;
 }
 

@@ -124,10 +124,12 @@ inline OrderedJson scheduler_json(const Intent& intent) {
         intent.rate);
     if (const OptionValue* const shape = intent.find("schedule.shape"); type.empty() && shape != nullptr) {
         const std::string name = std::get<std::string>(shape->value);
-        if (name != "cosine") return nullptr;
-        type = "CosineAnnealingLR";
+        const OptionValue* const warmup_steps = intent.find("schedule.warmup_steps");
+        const bool is_annealing = name == "cosine" && warmup_steps == nullptr;
+        type = is_annealing ? "CosineAnnealingLR" : name;  // DeepSpeed itself has no others; strata reads them
         if (const OptionValue* const total = intent.find("schedule.total_steps"))
-            params["T_max"] = json_of(total->value);
+            params[is_annealing ? "T_max" : "total_num_steps"] = json_of(total->value);
+        if (warmup_steps != nullptr) params["warmup_num_steps"] = json_of(warmup_steps->value);
         if (const OptionValue* const end = intent.find("schedule.end_lr")) params["eta_min"] = json_of(end->value);
     }
     if (type.empty()) return nullptr;
@@ -139,7 +141,8 @@ inline void put_loss_scale(OrderedJson& all, const Intent& intent) {
     const auto initial = intent.number("engine.loss_scale.initial");
     const bool moves = dynamic == nullptr || std::get<bool>(dynamic->value);
     if (dynamic != nullptr) all["fp16"]["loss_scale"] = moves ? 0.0 : initial.value_or(65536.0);
-    if (moves && initial) all["fp16"]["initial_scale_power"] = std::lround(std::log2(*initial));
+    if (moves && initial)  // the nearest power that DeepSpeed takes
+        all["fp16"]["initial_scale_power"] = std::clamp(std::lround(std::log2(*initial)), 0L, 99L);
     for (const auto& [key, path] : {std::pair{"loss_scale_window", "engine.loss_scale.window"},
                                     std::pair{"hysteresis", "engine.loss_scale.hysteresis"},
                                     std::pair{"consecutive_hysteresis", "engine.loss_scale.consecutive_hysteresis"},
@@ -160,6 +163,15 @@ inline void put_precision(OrderedJson& all, const Intent& intent) {
             all["bf16"]["check_grad_overflow"] = std::get<std::string>(skips->value) == "skip";
     }
     put_loss_scale(all, intent);
+}
+
+/// Whether a key that said "auto" has been decided since, by another file or a command line over its own.
+inline bool is_decided(const Automatic& one, const Intent& intent, const OrderedJson& written,
+                       const OrderedJson::json_pointer& pointer) {
+    if (one.key == "fp16.enabled" || one.key == "bf16.enabled") return intent.composition.precision.has_value();
+    // A schedule is written whole, with the defaults of numbers that are left open.
+    if (one.key.starts_with("scheduler.params.")) return intent.find(one.to) != nullptr;
+    return intent.find(one.to) != nullptr || written.contains(pointer);
 }
 
 }  // namespace detail
@@ -191,7 +203,8 @@ STRATA_INLINE std::string write_deepspeed(const Intent& intent) {
         if (deepspeed_table().find(one.key) == nullptr) continue;
         std::string pointer = "/" + one.key;
         std::replace(pointer.begin(), pointer.end(), '.', '/');
-        all[detail::OrderedJson::json_pointer(pointer)] = "auto";
+        const detail::OrderedJson::json_pointer place{pointer};
+        if (!detail::is_decided(one, intent, all, place)) all[place] = "auto";
     }
     return all.dump(2) + "\n";
 }
