@@ -1,6 +1,7 @@
 // tests/compile_fail/units_return_tensors.cpp - a unit whose forward returns what strata cannot look into gets ST0106.
 
 #include <memory>
+#include <vector>
 
 #include <strata/zero/unit.hpp>
 
@@ -19,6 +20,7 @@ void visit_tensors(Self& streams, Call&& call) {
 // What a torch::nn::Module has of it, without the 11 seconds of torch/torch.h.
 struct Block : std::enable_shared_from_this<Block> {
     Streams forward(const Streams& streams) { return streams; }
+    std::vector<at::Tensor> parameters() const { return {}; }
 };
 
 int main() {
