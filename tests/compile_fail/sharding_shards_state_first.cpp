@@ -5,16 +5,16 @@
 using namespace strata;
 
 template <ShardedOver state>
-struct Gradients {
+struct Mixture {
     using slot = slot::Sharding;
     static constexpr ShardedOver shards_state = state, shards_gradients = ShardedOver::world,
                                  shards_parameters = ShardedOver::nothing;
 };
 
 #ifdef STRATA_BAD
-using Mine = Setup<Gradients<ShardedOver::nothing>, OffloadTarget<Cpu>>;
+using Mine = Setup<Mixture<ShardedOver::nothing>, OffloadTarget<Cpu>>;
 #else
-using Mine = Setup<Gradients<ShardedOver::world>, OffloadTarget<Cpu>>;
+using Mine = Setup<Mixture<ShardedOver::world>, OffloadTarget<Cpu>>;
 #endif
 
 // What a trainer reads of a composition: none of it may add a second error.
