@@ -137,6 +137,14 @@ TEST(Simpletuner, WhatDeepSpeedOverrulesIsAWarningOfTheKey) {
     EXPECT_EQ(config.options.schedule.lr, 0.1);
 }
 
+TEST(Simpletuner, ANumberThatOptimizerBroughtIsOverruledAndTheRuleIsNot) {
+    const TrainerConfig config = look(R"({"optimizer": "optimi-adamw",
+        "deepspeed_config": {"optimizer": {"type": "AdamW", "params": {"weight_decay": 0.1}}}})");
+    EXPECT_EQ(config.optimizer.find("optimizer_weight_decay")->json, "0.1");
+    EXPECT_EQ(of(config, "optimizer").to, "Optimizer<AdamW>");
+    EXPECT_EQ(of(config, "deepspeed_config").words, "it goes before `optimizer` for optimizer_weight_decay");
+}
+
 TEST(Simpletuner, DefaultsOfDeepSpeedAreNotAskedFor) {
     const TrainerConfig config = look(R"({"learning_rate": 1e-4, "optimizer_momentum": 0.9,
         "deepspeed_config": {"optimizer": {"type": "SGD", "params": {"weight_decay": 0.1}}}})");

@@ -187,12 +187,6 @@ inline std::vector<std::string> overruled_keys(const Intent& mine, const Intent&
     return keys;
 }
 
-/// A value that an update rule is told by a key of its own, in place of what the file says.
-inline void tell_rule(TrainerConfig& config, const std::string& name, const OptionScalar& value) {
-    const std::string json = std::visit([](const auto& one) { return nlohmann::json(one).dump(); }, value);
-    config.optimizer.set("optimizer_" + name, json);
-}
-
 /// What `deepspeed_config` and `accelerate_config` ask for, over what the other keys do, as SimpleTuner has it.
 ///
 ///   returns  values of the file that are overruled by it
@@ -213,16 +207,23 @@ inline std::vector<const Node*> take_deepspeed(const Document& document, const T
     std::vector<const Node*> overruled;
     for (const std::string& key : keys) {
         if (key.empty()) continue;
-        const auto own = translation.nodes().find(key);
-        const Node* node = own != translation.nodes().end() ? own->second : document.root.find(key);
+        const Node* node = document.root.find(key);
         if (node == nullptr) node = document.root.find("--" + key);
-        if (node != nullptr) overruled.push_back(node);
+        const auto other = translation.nodes().find(key);  // a number that `optimizer_config` or `optimizer` brought
+        if (node != nullptr)
+            overruled.push_back(node);
+        else if (other != translation.nodes().end())
+            reading.findings.warn_mapped(*translation.deepspeed_node(), "engine.update",
+                                         "it goes before `" + other->second->path() + "` for " + key);
     }
     reading.intent = overlay(reading.intent, asked);
     if (asked.batch.micro) config.train_batch_size = *asked.batch.micro;
     constexpr std::string_view update = "engine.update.";
     for (const std::string& path : apply(asked, config.options))
-        if (path.starts_with(update)) tell_rule(config, path.substr(update.size()), asked.find(path)->value);
+        if (path.starts_with(update))
+            config.optimizer.set(
+                "optimizer_" + path.substr(update.size()),
+                std::visit([](const auto& one) { return nlohmann::json(one).dump(); }, asked.find(path)->value));
     return overruled;
 }
 
