@@ -1,8 +1,11 @@
 #include "config_output.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <sstream>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -79,6 +82,60 @@ std::string effect_of(const Finding& one) {
     return text + (one.fix.empty() ? "" : ". Fix: " + one.fix);
 }
 
+constexpr std::size_t columns = 100;  // of a terminal
+
+/// Words on lines of at most `columns`, each behind `indent`.
+std::string wrapped(const std::string& words, const std::string& indent) {
+    std::string text, line;
+    for (std::size_t at = 0; at < words.size();) {
+        const std::size_t end = std::min(words.find(' ', at), words.size());
+        const std::string word = words.substr(at, end - at);
+        if (!line.empty() && indent.size() + line.size() + 1 + word.size() > columns) {
+            text += indent + line + "\n";
+            line.clear();
+        }
+        line += (line.empty() ? "" : " ") + word;
+        at = end + 1;
+    }
+    return line.empty() ? text : text + indent + line + "\n";
+}
+
+/// Of a value what a column has room for, in whole characters.
+std::string cut(const std::string& value) {
+    constexpr std::size_t most = 20;
+    if (value.size() <= most) return value;
+    std::size_t end = most - 3;
+    while (end > 0 && (static_cast<unsigned char>(value[end]) & 0xC0U) == 0x80U) --end;
+    return value.substr(0, end) + "...";
+}
+
+/// A line a key; its effect is behind it where a terminal has the room, and below it otherwise.
+std::string keys_text(const AnyConfig& file) {
+    const std::string here = file.file.string() + ":";  // stands in the headline
+    std::vector<std::array<std::string, 4>> rows;
+    std::array<std::size_t, 3> widths{3, 5, 4};
+    for (const Finding& one : file.findings.all()) {
+        const bool needs_eyes = one.warns || one.effect == Effect::refused;
+        rows.push_back({core::printable(one.key.empty() ? "(the file)" : one.key), core::printable(cut(one.value)),
+                        core::printable(one.place.starts_with(here) ? one.place.substr(here.size()) : one.place),
+                        core::printable((needs_eyes ? "! " : "") + effect_of(one))});
+        for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], rows.back()[i].size());
+    }
+    const std::size_t left = 2 + widths[0] + 2 + widths[1] + 2 + widths[2] + 2;
+    Table table{{{"key"}, {"value"}, {"from"}, {"effect"}}};
+    std::vector<std::string> below{""};  // the heading has nothing
+    for (const auto& [key, value, from, effect] : rows) {
+        const bool fits = left + effect.size() <= columns;
+        table.row({key, value, from, fits ? effect : ""});
+        below.push_back(fits ? "" : wrapped(effect, "      "));
+    }
+    std::istringstream lines{table.text("  ")};
+    std::string text;
+    std::size_t number = 0;
+    for (std::string line; std::getline(lines, line);) text += line + "\n" + below.at(number++);
+    return text;
+}
+
 nlohmann::ordered_json json_of(const AnyConfig& file) {
     nlohmann::ordered_json findings = nlohmann::ordered_json::array();
     for (const Finding& one : file.findings.all()) {
@@ -150,13 +207,7 @@ std::string explained_text(std::span<const AnyConfig> files) {
     std::string text;
     for (const AnyConfig& file : files) {
         text += head(file);
-        Table table{{{"key"}, {"value"}, {"from"}, {"effect"}}};
-        for (const Finding& one : file.findings.all()) {
-            const bool needs_eyes = one.warns || one.effect == Effect::refused;
-            table.row({one.key.empty() ? "(the file)" : one.key, one.value, one.place,
-                       (needs_eyes ? "! " : "") + effect_of(one)});
-        }
-        text += table.text("  ") + asked_for(file);
+        text += keys_text(file) + asked_for(file);
     }
     return text;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -56,9 +57,19 @@ TEST_F(ConfigCommand, ExplainPrintsOneTableAndWhatIsAskedFor) {
     write("config.env", "export OPTIMIZER=optimi-lion\nexport LEARNING_RATE=1e-5\nexport MIXED_PRECISION=bf16\n");
     const Outcome outcome = strata({"explain", path("config.env")});
     EXPECT_EQ(outcome.status, 0) << outcome.out;
-    for (const char* says : {"key", "value", "from", "effect", "config.env:2:22", "schedule.lr",
+    for (const char* says : {"key", "value", "from", "effect", "  2:22 ", "schedule.lr",
                              "asks for: Trainer<Model, Optimizer<Lion>, Precision<Bf16>>"})
         EXPECT_NE(outcome.out.find(says), std::string::npos) << says << "\n" << outcome.out;
+}
+
+TEST_F(ConfigCommand, ExplainKeepsWithinTheWidthOfATerminal) {
+    write("config.json", R"({"report_to": "wandb", "output_dir": "/a/folder/whose/name/is/longer/than/a/column/is",
+        "vae_batch_size": 4, "not_a_key_of_anybody": 1})");
+    const Outcome outcome = strata({"explain", path("config.json")});
+    std::istringstream lines{outcome.out.substr(outcome.out.find('\n') + 1)};
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+    EXPECT_EQ(outcome.out.find("/name/is/longer"), std::string::npos) << "a value is cut";
+    EXPECT_NE(outcome.out.find("\n      ! "), std::string::npos) << "an effect stands below\n" << outcome.out;
 }
 
 TEST_F(ConfigCommand, AFolderIsReadWithTheDatasetListThatItNames) {

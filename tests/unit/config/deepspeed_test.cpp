@@ -17,6 +17,12 @@ using namespace strata::config;
 using strata_test::deepspeed;
 using testing_text = std::vector<std::pair<std::string, std::string>>;
 
+TEST(Deepspeed, AKeyOfAnotherBlockIsNotToBeMovedThere) {
+    const auto read = deepspeed(R"({"bf16": {"enabled": true, "loss_scale": 1}, "zero_optimization": {"lr": 3}})");
+    EXPECT_EQ(read.findings.of("/bf16/loss_scale")->fix, "remove it");
+    EXPECT_EQ(read.findings.of("/zero_optimization/lr")->fix, "remove it");
+}
+
 TEST(Deepspeed, AUsualFileIsActedOn) {
     const auto read = deepspeed(R"({
       "train_batch_size": 32, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2,

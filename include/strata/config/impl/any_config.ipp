@@ -19,11 +19,12 @@ inline Document load_any(const std::filesystem::path& file) {
     const std::string extension = file.extension().string();
     if (extension == ".yaml" || extension == ".yml") return load_document(file);
     if (extension == ".toml" || extension == ".env" || extension == ".sh") return load_trainer_document(file);
-    const std::string text = read_text(file);
+    const std::string text = read_text(file);  // once: a pipe has it but once
     const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
-    const bool is_json =
-        first != std::string::npos && (text[first] == '{' || text[first] == '[' || text.substr(first, 2) == "//");
-    return is_json || looks_like_env(text) ? load_trainer_document(file) : load_document(file);
+    const bool is_json = first != std::string::npos && (text[first] == '{' || text[first] == '[' || text[first] == '/');
+    if (looks_like_env(text)) return parse_env(text, file.string());
+    return is_json || extension == ".json" ? parse_json(text, file.string(), JsonDialect::relaxed)
+                                           : parse_yaml(text, file.string());
 }
 
 inline void read_any(AnyConfig& config, const Document& document, const ImageDataset& defaults) {

@@ -70,6 +70,14 @@ private:
         found_.problems.push_back({line, column, std::move(what), std::move(fix), is_error});
     }
 
+    /// What a message shows of an expression, however long it is: whole characters, 60 bytes at most.
+    [[nodiscard]] static std::string cut(std::string_view text) {
+        if (text.size() <= 60) return std::string{text};
+        std::size_t end = 57;
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+        return std::string{text.substr(0, end)} + "...";
+    }
+
     /// What a name is at this line; empty where nobody set it.
     [[nodiscard]] std::string value_of(const std::string& name) {
         const auto& all = found_.assignments;
@@ -104,7 +112,7 @@ private:
                     word.value += std::to_string(*sum);
                     return;
                 }
-                problem(line, column, "'$" + std::string{inside} + "' cannot be computed", "write the number", true);
+                problem(line, column, "'$" + cut(inside) + "' cannot be computed", "write the number", true);
             }
             word.value += "$" + std::string{inside};
             word.is_computed = true;
@@ -127,7 +135,7 @@ private:
             const bool has_default = rest.starts_with(":-") || rest.starts_with("-");
             const std::string set = has_default ? quiet_value_of(name) : "";
             if (!has_default)
-                problem(line, column, "'${" + name + std::string{rest} + "}' is more of a shell than is read here",
+                problem(line, column, "'${" + name + cut(rest) + "}' is more of a shell than is read here",
                         "write the value", true);
             else
                 word.value += set.empty() ? std::string{rest.substr(rest.find('-') + 1)} : set;

@@ -13,6 +13,7 @@ namespace strata::config {
 
 STRATA_INLINE std::string json_schema(const FormatTable& table) {
     using Json = nlohmann::ordered_json;
+    const bool is_read_so = table.name() == "DeepSpeed" || table.name() == "Accelerate";
     const auto of_row = [&](const KeyRow& row) {
         Json value = Json::object();
         const auto range = [&] {
@@ -35,10 +36,8 @@ STRATA_INLINE std::string json_schema(const FormatTable& table) {
                 value["type"] = "string";
                 break;
             case ValueKind::choice:
-                if (row.any_case)
-                    value["type"] = "string";
-                else
-                    value["enum"] = row.choices;
+                value["enum"] = row.choices;
+                if (row.any_case) value = Json{{"anyOf", {value, {{"type", "string"}}}}};
                 break;
             case ValueKind::list:
                 value["type"] = "array";
@@ -58,8 +57,18 @@ STRATA_INLINE std::string json_schema(const FormatTable& table) {
             if (row.parent() != path) continue;
             Json value = row.kind == ValueKind::object ? self(self, row.path) : of_row(row);
             Json options = Json::array();
-            if (row.can_be_auto) options.push_back({{"const", "auto"}});
+            // As Reading takes them: no value is as if the key were absent, "auto" is left to who runs it, and true and
+            // false may be written 1 and 0, or as YAML 1.1 has them.
+            const bool is_open = is_read_so && row.kind != ValueKind::any && row.kind != ValueKind::text;
+            if (is_open || row.can_be_auto) options.push_back({{"const", "auto"}});
+            if (is_read_so && row.kind != ValueKind::any) options.push_back({{"type", "null"}});
+            const bool is_flag = row.kind == ValueKind::flag;
             if (row.can_be_flag) options.push_back({{"type", "boolean"}});
+            if (is_read_so && (is_flag || row.can_be_flag))
+                options.push_back({{"enum", {0, 1, "true", "false", "True", "False", "yes", "no", "on", "off"}}});
+            if (is_read_so && row.kind == ValueKind::text) options.push_back({{"type", {"number", "boolean"}}});
+            if (is_read_so && (row.kind == ValueKind::whole || row.kind == ValueKind::number))  // text that is a number
+                options.push_back({{"type", "string"}, {"pattern", "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"}});
             if (row.can_be_list) options.push_back({{"type", "array"}});
             if (!options.empty()) {
                 options.insert(options.begin(), std::move(value));

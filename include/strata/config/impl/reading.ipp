@@ -45,6 +45,15 @@ inline bool is_remark(std::string_view key) {
            key == "comments" || key == "$schema";
 }
 
+/// Whether one of two places is within the other, or one of them is the top level: a key goes astray between these, not
+/// from a block into its neighbour, whose numbers are about something else.
+inline bool reaches(std::string_view one, std::string_view other) {
+    const auto within = [](std::string_view inner, std::string_view outer) {
+        return outer.empty() || (inner.starts_with(outer) && inner.size() > outer.size() && inner[outer.size()] == '.');
+    };
+    return within(one, other) || within(other, one);
+}
+
 inline bool is_scalar(const Node& node) { return !node.is(NodeKind::list) && !node.is(NodeKind::object); }
 
 /// Whether the value asks for something else than the default.
@@ -99,9 +108,11 @@ STRATA_INLINE void Reading::look_at_unknown(const Node::Member& member, const st
         const std::string where = place.empty() ? "the top level" : "`" + std::string{place} + "`";
         const std::string words = "a key of " + where + ", which " + table_->name() + " does not read here";
         if (parent.empty() && table_->is_strict(parent))
-            findings_->refuse(node, Errc::unknown_key, "is " + words, "move it there");
-        else
-            findings_->warn_no_effect(node, words, "move it there");
+            findings_->refuse(node, Errc::unknown_key, "is " + words,
+                              elsewhere.size() == 1 ? "move it there" : "remove it");
+        else  // a name that several places have, or one of another block, may be meant otherwise
+            findings_->warn_no_effect(
+                node, words, elsewhere.size() == 1 && detail::reaches(place, parent) ? "move it there" : "remove it");
         return;
     }
     const std::string_view near = detail::probably_meant(member.key, table_->names_in(parent));
@@ -148,8 +159,8 @@ STRATA_INLINE bool Reading::fits(const Node& node, const KeyRow& row) {
                 names.push_back(choice);
             }
             const std::string_view near = nearest_name(node.scalar(), names);
-            return refuse((near.empty() ? "" : "did you mean `" + std::string{near} + "`? Else ") + "write " +
-                          expected(row));
+            if (!near.empty()) return refuse("did you mean `" + std::string{near} + "`?");
+            return refuse(row.fallback.empty() ? "write one of them" : "remove it: the default is " + row.fallback);
         }
         case ValueKind::list:
             return node.is(NodeKind::list) ? true : refuse(instead);
@@ -228,7 +239,9 @@ STRATA_INLINE void Reading::tell(std::string_view path, Effect effect, bool warn
     if (found == nullptr) return;
     if (found->old != nullptr) {
         words = "the old name of `" + std::string{found->row->path} + "`" + (words.empty() ? "" : "; " + words);
-        if (fix.empty()) fix = "write '" + std::string{found->row->name()} + "'";
+        const bool has_moved = found->old->parent() != found->row->parent();
+        const std::string now{has_moved ? std::string_view{found->row->path} : found->row->name()};
+        if (fix.empty()) fix = "write '" + now + "'";
         warns = true;
         if (effect == Effect::acts) effect = Effect::mapped;
     }
