@@ -123,6 +123,7 @@ public:
     /// With Update<InBackward> weights change in it, a bucket as soon as its gradients are sums over ranks; begin_step() comes
     /// first. When it throws or meets gradients that are not finite, some may be those after the step: state_is_whole() tells.
     void backward(const at::Tensor& loss) {
+        works().passes.check_not_spoiled("backward()");
         begin_backward();
         works().passes.run(loss);
     }
@@ -400,7 +401,6 @@ private:
             throw Error{Errc::wrong_call_order, "backward() was called on an engine that only computes",
                         "leave computes_only out of its options, and give it parameters that require a gradient"};
         }
-        works().passes.check_not_spoiled("backward()");
         begin_call("backward()");
         if (works().early) begin_update(works().early->rate(state_is_whole()), 1.0, 1.0);
     }
