@@ -118,7 +118,7 @@ STRATA_INLINE void BackwardPass::backpropagate(const at::Tensor& loss) {
         }
     } catch (const c10::Error& error) {
         detail::explain_missing_memory(error);
-        if (parts_.update != nullptr && parts_.update->has_begun()) explain_early_update(error);
+        if (parts_.update != nullptr) explain_early_update(error);
         throw;
     }
 }
