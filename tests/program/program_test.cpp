@@ -449,7 +449,7 @@ TEST_F(Program, AnEmptyDataFolderIsNamed) {
 
 TEST_F(Program, AnUnreadableConfigurationIsNamedWithItsLine) {
     std::ofstream{folder / "config.json"} << "{\n  \"seed\": 1,\n  oops\n}";
-    expect_refusal(train(folder / "run"), "ST2101", {"config.json", "line 3"}, folder / "run");
+    expect_refusal(train(folder / "run"), "ST2101", {"config.json:3:3"}, folder / "run");
     fs::remove(folder / "config.json");
     expect_refusal(train(folder / "run"), "ST2101", {"config.json"}, folder / "run");
 }

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <strata/config/impl/given_options.ipp>
 #include <strata/config/impl/trainer_translation.ipp>
 #include <strata/config/intent_options.hpp>
 #include <strata/config/problems.hpp>
