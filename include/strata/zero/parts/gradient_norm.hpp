@@ -16,6 +16,8 @@
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/gradient_reduction.hpp>
+#include <strata/zero/parts/staging.hpp>
 
 namespace strata::zero {
 
