@@ -56,16 +56,21 @@ inline constexpr std::optional<RuleName> rule_of<Lion> = RuleName::lion;
 template <>
 inline constexpr std::optional<RuleName> rule_of<Sgd> = RuleName::sgd;
 
-template <class Precision>
+/// Of a number format; `format_of` is of a whole precision policy.
+template <class Format>
+inline constexpr std::optional<FormatName> number_format_of = std::nullopt;
+template <>
+inline constexpr std::optional<FormatName> number_format_of<Fp32> = FormatName::fp32;
+template <>
+inline constexpr std::optional<FormatName> number_format_of<Bf16> = FormatName::bf16;
+template <>
+inline constexpr std::optional<FormatName> number_format_of<Fp16> = FormatName::fp16;
+template <>
+inline constexpr std::optional<FormatName> number_format_of<PureBf16> = FormatName::pure_bf16;
+template <class Policy>
 inline constexpr std::optional<FormatName> format_of = std::nullopt;
-template <>
-inline constexpr std::optional<FormatName> format_of<Precision<Fp32>> = FormatName::fp32;
-template <>
-inline constexpr std::optional<FormatName> format_of<Precision<Bf16>> = FormatName::bf16;
-template <>
-inline constexpr std::optional<FormatName> format_of<Precision<Fp16>> = FormatName::fp16;
-template <>
-inline constexpr std::optional<FormatName> format_of<Precision<PureBf16>> = FormatName::pure_bf16;
+template <class Format>
+inline constexpr std::optional<FormatName> format_of<Precision<Format>> = number_format_of<Format>;
 
 template <class Recomputing>
 inline constexpr std::optional<int> recompute_of = std::nullopt;

@@ -3,10 +3,10 @@
 
 #include <concepts>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include <strata/config/composition_of.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/error.hpp>
@@ -110,41 +110,6 @@ template <class Setup>
     return names;
 }
 
-/// The name of one of strata's own update rules; nullopt for a rule of the program's.
-template <class Rule>
-constexpr std::optional<config::RuleName> rule_name() {
-    using Name = config::RuleName;
-    if constexpr (std::same_as<Rule, Adagrad>)
-        return Name::adagrad;
-    else if constexpr (std::same_as<Rule, Adam>)
-        return Name::adam;
-    else if constexpr (std::same_as<Rule, AdamW>)
-        return Name::adamw;
-    else if constexpr (std::same_as<Rule, Lamb>)
-        return Name::lamb;
-    else if constexpr (std::same_as<Rule, Lion>)
-        return Name::lion;
-    else if constexpr (std::same_as<Rule, Sgd>)
-        return Name::sgd;
-    else
-        return std::nullopt;
-}
-/// The name of one of strata's own number formats; nullopt for one of the program's.
-template <class Format>
-constexpr std::optional<config::FormatName> format_name() {
-    using Name = config::FormatName;
-    if constexpr (std::same_as<Format, Fp32>)
-        return Name::fp32;
-    else if constexpr (std::same_as<Format, Bf16>)
-        return Name::bf16;
-    else if constexpr (std::same_as<Format, Fp16>)
-        return Name::fp16;
-    else if constexpr (std::same_as<Format, PureBf16>)
-        return Name::pure_bf16;
-    else
-        return std::nullopt;
-}
-
 /// Throws Errc::bad_value when the file asks for another update rule or another number format than the program composes.
 /// Stages, tiers and recomputation change no bit of the result, and are the program's alone.
 template <class Setup>
@@ -156,11 +121,11 @@ void check_composition(const config::TrainerConfig& config) {
                     "compose its Trainer with " + policy + "<" + asked + "> and build it again, or remove the key"};
     };
     const config::Composition& asked = config.reading.intent.composition;
-    if constexpr (constexpr auto own = rule_name<typename Setup::optimizer::rule>(); own)
+    if constexpr (constexpr auto own = config::detail::rule_of<typename Setup::optimizer::rule>; own)
         if (asked.rule && *asked.rule != *own)
             refuse("Optimizer", config::type_name(*asked.rule), config::type_name(*own));
     if constexpr (requires { typename Setup::precision::format; })  // a policy of the program's may have no such name
-        if constexpr (constexpr auto own = format_name<typename Setup::precision::format>(); own)
+        if constexpr (constexpr auto own = config::detail::number_format_of<typename Setup::precision::format>; own)
             if (asked.precision && *asked.precision != *own)
                 refuse("Precision", config::type_name(*asked.precision), config::type_name(*own));
 }
