@@ -7,6 +7,8 @@
 // Keeping the two apart gives a user exactly one error per mistake, and lets a test check the truth
 // with a plain static_assert.
 
+#include <type_traits>
+
 namespace strata::rule {
 
 template <class R>
@@ -17,6 +19,28 @@ struct None {
     static constexpr bool holds = true;
 };
 
+/// What this file's first lines ask for: a truth that the compiler can read, and a sentence where it is false.
+template <class R>
+inline constexpr bool is_rule_v = [] {
+    if constexpr (requires { typename std::bool_constant<static_cast<bool>(R::holds)>; }) return R::holds || requires {
+            typename R::Report;
+        };
+    return false;
+}();
+
+/// Of a policy of a user's own that names as `broken` what is no rule. Unread, it would hold whatever it says.
+template <class R>
+struct BrokenIsARule {
+    static constexpr bool holds = is_rule_v<R>;
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0145] The `broken` of a policy of your own names a type that is no rule: it has no `static constexpr bool "
+            "holds`, or is false and has no sentence. Fix: write `struct Rule { static constexpr bool holds = ...; struct "
+            "Report { static_assert(holds, \"...\"); }; };` and `using broken = strata::rule::first_broken_t<Rule>;`.");
+    };
+};
+
 /// The first broken rule of a list, or None.
 template <class... Rules>
 struct FirstBroken {
@@ -24,8 +48,12 @@ struct FirstBroken {
 };
 template <class R, class... Rules>
 struct FirstBroken<R, Rules...> : FirstBroken<Rules...> {};
-template <Broken R, class... Rules>
-struct FirstBroken<R, Rules...> {
+template <class R, class... Rules>
+requires(!is_rule_v<R>) struct FirstBroken<R, Rules...> {
+    using type = BrokenIsARule<R>;
+};
+template <class R, class... Rules>
+requires(is_rule_v<R>&& Broken<R>) struct FirstBroken<R, Rules...> {
     using type = R;
 };
 template <class... Rules>

@@ -28,5 +28,25 @@ static_assert(std::same_as<first_broken_t<>, None>);
 static_assert(std::same_as<first_broken_t<Kept<1>, Kept<2>>, None>);
 static_assert(std::same_as<first_broken_t<Kept<1>, Violated<2>, Violated<3>>, Violated<2>>);
 
+// What is no rule does not hold by being unreadable.
+struct Misspelt {
+    static constexpr bool hold = false;
+};
+struct Late {
+    static const bool holds;
+};
+struct Speechless {
+    static constexpr bool holds = false;
+};
+struct Silent {
+    static constexpr bool holds = true;
+};
+static_assert(std::same_as<first_broken_t<Kept<1>, Misspelt, Violated<2>>, BrokenIsARule<Misspelt>>);
+static_assert(std::same_as<first_broken_t<int>, BrokenIsARule<int>>);
+static_assert(std::same_as<first_broken_t<Late>, BrokenIsARule<Late>>);
+static_assert(std::same_as<first_broken_t<Speechless>, BrokenIsARule<Speechless>>);
+static_assert(std::same_as<first_broken_t<Silent>, None>, "a rule that always holds needs no sentence");
+static_assert(!BrokenIsARule<Misspelt>::holds && BrokenIsARule<Violated<1>>::holds);
+
 }  // namespace
 }  // namespace strata::rule

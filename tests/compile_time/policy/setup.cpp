@@ -306,6 +306,10 @@ struct Impossible : StateOnly {
     using broken = NeverHolds;
 };
 static_assert(breaks<NeverHolds, Impossible, OffloadTarget<Cpu>>);
+struct Unreadable : StateOnly {
+    using broken = int;
+};
+static_assert(breaks<rule::BrokenIsARule<int>, Unreadable, OffloadTarget<Cpu>>);
 
 // Arguments are looked at before pairs: one mistake at a time.
 static_assert(breaks<rule::OnlyPolicies<int, ZeroStage<3>, ZeroStage<3>>, int, ZeroStage<3>, ZeroStage<3>>);
