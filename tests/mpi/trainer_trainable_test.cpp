@@ -1,10 +1,13 @@
 // Trainer::set_trainable(): models that are frozen and unfrozen while they train, and runs that resume in any phase.
 
+#include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer_runs.hpp"
@@ -12,7 +15,9 @@
 namespace {
 
 using namespace strata;
+using strata_test::Rows;
 using strata_test::SmallNet;
+using strata_test::some_rows;
 using strata_test::TrainerRuns;
 
 //! [gradually]
@@ -153,6 +158,49 @@ TEST_F(TrainerTrainable, AFitThatIsTriedAgainTrainsWhatWasChosenLast) {
     };
     const auto expected = trained<ZeroStage<2>>("whole", options(8), two_phases(false));
     EXPECT_EQ(trained<ZeroStage<2>>("again", options(8), two_phases(true)), expected);
+}
+
+/// The checkpoint is of a step before the choice: what an action chose comes back where the action does, and what was chosen
+/// between two calls behind the step that it was chosen behind.
+TEST_F(TrainerTrainable, AChoiceIsRepeatedBehindItsStepAndNotBefore) {
+    using AtOnce = Update<InBackward>;
+    Options given = options(9);
+    given.engine.max_grad_norm = 0;
+    given.checkpoint_every = 3;
+    const auto phases = [&](const std::string& name, bool fails, bool by_action) {
+        return [=, this](auto& trainer, auto&) {
+            bool fail = fails;
+            const auto make = [&fail](std::int64_t micro_batch) {
+                Rows rows = some_rows();
+                if (micro_batch == 7 && std::exchange(fail, false)) rows.x.fill_(NAN);
+                return rows;
+            };
+            FunctionSource source{make, 10, 8};
+            trainer.set_trainable(of_head);
+            if (by_action) {
+                trainer.every(1, [&](const train::StepMetrics& metrics) {
+                    if (metrics.step == 5) trainer.set_trainable(all_of_it);
+                });
+            } else {
+                trainer.fit(source, 5);
+                trainer.set_trainable(all_of_it);
+            }
+            try {
+                by_action ? trainer.fit(source) : trainer.fit(source, 4);
+                EXPECT_FALSE(fails);
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), Errc::non_finite) << error.what();
+                on_disk([&] { std::filesystem::remove_all(checkpoint(name, by_action ? 6 : 5)); });
+                by_action ? trainer.fit(source) : trainer.fit(source, 4);
+            }
+        };
+    };
+    for (const bool by_action : {true, false}) {
+        const std::string how = by_action ? "action" : "between";
+        const auto expected = trained<ZeroStage<2>, AtOnce>(how, given, phases(how, false, by_action));
+        EXPECT_EQ((trained<ZeroStage<2>, AtOnce>(how + "2", given, phases(how + "2", true, by_action))), expected)
+            << how;
+    }
 }
 
 TEST_F(TrainerTrainable, ATrainerThatWasMadeWithOtherParametersFrozenIsRefused) {

@@ -54,10 +54,17 @@ public:
     }
 
     /// Engine::set_trainable(), remembered for checkpoints. Throws what it throws.
-    void set_trainable(const std::function<bool(std::string_view name)>& trains) {
+    void set_trainable(const std::function<bool(std::string_view name)>& trains, ChosenWhile when) {
         engine_.set_trainable(trains);
-        history_.chosen(engine_.step_count(), engine_.layout());
+        history_.chosen(engine_.step_count(), engine_.layout(), when);
         static_cast<void>(bytes_needed());  // of the next checkpoint
+    }
+    /// What was chosen between two calls of fit() after the step that was done now, where that is done for a second time.
+    void repeat_choice() {
+        const TrainableHistory::Names* const chosen = history_.choice_after(engine_.step_count());
+        if (chosen == nullptr) return;
+        engine_.set_trainable([&](std::string_view name) { return chosen->contains(name); });
+        history_.repeated(engine_.layout());
     }
     /// What a checkpoint of this moment says about parameters. Local.
     void describe_parameters(checkpoint::Manifest& manifest) const {
@@ -208,9 +215,7 @@ private:
             }
         }
         newest_ = {manifest.step, path};
-        if (!history_.was_chosen_since(manifest.step)) return;
-        engine_.set_trainable([this](std::string_view name) { return history_.is_chosen(name); });
-        history_.chosen(manifest.step, engine_.layout());
+        repeat_choice();
     }
 
     /// What the run trained at that step is trained, and what it had trained before has the values that it had then.

@@ -14,29 +14,45 @@
 
 namespace strata::train {
 
+/// Where a program was when it called set_trainable().
+enum class ChosenWhile : std::uint8_t {
+    between_fits,  ///< the choice holds behind its step, whenever that step is done
+    in_a_step,     ///< an action made it, and makes it again where its step is done again
+    after_failure  ///< of a fit(): it holds from where the next one resumes
+};
+
 /// What set_trainable() has changed since a trainer was made, and what the program wants it to be. Local.
 ///
 /// A checkpoint says which parameters were trained at its step, so that a program that is started again needs not know how far
-/// it had come: resuming trains those, and set_trainable() calls that were done before that step change nothing again.
+/// it had come: resuming trains those, and set_trainable() calls that were done before that step change nothing again. Steps that
+/// are done once more in the same program, because a fit() failed, meet the same choices as the first time.
 class TrainableHistory {
 public:
+    using Names = std::set<std::string, std::less<>>;
+
     /// now  Engine::layout() of a trainer that was just made
     explicit TrainableHistory(const std::vector<zero::ParameterInfo>& now);
 
     /// The program chose these, after `step` steps.
-    void chosen(std::int64_t step, const std::vector<zero::ParameterInfo>& now);
+    void chosen(std::int64_t step, const std::vector<zero::ParameterInfo>& now,
+                ChosenWhile when = ChosenWhile::between_fits);
     /// The state is that of a checkpoint, whose parameters are trained.
     void resumed(const checkpoint::Manifest& found);
+    /// These are trained now, by a choice that was repeated.
+    void repeated(const std::vector<zero::ParameterInfo>& now) { change_to(names_of(now)); }
 
-    /// Whether the program chose after the checkpoint of `step` what is to be trained from there on.
-    [[nodiscard]] bool was_chosen_since(std::int64_t step) const noexcept { return step <= chosen_at_; }
-    [[nodiscard]] bool is_chosen(std::string_view name) const { return chosen_.contains(name); }
+    /// What the program chose after `step` steps, as far as nobody makes that choice again; nullptr: nothing.
+    [[nodiscard]] const Names* choice_after(std::int64_t step) const noexcept;
 
     /// Writes what a checkpoint says about it.
     void describe(checkpoint::Manifest& manifest) const;
 
 private:
-    using Names = std::set<std::string, std::less<>>;
+    struct Choice {
+        std::int64_t step;  // that were done by then
+        bool after_failure;
+        Names names;
+    };
     [[nodiscard]] static Names names_of(const std::vector<zero::ParameterInfo>& parameters);
     void change_to(Names now);
 
@@ -44,8 +60,7 @@ private:
     bool changed_ = false;
     Names now_;
     Names settled_;                // were trained, and are not
-    Names chosen_;                 // by the program, the last time
-    std::int64_t chosen_at_ = -1;  // steps that were done by then; -1: never
+    std::vector<Choice> choices_;  // between calls of fit(), in order of their steps
 };
 
 }  // namespace strata::train

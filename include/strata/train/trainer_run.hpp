@@ -67,7 +67,11 @@ public:
     /// Whether no step was done since a checkpoint was loaded. Local.
     [[nodiscard]] bool has_just_resumed() const noexcept { return engine_.step_count() == resumed_at_; }
     /// Engine::set_trainable(), between steps.
-    void set_trainable(const std::function<bool(std::string_view name)>& trains) { checkpoints_.set_trainable(trains); }
+    void set_trainable(const std::function<bool(std::string_view name)>& trains) {
+        checkpoints_.set_trainable(trains, in_step_  ? ChosenWhile::in_a_step
+                                           : in_fit_ ? ChosenWhile::after_failure
+                                                     : ChosenWhile::between_fits);
+    }
     [[nodiscard]] ReportContent& report() noexcept { return record_.report(); }
     /// What it is called beside others: TrainOptions::name.
     [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
@@ -96,6 +100,10 @@ public:
     /// What precedes resuming: puts a failed step back, clears what --fresh is about, and makes the plan.
     template <class Source>
     void prepare(Source& source) {
+        if (in_step_)
+            throw Error{Errc::wrong_call_order,
+                        "fit() was called inside of a step of the same trainer, by an action of every()",
+                        "call it when that fit() has returned, or give it more steps"};
         static_cast<void>(folder());
         auto& comm = session_.comm();
         undo_step();  // of a fit() that failed
@@ -128,6 +136,7 @@ public:
                     "make a new trainer"};
         });
         together_.meet();
+        in_fit_ = true;
         if (!std::exchange(log_is_open_, true)) record_.open(comm, folder_, engine_.step_count(), saying());
         record_.begin();
         model_.train();
@@ -146,6 +155,7 @@ public:
     ///   last_step  the one this run ends with
     template <class Source>
     StepEnd step(Source& source, std::int64_t last_step) {
+        const InStep in_step{in_step_};
         StepMetrics metrics;
         metrics.learning_rate = options_.schedule.at(engine_.step_count());
         if constexpr (Setup::timing::in_backward) engine_.begin_step(metrics.learning_rate);
@@ -191,6 +201,7 @@ public:
         if constexpr (requires { source.closing_lines(session_.comm()); })
             for (const std::string& line : source.closing_lines(session_.comm())) session_.progress().note(line);
         ended_well_ = true;
+        in_fit_ = false;
     }
     /// Local.
     void release_room() noexcept { checkpoints_.release_room(); }
@@ -237,6 +248,18 @@ public:
     void complete_log() override { record_.mend(saying()); }
 
 private:
+    /// From a step's first line to its last, whichever way it ends.
+    class InStep {
+    public:
+        explicit InStep(bool& flag) noexcept : flag_{flag} { flag_ = true; }
+        InStep(const InStep&) = delete;
+        InStep& operator=(const InStep&) = delete;
+        ~InStep() { flag_ = false; }
+
+    private:
+        bool& flag_;
+    };
+
     [[nodiscard]] RunRecord::Say saying() const {
         return [this](const std::string& line) { session_.progress().note(line); };
     }
@@ -296,6 +319,7 @@ private:
         if (interrupted && metrics.step != last_step)
             session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
         if (!interrupted) actions_.call_due(session_.comm(), together_, who(), metrics, last_step);
+        checkpoints_.repeat_choice();
         return is_due(options_.checkpoint_every, metrics.step, last_step);
     }
 
@@ -320,6 +344,8 @@ private:
     bool has_begun_ = false;   // --fresh is done with; rank 0
     bool ended_well_ = false;  // the state is that of the last step, and nothing has to be loaded
     bool log_is_open_ = false;
+    bool in_fit_ = false;  // one has begun, and has not come to its end
+    bool in_step_ = false;
 };
 
 }  // namespace strata::train

@@ -1,5 +1,6 @@
 // What a run's checkpoints say about parameters that were trained for a while.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace {
 
 using strata::checkpoint::Manifest;
+using strata::train::ChosenWhile;
 using strata::train::TrainableHistory;
 using strata::zero::ParameterInfo;
 using Names = std::vector<std::string>;
@@ -58,14 +60,45 @@ TEST(TrainableHistory, GoesOnFromACheckpoint) {
     EXPECT_EQ(described(history).settled, (Names{"a", "c"}));
 }
 
-TEST(TrainableHistory, KnowsWhatTheProgramChoseAfterACheckpoint) {
+Manifest of_step(std::int64_t step) {
+    Manifest found;
+    found.step = step;
+    return found;
+}
+using Chosen = TrainableHistory::Names;
+
+TEST(TrainableHistory, AChoiceHoldsBehindItsStepWheneverThatIsDone) {
     TrainableHistory history{layout({"a", "b"})};
-    EXPECT_FALSE(history.was_chosen_since(0)) << "nothing was chosen yet";
+    history.chosen(0, layout({"a"}));
     history.chosen(4, layout({"b"}));
-    EXPECT_TRUE(history.was_chosen_since(3) && history.was_chosen_since(4));
-    EXPECT_FALSE(history.was_chosen_since(5)) << "of a later phase, of an earlier start of the program";
-    EXPECT_TRUE(history.is_chosen("b"));
-    EXPECT_FALSE(history.is_chosen("a"));
+    history.resumed(of_step(3));
+    EXPECT_EQ(history.choice_after(3), nullptr) << "a step too early";
+    ASSERT_NE(history.choice_after(4), nullptr);
+    EXPECT_EQ(*history.choice_after(4), Chosen{"b"});
+    EXPECT_EQ(history.choice_after(5), nullptr) << "of a later phase, of an earlier start of the program";
+    history.chosen(4, layout({"a"}));
+    EXPECT_EQ(*history.choice_after(4), Chosen{"a"}) << "the last one counts";
+}
+
+TEST(TrainableHistory, AnActionMakesItsChoiceAgainByItself) {
+    TrainableHistory history{layout({"a", "b"})};
+    history.chosen(4, layout({"b"}), ChosenWhile::in_a_step);
+    EXPECT_EQ(described(history).settled, Names{"a"});
+    EXPECT_EQ(history.choice_after(4), nullptr);
+}
+
+TEST(TrainableHistory, AfterAFailureAChoiceHoldsFromWhereTheRunResumes) {
+    TrainableHistory history{layout({"a", "b"})};
+    history.chosen(2, layout({"b"}));
+    history.chosen(4, layout({"a", "b"}));
+    history.chosen(6, layout({"a"}), ChosenWhile::after_failure);
+    history.resumed(of_step(3));
+    ASSERT_NE(history.choice_after(3), nullptr);
+    EXPECT_EQ(*history.choice_after(3), Chosen{"a"});
+    EXPECT_EQ(history.choice_after(4), nullptr) << "was made before it";
+    EXPECT_NE(history.choice_after(2), nullptr);
+    history.resumed(of_step(1));
+    EXPECT_EQ(*history.choice_after(3), Chosen{"a"}) << "moves once";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/impl/trainable_history.ipp - sets of names.
 
+#include <algorithm>
 #include <utility>
 
 #include <strata/train/trainable_history.hpp>
@@ -25,13 +26,27 @@ STRATA_INLINE void TrainableHistory::change_to(Names now) {
     now_ = std::move(now);
 }
 
-STRATA_INLINE void TrainableHistory::chosen(std::int64_t step, const std::vector<zero::ParameterInfo>& now) {
-    chosen_ = names_of(now);
-    chosen_at_ = step;
-    change_to(chosen_);
+STRATA_INLINE void TrainableHistory::chosen(std::int64_t step, const std::vector<zero::ParameterInfo>& now,
+                                            ChosenWhile when) {
+    Names names = names_of(now);
+    change_to(names);
+    if (when == ChosenWhile::in_a_step) return;
+    std::erase_if(choices_, [&](const Choice& choice) { return choice.step >= step; });
+    choices_.push_back({step, when == ChosenWhile::after_failure, std::move(names)});
+}
+
+STRATA_INLINE const TrainableHistory::Names* TrainableHistory::choice_after(std::int64_t step) const noexcept {
+    const auto found =
+        std::find_if(choices_.begin(), choices_.end(), [&](const Choice& choice) { return choice.step == step; });
+    return found == choices_.end() ? nullptr : &found->names;
 }
 
 STRATA_INLINE void TrainableHistory::resumed(const checkpoint::Manifest& found) {
+    if (!choices_.empty() && choices_.back().after_failure) {  // the others of the steps that follow were before it
+        Choice last = std::move(choices_.back());
+        std::erase_if(choices_, [&](const Choice& choice) { return choice.step >= found.step; });
+        choices_.push_back({found.step, false, std::move(last.names)});
+    }
     changed_ = !found.began_with.empty();
     now_ = names_of(found.parameters);
     settled_ = Names(found.settled.begin(), found.settled.end());
