@@ -32,6 +32,10 @@ std::string failure_of(int rank, Work&& work) {
             Errc::rank_failed,
             "rank " + std::to_string(rank) + " failed: " + why.substr(0, why.find('\n')),  // libtorch appends a trace
             "mend that cause; the other ranks stopped because of it"};
+    } catch (...) {
+        mine = Error{Errc::rank_failed,
+                     "rank " + std::to_string(rank) + " failed with an exception that is no std::exception",
+                     "let it throw what derives from std::exception, so that its words can be shown"};
     }
     constexpr char separator = '\0';
     if (!mine) return {};

@@ -91,6 +91,9 @@ struct EngineOptions {
     Average ema{};        ///< of the moving average
     TierOptions tiers{};  ///< of what is kept on a disk
 
+    /// What messages about ranks that wait for one another call it; a Trainer gives its own name. Empty: by its number.
+    std::string name{};
+
     /// The rule's own options have keys where the rule is known, and groups have none.
     static void describe(auto& option) {
         using E = EngineOptions;

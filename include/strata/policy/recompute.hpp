@@ -14,7 +14,7 @@ namespace strata {
 ///   unit     its number, 0 .. units - 1, in the order in which the model registers its units; those without parameters
 ///            are not counted, and never recomputed
 ///   units    how many there are
-///   returns  the same on every rank and in every call: activations are made again from what a forward pass left out
+///   returns  the same on every rank; asked once for each unit when an engine is made
 template <class W>
 concept UnitPredicate = requires(std::int32_t unit, std::int32_t units) {
     { W::recomputes(unit, units) } -> std::same_as<bool>;

@@ -24,7 +24,7 @@
 namespace strata::train {
 
 /// The options as a run uses them: a schedule whose length was left open has the run's, and the engine rounds with the
-/// run's seed. Local. Throws bad_value, with everything that is wrong in one message.
+/// run's seed and has its name. Local. Throws bad_value, with everything that is wrong in one message.
 ///
 ///   names  of options that came from a file, as the file has them
 template <class Rule, class Average>
@@ -40,6 +40,7 @@ template <class Rule, class Average>
     check.finish();
     options.schedule = options.schedule.for_run(length);
     options.engine.rounding_seed = options.seed;
+    if (options.engine.name.empty()) options.engine.name = options.name;
     return options;
 }
 

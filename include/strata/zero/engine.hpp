@@ -67,7 +67,8 @@ namespace strata::zero {
 /// the next bucket is updated. When backward(), step() or write_state() returns, nothing is under way: between them
 /// the communicator is the caller's, but for forward passes at stage 3, which are collective: without gradients every rank
 /// calls the same units in the same order; with them a rank may leave a unit out, and takes part in gathering it for the others
-/// until all have ended backward(), where it gives zeros for its gradient. Parameters outside of units are whole on every rank at stage 3
+/// until all have ended backward(), where it gives zeros for its gradient. Of two engines of one communicator every rank calls the
+/// models in one order; options.name is what a message calls them by. Parameters outside of units are whole on every rank at stage 3
 /// too; frozen ones inside of units are sharded like the others. In a world of one nothing needs to be gathered, and
 /// stage 3 leaves units whole, unless the tier of their shards gathers them alone too, as Nvme does.
 ///

@@ -163,6 +163,31 @@ TEST(UnitOrder, WithoutGradientsUnitsThatDifferAreNamed) {
     EXPECT_EQ(both.said[0], both.said[1]);
 }
 
+TEST(UnitOrder, WhatAllCallWithoutGradientsTheyMeetInWhicheverWayTheyCame) {
+    const auto rank = [](std::vector<int> units) {
+        return [units](Rank& r) {
+            r.pass(units, forward);
+            r.pass({0, 2}, inference);
+            r.pass({units.rbegin(), units.rend()}, backward);
+            r.end();
+        };
+    };
+    EXPECT_EQ(Both(rank({0, 1, 2}), rank({})).done, (Done{"abcaccba10.", "abcaccba10."}));
+    EXPECT_EQ(Both(rank({1}), rank({2, 1})).done, (Done{"bcbacbc10.", "bcbacbc10."}));
+}
+
+TEST(UnitOrder, WhatOneRankCallsWithoutGradientsComesBeforeBackward) {
+    const auto rank = [](std::vector<int> looks) {
+        return [looks](Rank& r) {
+            r.pass({0}, forward);
+            r.pass(looks, inference);
+            r.pass({0}, backward);
+            r.end();
+        };
+    };
+    EXPECT_EQ(Both(rank({}), rank({2, 1})).done, (Done{"acba10.", "acba10."}));
+}
+
 TEST(UnitOrder, AShardThatOneRankCannotReadFailsAll) {
     const auto failing = [](Rank& r) {
         static_cast<void>(
@@ -174,13 +199,15 @@ TEST(UnitOrder, AShardThatOneRankCannotReadFailsAll) {
 }
 
 TEST(UnitOrder, WhatRanksHaveLearnedIsCompared) {
-    std::array<bool, 2> same{};
+    std::array<bool, 3> same{};
     const auto rank = [&](std::uint64_t of_backward) {
-        return [&same, of_backward](Rank& r) { same = r.order.next({}, nullptr, {7, of_backward}).learned_the_same; };
+        return [&same, of_backward](Rank& r) {
+            same = r.order.next({}, nullptr, {7, of_backward, 3}).learned_the_same;
+        };
     };
-    const auto first = [&](Rank& r) { static_cast<void>(r.order.next({}, nullptr, {7, 1})); };
+    const auto first = [&](Rank& r) { static_cast<void>(r.order.next({}, nullptr, {7, 1, 3})); };
     Both(first, rank(2));
-    EXPECT_EQ(same, (std::array<bool, 2>{true, false}));
+    EXPECT_EQ(same, (std::array<bool, 3>{true, false, true}));
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ public:
     /// are; what no longer is keeps its values, and its state is given up. Steps and schedule go on. Checkpoints say what is
     /// trained, and a run that resumes trains that. So a program that is started again does what it did before: a call after fits
     /// that asked for fewer steps than the checkpoint has is of the past, and changes nothing; nor does one after a fit() that a
-    /// signal ended before its steps were done.
+    /// signal ended before its steps were done. Steps that are done again after a fit() that failed have the choices they had;
+    /// one that is made after the failure holds from where the next fit() resumes.
     ///
     /// Throws Error: rank_mismatch, no_parameters, bad_parameter, bad_value, wrong_call_order in the middle of a step, and what
     /// `trains` throws, after all of which nothing has changed; not_enough_memory, no_space, io_failed, of which
@@ -148,11 +149,20 @@ public:
     /// Where the model is, and where its inputs must be: the CPU, or in a build with CUDA this rank's GPU.
     [[nodiscard]] at::Device device() const { return compute_.device().device(); }
 
-    /// Calls `body` while the model has the moving average of its weights: for validation and export. Collective.
+    /// Calls `body` while the model has the moving average of its weights: for validation and export. Collective. What `body` throws
+    /// on a rank is thrown there, with the weights back in their place.
     template <class Body>
     void with_average(Body&& body) requires(Setup::averaging::enabled) {
         engine_.swap_average();
-        body();
+        try {
+            body();
+        } catch (...) {  // the other ranks may be through, and swap back
+            try {
+                engine_.swap_average();
+            } catch (const std::exception&) {  // what `body` threw says more
+            }
+            throw;
+        }
         engine_.swap_average();
     }
 

@@ -2,7 +2,7 @@
 // strata/zero/impl/unit_gathering.ipp - when a unit's memory comes and goes, and what is reduced in between.
 
 #include <algorithm>
-#include <string>
+#include <span>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -61,11 +61,7 @@ STRATA_INLINE void UnitGathering::end_pass() {
         exchange_.alone() ? order_.reduce_due() : meet_at_the_end(mine);
     });
     start_anew();
-    // What ranks have learned differently would let them gather ahead, and keep whole, different units.
-    for (int& following : next_) {
-        if (following == none || phase_of(following) == Phase::inference) continue;
-        if (!learned_the_same_[static_cast<std::size_t>(phase_of(following))]) following = none;
-    }
+    forget(learned_the_same_);
 }
 
 STRATA_INLINE void UnitGathering::drop_all() {
@@ -106,7 +102,7 @@ STRATA_INLINE void UnitGathering::reshard(const std::function<bool(const at::Ten
 // ---- the units' side --------------------------------------------------------------------------------------------------
 
 STRATA_INLINE bool UnitGathering::recomputes(std::int32_t number) const {
-    return options_.recomputes != nullptr && options_.recomputes(number, static_cast<std::int32_t>(units_.size()));
+    return !options_.recomputed.empty() && options_.recomputed[static_cast<std::size_t>(number)] != 0;
 }
 
 STRATA_INLINE void UnitGathering::before_forward(std::int32_t number) {
@@ -126,7 +122,8 @@ STRATA_INLINE void UnitGathering::after_forward(std::int32_t number, const std::
     }
     // What forward ended with is what backward begins with.
     const bool stays = next_[key(number, Phase::forward)] == static_cast<int>(key(number, Phase::backward));
-    if (!at::GradMode::is_enabled() || !stays) drop(unit(number));
+    if (!at::GradMode::is_enabled() || !stays) return drop(unit(number));
+    unit(number).stays = true;
 }
 
 STRATA_INLINE void UnitGathering::forward_failed(std::int32_t number) noexcept {
@@ -161,31 +158,51 @@ STRATA_INLINE void UnitGathering::start_anew() {
 
 STRATA_INLINE UnitOrder::Learned UnitGathering::learned() const {
     UnitOrder::Learned hashes{};
+    std::vector<int> its_own(next_.size());
     for (std::size_t i = 0; i < hashes.size(); ++i) {
-        std::string text;
-        for (const int following : next_) {
-            const bool is_its_own = following != none && static_cast<std::size_t>(phase_of(following)) == i;
-            text += std::to_string(is_its_own ? following : none) + ' ';
+        for (std::size_t k = 0; k < next_.size(); ++k) {
+            const bool is = next_[k] != none && static_cast<std::size_t>(phase_of(next_[k])) == i;
+            its_own[k] = is ? next_[k] : none;
         }
-        hashes[i] = core::fnv1a(text);
+        const auto bytes = std::as_bytes(std::span{its_own});
+        hashes[i] = core::fnv1a({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
     return hashes;
+}
+
+/// What ranks have learned differently would let them gather ahead, and keep whole, different units.
+///
+///   known  by phase: they have learned the same
+STRATA_INLINE void UnitGathering::forget(const std::array<bool, phases>& known) {
+    for (int& following : next_) {
+        if (following != none && !known[static_cast<std::size_t>(phase_of(following))]) following = none;
+    }
+}
+
+/// Drops units that are whole for later.
+STRATA_INLINE void UnitGathering::drop_idle() {
+    for (Unit& unit : units_) {
+        if (unit.ahead || unit.stays) drop(unit);
+    }
 }
 
 STRATA_INLINE void UnitGathering::fetch(std::int32_t number, Phase phase) {
     if (abandoned_) start_anew();
     if (!options_.gathers || pinned_) return;
     const std::size_t now = key(number, phase);
+    const bool infers = phase == Phase::inference;
+    // In passes with gradients ranks may go different ways, and keep different units for later.
+    if (infers && (last_ == none || phase_of(last_) != Phase::inference)) drop_idle();
     if (last_ != none) next_[static_cast<std::size_t>(last_)] = static_cast<int>(now);
     last_ = static_cast<int>(now);
     Unit& unit = this->unit(number);
     if (!unit.whole) gather(unit, phase);
-    if (unit.ahead) {
-        unit.ahead = false;
-        ahead_bytes_ -= unit.bytes;
-    }
-    prefetch(now);
+    if (unit.ahead) ahead_bytes_ -= unit.bytes;
+    unit.ahead = unit.stays = false;
+    if (!infers) prefetch(now);
     unit.ticket.wait();
+    if (!infers) return;
+    unit.in_order ? prefetch(now) : forget({true, true, false});
 }
 
 /// Gathers what followed the last time, as far as the bounds go, and lets the disk read what follows that.
@@ -226,12 +243,15 @@ STRATA_INLINE void UnitGathering::gather(Unit& unit, Phase phase) {
     forbid_use(unit, false);
     unit.whole = true;
     live_numel_ += unit.numel;
+    const auto number = static_cast<std::int32_t>(&unit - units_.data());
+    const UnitOrder::Learned mine = phase == Phase::inference ? learned() : UnitOrder::Learned{};
     // All such operations have one name: ranks may meet in them with different units.
-    unit.ticket = exchange_.post("units", [this, number = static_cast<std::int32_t>(&unit - units_.data()), phase,
-                                           offered = std::exchange(offered_, {})] {
+    unit.ticket = exchange_.post("units", [this, number, phase, mine, offered = std::exchange(offered_, {})] {
         for (const std::size_t bucket : offered) order_.complete(bucket);
+        bool in_order = true;
         for (std::size_t i = 0; i < this->unit(number).flats.size(); ++i)
-            gather_flat({number, phase, static_cast<std::uint16_t>(i)});
+            in_order = gather_flat({number, phase, static_cast<std::uint16_t>(i)}, mine) && in_order;
+        this->unit(number).in_order = in_order;
     });
 }
 
@@ -246,17 +266,19 @@ STRATA_INLINE std::pair<at::Tensor, std::exception_ptr> UnitGathering::opened(co
     }
 }
 
-STRATA_INLINE void UnitGathering::gather_flat(const UnitTurn& mine) {
+/// Returns whether all ranks gathered it at once, and had learned the same order without gradients.
+STRATA_INLINE bool UnitGathering::gather_flat(const UnitTurn& mine, const UnitOrder::Learned& learned) {
     const Flat& flat = flat_of(mine);
-    for (bool done = false; !done;) {
+    while (true) {
         const auto [share, failure] = opened(flat);
         if (failure && exchange_.alone()) std::rethrow_exception(failure);
-        const UnitOrder::Next next = exchange_.alone() ? UnitOrder::Next{mine} : order_.next(mine, failure);
+        const UnitOrder::Next next = exchange_.alone() ? UnitOrder::Next{mine} : order_.next(mine, failure, learned);
         if (next.is_everyones) exchange_.all_gather(share, flat.all_B);
         shards_.close(flat.shard, offload::Access::read);
         order_.reduce_due();
         if (!next.is_everyones) take_part(next.turn, next.turn == mine);
-        done = next.turn == mine;
+        if (next.turn == mine)
+            return next.is_everyones && next.learned_the_same[static_cast<std::size_t>(Phase::inference)];
     }
 }
 
@@ -289,7 +311,7 @@ STRATA_INLINE void UnitGathering::drop(Unit& unit) {
     unit.whole = false;
     live_numel_ -= unit.numel;
     if (unit.ahead) ahead_bytes_ -= unit.bytes;
-    unit.ahead = false;
+    unit.ahead = unit.stays = false;
 }
 
 STRATA_INLINE void UnitGathering::forbid_use(const Unit& unit, bool forbidden) noexcept {

@@ -12,14 +12,17 @@ namespace strata::zero {
 
 namespace detail {
 
-/// Which of two turns is first: what forward passes need before what backward passes need, the first unit first there and the
-/// last unit first here; a rank that has ended is not waited for.
+/// Which of two turns is first: what forward passes need, what is called without gradients, so that ranks that all call that meet
+/// in it, and what backward passes need; the first unit first, and the last unit first in backward; a rank that has ended is not
+/// waited for.
 inline bool comes_before(const UnitTurn& a, const UnitTurn& b) noexcept {
     const bool a_ended = a.unit == UnitTurn::ended, b_ended = b.unit == UnitTurn::ended;
     if (a_ended || b_ended) return !a_ended && b_ended;
-    if ((a.phase == UnitPhase::backward) != (b.phase == UnitPhase::backward)) return b.phase == UnitPhase::backward;
+    const auto place = [](UnitPhase phase) {
+        return phase == UnitPhase::forward ? 0 : phase == UnitPhase::inference ? 1 : 2;
+    };
+    if (a.phase != b.phase) return place(a.phase) < place(b.phase);
     if (a.unit != b.unit) return (a.phase == UnitPhase::backward) == (a.unit > b.unit);
-    if (a.phase != b.phase) return a.phase < b.phase;
     return a.flat > b.flat;
 }
 

@@ -15,6 +15,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <strata/comm/agree.hpp>
+#include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
 #include <strata/optim/update_rule.hpp>
@@ -78,12 +80,10 @@ public:
     static_assert(sizeof(typename detail::UpdatesByBucket<Settings::updates_in_backward, State>::Report) > 0);
 
     Assembly(Comm& comm, std::vector<Parameter> given, Options wanted, Compute device)
-        : Assembly{comm, std::move(given), std::make_shared<Options>(detail::checked(std::move(wanted))), device,
-                   nullptr} {}
+        : Assembly{comm, answers(comm, std::move(given), std::move(wanted)), device, nullptr} {}
     /// The same model, of which now other parameters require a gradient, with initial states. `before` has released what it
-    /// can, lends this object the rest, and is of no use afterwards.
-    explicit Assembly(Assembly& before)
-        : Assembly{before.comm_, before.parameters, before.options_, before.compute, &before} {}
+    /// can, lends this object the rest, and is of no use afterwards. Predicates are not asked again.
+    explicit Assembly(Assembly& before) : Assembly{before.comm_, before.answers_, before.compute, &before} {}
     Assembly(const Assembly&) = delete;
     Assembly& operator=(const Assembly&) = delete;
     ~Assembly() { exchange.close(); }
@@ -107,10 +107,13 @@ public:
 
     /// The table of what requires a gradient now.
     [[nodiscard]] Buckets next_buckets() const {
-        std::vector<Parameter> trained = exceptions_last(parameters);
-        std::erase_if(trained, [](const Parameter& parameter) { return !parameter.tensor.requires_grad(); });
+        std::vector<Parameter> trained;
         std::vector<std::size_t> group_of_each;
-        for (const Parameter& parameter : trained) group_of_each.push_back(settings_.group_of(parameter.name));
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            if (!parameters[i].tensor.requires_grad()) continue;
+            trained.push_back(parameters[i]);
+            group_of_each.push_back(answers_->group_of[i]);
+        }
         return {trained, group_of_each, bucket_options()};
     }
     /// Lets gradients, states and average go. What is left are the values of the model.
@@ -134,14 +137,43 @@ public:
     }
 
 private:
+    /// What options and predicates of a program say of a model.
+    struct Answers {
+        Options options{};
+        std::vector<Parameter> parameters{};  // exceptions last
+        std::vector<std::size_t> group_of{};  // of each
+        std::vector<char> recomputed{};       // by unit
+        std::string name{};                   // of the engine, for messages
+        std::array<float, states> initial{};
+    };
+    /// Asks them, each once for everything. They are the program's own and may throw on one rank alone: ranks hear of it
+    /// before they do anything else together. Collective.
+    [[nodiscard]] static std::shared_ptr<Answers> answers(Comm& comm, std::vector<Parameter> given, Options wanted) {
+        comm::settle(comm);  // another engine may have gathered ahead
+        std::shared_ptr<Answers> found;
+        comm::agree(comm, [&] {
+            found = std::make_shared<Answers>(Answers{.options = detail::checked(std::move(wanted))});
+            const Settings settings{found->options};
+            settings.check();
+            found->parameters = exceptions_last(with_exceptions(std::move(given), found->options, has_exceptions));
+            for (const Parameter& parameter : found->parameters)
+                found->group_of.push_back(settings.group_of(parameter.name));
+            found->recomputed = settings.recomputed(unit_count(found->parameters));
+            for (std::size_t k = 0; k < states; ++k)
+                found->initial[k] = optim::initial_state<Rule>(found->options.update, k);
+            static_cast<void>(settings.groups());
+        });
+        return found;
+    }
+
     Comm& comm_;
-    std::shared_ptr<Options> options_;
-    Settings settings_{*options_};
+    std::shared_ptr<Answers> answers_;
+    Settings settings_{answers_->options};
     std::int64_t times_made_;  // with other parameters, before this time
 
 public:
-    Options& options = *options_;
-    std::vector<Parameter> parameters;  ///< all of them, in the order in which they were given
+    Options& options = answers_->options;
+    const std::vector<Parameter>& parameters = answers_->parameters;  ///< all of them, exceptions last
 
 private:
     TrainedModel model_;
@@ -156,8 +188,7 @@ public:
     std::shared_ptr<TierFolder> folder;
     State state;
     Store shards{*pool};
-    std::unique_ptr<ShardedAverage> average =
-        made_average<typename Setup::averaging, Kept>(*options_);  ///< nullptr without one
+    std::unique_ptr<ShardedAverage> average;  ///< nullptr without one
     std::unique_ptr<ShardStore> sums = Sums::store(options.gradient_accumulation_steps, buckets,
                                                    *pool);  ///< of gradients; nullptr where no tier has them
     GradientReduction gradients{exchange, *pool, buckets, settings_.gradients(), sums.get(), &failure};
@@ -168,15 +199,12 @@ public:
     std::vector<Parameter> frozen;                     ///< what does not require a gradient
 
 private:
-    Assembly(Comm& comm, std::vector<Parameter> given, std::shared_ptr<Options> checked, Compute device,
-             Assembly* before)
+    Assembly(Comm& comm, std::shared_ptr<Answers> answers, Compute device, Assembly* before)
         : comm_{comm},
-          options_{std::move(checked)},
+          answers_{std::move(answers)},
           times_made_{before == nullptr ? 0 : before->times_made_ + 1},
-          parameters{with_exceptions(std::move(given), *options_, has_exceptions)},
-          model_{sorted_model(
-              comm, parameters, [this](std::string_view name) { return settings_.group_of(name); },
-              settings_.described(), device.device(), options_->computes_only)},
+          model_{sorted_model(comm, parameters, answers_->group_of, settings_.described(answers_->recomputed),
+                              device.device(), options.computes_only)},
           compute{std::move(device)},
           pool{before == nullptr ? std::make_shared<detail::BufferPool>(compute.device(), compute.pinning())
                                  : before->pool},
@@ -187,13 +215,14 @@ private:
                      : before->folder} {
         const at::NoGradGuard no_grad;
         if (before == nullptr) detail::check_values_are_there(parameters);
-        settings_.check();
         if (sharded.parameters && !model_.has_units() && !options.computes_only) {
             throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit",
                         "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
         }
         TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen, take_over_options(before)};
         if constexpr (has_exceptions) shards.set_excepted(model.shards_excepted());
+        if (before == nullptr) answers_->name = agreed_name(exchange, options.name);
+        exchange.call_it(answers_->name);
         require_memory(model);
         take_over(model, before);
         frozen = std::move(model_.frozen);
@@ -218,16 +247,18 @@ private:
 
     /// Compares what is going to be allocated with what this node and the device have free, before any of it is.
     void require_memory(const TakeOver& model) {
-        const PlaceBytes trained_shards = shards.bytes(buckets.shard_numels());
-        const MemoryPlan plan{.device_is_host = Compute::is_host,
-                              .dtype = Formats::dtype(false),
-                              .excepted_dtype = Formats::dtype(true),
-                              .gradients = settings_.gradients(),
-                              .state = state_bytes(),
-                              .average = average ? average->bytes(buckets.share_numels()) : PlaceBytes{},
-                              .sums = sums ? sums->bytes(buckets.share_numels()) : PlaceBytes{},
-                              .trained_shards = trained_shards,
-                              .frozen_shards = shards.bytes(model.shard_numels()) - trained_shards};
+        MemoryPlan plan{.device_is_host = Compute::is_host,
+                        .dtype = Formats::dtype(false),
+                        .excepted_dtype = Formats::dtype(true),
+                        .gradients = settings_.gradients()};
+        exchange.agree([&] {  // tiers and averages may be a program's own
+            average = made_average<typename Setup::averaging, Kept>(options);
+            plan.state = state_bytes();
+            if (average) plan.average = average->bytes(buckets.share_numels());
+            if (sums) plan.sums = sums->bytes(buckets.share_numels());
+            plan.trained_shards = shards.bytes(buckets.shard_numels());
+            plan.frozen_shards = shards.bytes(model.shard_numels()) - plan.trained_shards;
+        });
         require_room(plan.need(buckets, model_.frozen), plan.fix(sharded), exchange, compute);
     }
 
@@ -247,9 +278,8 @@ private:
                 folder->open(options.tiers.nvme_path, exchange.rank(), options.tiers.nvme_lock_timeout);
             make_tiers(model);
         });
-        std::array<float, states> initial{};
-        for (std::size_t k = 0; k < states; ++k) initial[k] = optim::initial_state<Rule>(options.update, k);
-        failure.keep([&] { state.fill(initial, [&](std::size_t bucket) { return take_bucket(model, bucket); }); });
+        failure.keep(
+            [&] { state.fill(answers_->initial, [&](std::size_t bucket) { return take_bucket(model, bucket); }); });
         // After a failure the values of the other buckets are still exchanged: the other ranks wait for that.
         while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });
         for (std::size_t i = 0; i < model.frozen_units().size(); ++i) failure.keep([&] { model.take_frozen_unit(i); });
@@ -286,7 +316,7 @@ private:
         gathering =
             std::make_unique<UnitGathering>(exchange, shards, *pool,
                                             UnitGathering::Options{.gathers = gathers(),
-                                                                   .recomputes = Settings::recomputes(),
+                                                                   .recomputed = answers_->recomputed,
                                                                    .prefetch_bytes = options.prefetch_bucket_bytes,
                                                                    .max_live_numel = options.max_live_parameters},
                                             [this](std::size_t bucket) { gradients.reduce(bucket); });

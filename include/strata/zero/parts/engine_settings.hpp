@@ -38,7 +38,7 @@ public:
 
     explicit EngineSettings(const Options& options) : options_{options} {}
 
-    /// Throws bad_value for options that the setup cannot follow. Once ranks know that they have the same.
+    /// Throws bad_value for options that the setup cannot follow.
     void check() const {
         if (options_.reduce_once_a_step && (sharded.gradients || sharded.parameters)) {
             throw Error{
@@ -74,13 +74,19 @@ public:
         return found;
     }
     /// What must be the same on every rank: names and values.
-    [[nodiscard]] std::string described() const {
+    ///
+    ///   recomputed  by unit
+    [[nodiscard]] std::string described(const std::vector<char>& recomputed) const {
         std::string text = "bucket_numel " + std::to_string(options_.bucket_numel) + ", gradient_accumulation_steps " +
                            std::to_string(options_.gradient_accumulation_steps) +
                            (options_.reduce_once_a_step ? ", reduce_once_a_step" : "");
         if (sharded.parameters) {
             text += ", prefetch_bucket_bytes " + std::to_string(options_.prefetch_bucket_bytes) +
                     ", max_live_parameters " + std::to_string(options_.max_live_parameters);
+        }
+        if (!recomputed.empty()) text += ", recomputed units";
+        for (std::size_t unit = 0; unit < recomputed.size(); ++unit) {
+            if (recomputed[unit] != 0) text += " " + std::to_string(unit);
         }
         return text;
     }
@@ -104,13 +110,14 @@ public:
                 .micro_batches = options_.gradient_accumulation_steps};
     }
 
-    /// Which units run again in backward: asked with a unit's number and how many there are. nullptr: none.
-    [[nodiscard]] static constexpr auto recomputes() noexcept -> bool (*)(std::int32_t unit, std::int32_t units) {
-        if constexpr (Setup::recompute::any)
-            return
-                [](std::int32_t unit, std::int32_t units) -> bool { return Setup::recompute::recomputes(unit, units); };
-        else
-            return nullptr;
+    /// Which of so many units run again in backward; empty where none ever does.
+    [[nodiscard]] static std::vector<char> recomputed(std::int32_t units) {
+        std::vector<char> found;
+        if constexpr (Setup::recompute::any) {
+            for (std::int32_t unit = 0; unit < units; ++unit)
+                found.push_back(Setup::recompute::recomputes(unit, units) ? 1 : 0);
+        }
+        return found;
     }
 
 private:

@@ -56,7 +56,14 @@ public:
         comm::detail::throw_first(all_gather_texts(comm::detail::failure_of(rank_, std::forward<Work>(work))));
     }
 
-    /// Hands an operation to the channel: Channel::post(). Local.
+    /// The engine's name, in what communicators say about its collectives. The same on every rank. Local.
+    void call_it(std::string name) { name_ = std::move(name); }
+    /// "units of critic". Local.
+    [[nodiscard]] std::string label(std::string_view operation) const {
+        return std::string{operation} + (name_.empty() ? "" : " of " + name_);
+    }
+
+    /// Hands an operation to the channel: Channel::post(), which is told its label(). Local.
     virtual comm::Ticket post(std::string_view name, std::function<void()> work) = 0;
     /// Returns when all that was posted is done; throws what it threw.
     virtual void wait() = 0;
@@ -69,7 +76,11 @@ protected:
 private:
     int rank_;
     int world_;
+    std::string name_;
 };
+
+/// What an engine is called in messages: the name that rank 0 gives it, else its number in the program, "engine 2". Collective.
+[[nodiscard]] std::string agreed_name(Exchange& exchange, const std::string& given);
 
 /// A channel whose operations begin when what their poster has queued on the device is done, and end when what they have
 /// queued there is: streams need no other order between them. Interface of comm::Channel.
@@ -183,7 +194,7 @@ public:
     }
 
     comm::Ticket post(std::string_view name, std::function<void()> work) override {
-        return channel_->post(name, std::move(work));
+        return channel_->post(label(name), std::move(work));
     }
     void wait() override { channel_->wait(); }
     void close() noexcept override { channel_.reset(); }
@@ -219,3 +230,7 @@ private:
 };
 
 }  // namespace strata::zero
+
+#ifndef STRATA_COMPILED
+#include <strata/zero/impl/exchange.ipp>
+#endif

@@ -20,7 +20,7 @@ public:
         if (!may_happen_) return std::forward<Work>(work)();
         try {
             std::forward<Work>(work)();
-        } catch (const std::exception&) {
+        } catch (...) {
             if (!failure_) failure_ = std::current_exception();
         }
     }

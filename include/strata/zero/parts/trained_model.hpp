@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,19 +37,26 @@ struct TrainedModel {
     return parameters;
 }
 
+/// How many units have parameters among these. Local.
+[[nodiscard]] inline std::int32_t unit_count(const std::vector<Parameter>& parameters) {
+    std::set<std::int32_t> units;
+    for (const Parameter& parameter : parameters) {
+        if (parameter.unit >= 0) units.insert(parameter.unit);
+    }
+    return static_cast<std::int32_t>(units.size());
+}
+
 /// Collective. Throws no_parameters, bad_parameter, and rank_mismatch when ranks have different models or options.
 ///
-///   group_of  the number of a parameter's group, by its name
-///   options   names and values that must be the same on every rank
-///   device    where the engine computes
+///   parameters     exceptions last
+///   groups         the number of each one's group
+///   options        names and values that must be the same on every rank
+///   device         where the engine computes
 ///   computes_only  no parameter may require a gradient
 template <class Comm>
 [[nodiscard]] TrainedModel sorted_model(Comm& comm, std::vector<Parameter> parameters,
-                                        const std::function<std::size_t(std::string_view)>& group_of,
-                                        const std::string& options, at::Device device, bool computes_only) {
-    parameters = exceptions_last(std::move(parameters));
-    std::vector<std::size_t> groups;
-    for (const Parameter& parameter : parameters) groups.push_back(group_of(parameter.name));
+                                        const std::vector<std::size_t>& groups, const std::string& options,
+                                        at::Device device, bool computes_only) {
     detail::check_same_model(comm.all_gather_varied(detail::describe(parameters, groups, options)));
     TrainedModel model;
     for (std::size_t i = 0; i < parameters.size(); ++i) {

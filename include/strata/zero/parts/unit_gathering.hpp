@@ -34,9 +34,8 @@ namespace strata::zero {
 class UnitGathering final : public UnitHooks {
 public:
     struct Options {
-        bool gathers = false;  ///< parameters of units are sharded; otherwise they are always there
-        /// Which units run again in backward, of the composition's Recompute; nullptr: none
-        bool (*recomputes)(std::int32_t unit, std::int32_t units) = nullptr;
+        bool gathers = false;              ///< parameters of units are sharded; otherwise they are always there
+        std::vector<char> recomputed{};    ///< which units run again in backward, by number; empty: none
         std::int64_t prefetch_bytes = -1;  ///< gathered ahead of their use at most; -1: the largest unit
         std::int64_t max_live_numel = 0;  ///< elements of units that are whole at once, as far as prefetch goes; 0: any
     };
@@ -117,14 +116,18 @@ private:
         bool frozen = false;      // some parameters get none
         bool whole = false;       // or on its way
         bool ahead = false;       // gathered, and not used yet
+        bool stays = false;       // used in forward, and kept for backward, which begins with it
+        bool in_order = true;     // gathered by all ranks together, which had learned the same
         comm::Ticket ticket;
     };
 
     void start_anew();
     void fetch(std::int32_t number, Phase phase);
+    void drop_idle();
+    void forget(const std::array<bool, phases>& known);
     void prefetch(std::size_t from);
     void gather(Unit& unit, Phase phase);
-    void gather_flat(const UnitTurn& mine);
+    bool gather_flat(const UnitTurn& mine, const UnitOrder::Learned& learned);
     void take_part(const UnitTurn& turn, bool is_mine);
     void meet_at_the_end(const UnitOrder::Learned& mine);
     [[nodiscard]] std::pair<at::Tensor, std::exception_ptr> opened(const Flat& flat);
@@ -150,8 +153,7 @@ private:
     bool pinned_ = false;
     bool abandoned_ = false;
     std::vector<std::size_t> offered_;
-    std::array<bool, 2> learned_the_same_{
-        true, true};  // as all ranks have, of forward and of backward, in the pass that ended
+    std::array<bool, phases> learned_the_same_{true, true, true};  // as all ranks have, by the end of the last pass
 };
 
 }  // namespace strata::zero

@@ -35,21 +35,23 @@ struct UnitTurn {
 /// these is chosen, and all take part in it. A rank whose backward pass has ended goes on taking part until all have ended
 /// theirs. So all ranks do the same operations in one order, and a disk that fails on one rank fails the pass on all.
 ///
-/// Passes without gradients have no end that ranks could meet at: there, ranks that are about to gather different units are told so.
+/// Passes without gradients have no end that ranks could meet at: there, ranks that are about to gather different units are told
+/// so. A rank may call units without gradients while the others are in a pass with them; what it learns of their order by that the
+/// others do not know, and ranks gather ahead only in an order that all have learned.
 ///
 /// What collects messages runs on the channel's thread; all of it is collective but for what says that it is not.
 class UnitOrder {
 public:
     using Reduce = std::function<void(std::size_t bucket)>;
-    /// A number for what a rank has learned of the order of units in forward, and in backward.
-    using Learned = std::array<std::uint64_t, 2>;
+    /// A number for what a rank has learned of the order of units in each phase.
+    using Learned = std::array<std::uint64_t, 3>;
 
     /// What is gathered now.
     struct Next {
         UnitTurn turn;
         bool is_everyones =
             true;  ///< false: a turn of some ranks only, of which the others have not read their shard yet
-        std::array<bool, 2> learned_the_same{true, true};
+        std::array<bool, 3> learned_the_same{true, true, true};
     };
 
     /// reduce  called on the channel's thread; collective
