@@ -2,7 +2,10 @@
 // strata/zero/impl/backward_pass.ipp - backward over a loss, and the order in which calls of a step may come.
 
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -110,6 +113,7 @@ STRATA_INLINE void BackwardPass::prefetch_state() const {
 
 STRATA_INLINE void BackwardPass::backpropagate(const at::Tensor& loss) {
     const int micro_batches = parts_.gradients.passes_a_step();
+    const at::AutoGradMode recording{true};  // whatever the caller's is: the loss is scaled by operations of its graph
     try {
         if (parts_.scaler.scales()) {
             loss.to(at::kFloat).mul(parts_.scaler.value() / micro_batches).backward();
@@ -123,12 +127,22 @@ STRATA_INLINE void BackwardPass::backpropagate(const at::Tensor& loss) {
     }
 }
 
-/// Throws bad_parameter when autograd has found that a weight it was to read is that of the next step.
-STRATA_INLINE void BackwardPass::explain_early_update(const c10::Error& error) {
-    if (std::string_view{error.what()}.find("modified by an inplace operation") == std::string_view::npos) return;
+/// Throws bad_parameter when libtorch's error says that autograd was to read a weight and found that of the next step.
+STRATA_INLINE void BackwardPass::explain_early_update(const c10::Error& error) const {
+    const auto number_after = [said = std::string_view{error.msg()}](std::string_view words) -> std::int64_t {
+        const std::size_t at = said.find(words);
+        if (at == std::string_view::npos) return -1;
+        return std::strtoll(said.data() + at + words.size(), nullptr, 10);
+    };
+    const std::int64_t version = number_after("is at version "), expected = number_after("expected version ");
+    const auto parameter = parts_.buckets.parameter_at(version);
+    // Any other step between the two is the model's own doing.
+    if (!parameter || expected != version - 1 ||
+        !parts_.gradients.has_left(parts_.buckets.parameter(*parameter).bucket))
+        return;
     throw Error{Errc::bad_parameter,
-                "backward reads a parameter after its gradient was complete and Update<InBackward> had changed it, as "
-                "through detach()",
+                "backward reads the parameter " + parts_.buckets.name(*parameter) +
+                    " after its gradient was complete and Update<InBackward> had changed it, as through detach()",
                 "leave Update<InBackward> out, or let the gradient of such a parameter go the same way as its value"};
 }
 

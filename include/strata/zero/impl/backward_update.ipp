@@ -35,8 +35,10 @@ STRATA_INLINE void BackwardUpdate::check(double max_grad_norm, int micro_batches
     }
 }
 
-STRATA_INLINE BackwardUpdate::BackwardUpdate(Exchange& exchange, const Buckets& buckets, Calls calls)
-    : exchange_{exchange}, buckets_{buckets}, calls_{std::move(calls)} {}
+STRATA_INLINE BackwardUpdate::BackwardUpdate(Exchange& exchange, Buckets& buckets, Calls calls)
+    : exchange_{exchange}, buckets_{buckets}, calls_{std::move(calls)} {
+    buckets.number_versions();
+}
 
 STRATA_INLINE double BackwardUpdate::rate(bool state_is_whole) const {
     if (!state_is_whole) {

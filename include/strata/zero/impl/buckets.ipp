@@ -2,6 +2,8 @@
 // strata/zero/impl/buckets.ipp - the table of parameters and buckets.
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include <strata/core/error.hpp>
 #include <strata/zero/parts/buckets.hpp>
@@ -99,6 +101,25 @@ STRATA_INLINE void Buckets::bump_versions(std::size_t bucket) noexcept {
     const Bucket& b = buckets_[bucket].bucket;
     for (std::size_t i = b.first_parameter; i < b.first_parameter + b.parameter_count; ++i)
         parameters_[i].tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+STRATA_INLINE void Buckets::number_versions() {
+    const std::int64_t all = std::numeric_limits<std::uint32_t>::max() - first_version;
+    const std::int64_t each = all / static_cast<std::int64_t>(parameters_.size() + 1);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        const at::Tensor& tensor = parameters_[i].tensor;
+        if (tensor._version() >= first_version) continue;  // done, by the engine before: numbers never fall
+        tensor.unsafeGetTensorImpl()->set_version_counter(
+            c10::VariableVersion{static_cast<std::uint32_t>(first_version + each * static_cast<std::int64_t>(i))});
+    }
+}
+
+STRATA_INLINE std::optional<std::size_t> Buckets::parameter_at(std::int64_t version) const noexcept {
+    const auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const TrainedParameter& parameter) {
+        return static_cast<std::int64_t>(parameter.tensor._version()) == version;
+    });
+    if (version < first_version || found == parameters_.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - parameters_.begin());
 }
 
 STRATA_INLINE void Buckets::bump_versions() {

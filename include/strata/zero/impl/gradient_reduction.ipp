@@ -76,7 +76,7 @@ STRATA_INLINE bool GradientReduction::arrived(std::size_t parameter) {
         throw Error{Errc::bad_parameter, "the parameter " + buckets_.name(parameter) + " has a sparse gradient",
                     "make its layer with sparse = false"};
     }
-    if (offer_ ? s.offered : p.bucket >= unreduced_) {
+    if (has_left(p.bucket)) {
         throw Error{Errc::bad_parameter,
                     "the parameter " + buckets_.name(parameter) + " got a second gradient in one backward pass",
                     "register it, or the module that has it, in every recomputed unit whose forward uses it"};

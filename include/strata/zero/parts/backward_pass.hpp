@@ -64,7 +64,7 @@ private:
     void check_parameters_stayed() const;
     void begin_pass();
     void prefetch_state() const;
-    static void explain_early_update(const c10::Error& error);
+    void explain_early_update(const c10::Error& error) const;
     void backpropagate(const at::Tensor& loss);
     void gradient_arrived(std::size_t index);
 

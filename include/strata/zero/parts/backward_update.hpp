@@ -58,14 +58,16 @@ public:
     /// Throws bad_value for options that want all gradients of a step before the first weight changes. Local.
     static void check(double max_grad_norm, int micro_batches, OnNonFinite on_non_finite);
 
-    /// Both outlive it.
-    BackwardUpdate(Exchange& exchange, const Buckets& buckets, Calls calls);
+    /// Both outlive it. Numbers the buckets' versions.
+    BackwardUpdate(Exchange& exchange, Buckets& buckets, Calls calls);
     BackwardUpdate(const BackwardUpdate&) = delete;
     BackwardUpdate& operator=(const BackwardUpdate&) = delete;
 
     // ---- a step ---------------------------------------------------------------------------------------------------
 
     void begin_step(double lr) noexcept { lr_ = lr; }
+    /// As another one, which this one comes after, was told.
+    void begin_as(const BackwardUpdate& before) noexcept { lr_ = before.lr_; }
     /// What begin_step() was given. Throws wrong_call_order without it, and where a pass broke off before.
     [[nodiscard]] double rate(bool state_is_whole) const;
     /// Throws wrong_call_order when the step is ended with another rate.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,11 @@ public:
     void bump_versions();
     /// Of one bucket, whose new weights come inside of backward: a node of the graph that would still read the old ones fails.
     void bump_versions(std::size_t bucket) noexcept;
+    /// Gives every parameter version numbers that no other tensor has, for some ten thousands of steps at least: libtorch's error
+    /// about a node that fails has no name in it, but that number. Before a graph is recorded.
+    void number_versions();
+    /// The parameter that is at this version, after number_versions(); none: another tensor is.
+    [[nodiscard]] std::optional<std::size_t> parameter_at(std::int64_t version) const noexcept;
     /// How often that was for all of them.
     [[nodiscard]] std::int64_t bumps() const noexcept { return bumps_; }
 
@@ -146,6 +152,8 @@ private:
     std::vector<ParameterInfo> layout_;
     std::int64_t numel_ = 0;
     std::int64_t bumps_ = 0;
+    static constexpr std::int64_t first_version = std::int64_t{1}
+                                                  << 20;  // which nothing comes to by itself in one pass
 };
 
 }  // namespace strata::zero

@@ -41,7 +41,9 @@ struct EngineWorks {
         : parts{comm, std::move(parameters), std::move(options), std::move(compute)} {}
     /// What comes after `before`, of which only the table of parts is of use then: Assembly.
     explicit EngineWorks(EngineWorks& before)
-        : parts{before.parts}, non_finite{before.non_finite}, scaler{before.scaler} {}
+        : parts{before.parts}, non_finite{before.non_finite}, scaler{before.scaler} {
+        if (early) early->begin_as(*before.early);
+    }
     EngineWorks(const EngineWorks&) = delete;
     EngineWorks& operator=(const EngineWorks&) = delete;
     ~EngineWorks() { parts.exchange.close(); }  // before what its operations use goes

@@ -85,6 +85,10 @@ public:
     /// Takes a parameter's .grad. Returns whether that completed its bucket. Inside of backward(), on its thread or, for
     /// another device than the CPU, on autograd's for that device.
     bool arrived(std::size_t parameter);
+    /// Whether a bucket's gradients were all there in this pass, and left for their reduction. Local.
+    [[nodiscard]] bool has_left(std::size_t bucket) const noexcept {
+        return offer_ ? sums_[bucket].offered : bucket >= unreduced_;
+    }
     /// Makes zeros of what no gradient came for, and returns when all buckets are reduced. Collective.
     void end_pass();
     /// A pass that threw. Where the others wait for this rank's part of it, they get it, and it counts; the sums are of no use.
