@@ -99,6 +99,11 @@ TEST(TrainableHistory, AfterAFailureAChoiceHoldsFromWhereTheRunResumes) {
     EXPECT_NE(history.choice_after(2), nullptr);
     history.resumed(of_step(1));
     EXPECT_EQ(*history.choice_after(3), Chosen{"a"}) << "moves once";
+
+    TrainableHistory unsaved{layout({"a", "b"})};
+    unsaved.chosen(5, layout({"b"}), ChosenWhile::after_failure);  // and the run went on from step 5
+    unsaved.resumed(of_step(8));
+    EXPECT_EQ(unsaved.choice_after(8), nullptr) << "a checkpoint of a later step knows better";
 }
 
 }  // namespace

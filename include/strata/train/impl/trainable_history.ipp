@@ -42,8 +42,8 @@ STRATA_INLINE const TrainableHistory::Names* TrainableHistory::choice_after(std:
 }
 
 STRATA_INLINE void TrainableHistory::resumed(const checkpoint::Manifest& found) {
-    if (!choices_.empty() && choices_.back().after_failure) {  // the others of the steps that follow were before it
-        Choice last = std::move(choices_.back());
+    if (!choices_.empty() && std::exchange(choices_.back().after_failure, false) && found.step < choices_.back().step) {
+        Choice last = std::move(choices_.back());  // the others of the steps that follow were made before it
         std::erase_if(choices_, [&](const Choice& choice) { return choice.step >= found.step; });
         choices_.push_back({found.step, false, std::move(last.names)});
     }
