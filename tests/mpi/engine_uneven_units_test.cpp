@@ -10,31 +10,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <strata/comm/mpi_comm.hpp>
-#include <strata/policy/recompute.hpp>
-#include <strata/zero/engine.hpp>
-#include <strata/zero/parameters.hpp>
-#include <strata/zero/unit.hpp>
-
-#include "shared_folder.hpp"
-#include "toy_engines.hpp"
-#include "toy_model.hpp"
+#include "../support/engine_runs.hpp"
 
 namespace {
 
-using strata::Blocks;
-using strata::Errc;
-using strata::Recompute;
-using strata::Unit;
-using strata::comm::MpiComm;
-using strata::zero::MemoryKind;
-using strata::zero::parameters_of;
-using strata::zero::Place;
-using torch::Tensor;
 using namespace strata_test;
-
-using Two = EngineOf<ZeroStage<2>>;
-using Three = EngineOf<ZeroStage<3>>;
 
 constexpr int width = 7;
 
@@ -128,16 +108,7 @@ TEST(EngineUnevenUnits, TheBitsAreThoseOfStageTwo) {
     for (const Kind& kind : kinds(comm)) {
         Case settings{.model = make(kind), .steps = 5, .max_grad_norm = 0.1};
         settings.before_backward = [](ToyModel& model, int step) { dynamic_cast<Uneven&>(model).step = step; };
-        const Trace two = train<Two>(comm, settings);
-        for (const std::int64_t prefetch : {-1, 0, 1'000'000}) {
-            for (const std::int64_t live : {0, 130}) {
-                settings.prefetch_bucket_bytes = prefetch;
-                settings.max_live_parameters = live;
-                EXPECT_TRUE(two == train<Three>(comm, settings)) << kind.name << ' ' << prefetch << ' ' << live;
-            }
-        }
-        settings.accumulation = 2;
-        EXPECT_TRUE(train<Two>(comm, settings) == train<Three>(comm, settings)) << kind.name << ", accumulated";
+        expect_bits_of_stage_two(comm, {kind.name, settings}, {-1, 0, 1'000'000}, {0, 130});
     }
 }
 
@@ -158,6 +129,42 @@ TEST(EngineUnevenUnits, PassesWithoutGradientsMayComeBetween) {
     for (const Kind& kind : kinds(comm)) {
         Case settings{.model = make(kind), .steps = 5};
         settings.before_backward = evaluate;
+        EXPECT_TRUE(train<Two>(comm, settings) == train<Three>(comm, settings)) << kind.name;
+    }
+}
+
+/// One rank looks through some units without gradients while the others are in a pass; what it learns of their order by that it
+/// learns alone.
+TEST(EngineUnevenUnits, ARankMayLookThroughUnitsByItselfInAPass) {
+    MpiComm comm;
+    const bool odd = comm.rank() == comm.world() - 1;
+    const auto look = [](Uneven& m, std::initializer_list<std::size_t> units) {
+        const torch::NoGradGuard no_grad;
+        m.through(units, torch::ones({2, width}));
+    };
+    const Kind looks{"looks", [=](Uneven& m, const Tensor& h) {
+                         const Tensor y = m.through({0, 1, 2}, h);
+                         if (odd) look(m, {0, 2, 1});
+                         return y;
+                     }};
+    for (const std::int64_t prefetch : {-1, 1'000'000}) {
+        Case settings{.model = make(looks), .steps = 4, .prefetch_bucket_bytes = prefetch};
+        settings.before_backward = evaluate;
+        EXPECT_TRUE(train<Two>(comm, settings) == train<Three>(comm, settings)) << prefetch;
+    }
+}
+
+/// Between forward and backward ranks that went different ways keep different units for later.
+TEST(EngineUnevenUnits, WithoutGradientsAllMayLookThroughUnitsInAPassOfDifferentWays) {
+    MpiComm comm;
+    for (const Kind& kind : kinds(comm)) {
+        const Kind looks{kind.name, [way = kind.way](Uneven& m, const Tensor& h) {
+                             const Tensor y = way(m, h);
+                             evaluate(m, m.step);
+                             return y;
+                         }};
+        Case settings{.model = make(looks), .steps = 4, .prefetch_bucket_bytes = 1'000'000};
+        settings.before_backward = [](ToyModel& model, int step) { dynamic_cast<Uneven&>(model).step = step; };
         EXPECT_TRUE(train<Two>(comm, settings) == train<Three>(comm, settings)) << kind.name;
     }
 }

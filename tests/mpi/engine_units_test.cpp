@@ -11,27 +11,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <strata/comm/mpi_comm.hpp>
-#include <strata/zero/engine.hpp>
-#include <strata/zero/parameters.hpp>
-#include <strata/zero/unit.hpp>
-
-#include "toy_engines.hpp"
-#include "toy_model.hpp"
+#include "../support/engine_runs.hpp"
 
 namespace {
 
-using strata::Errc;
-using strata::Unit;
-using strata::comm::MpiComm;
-using strata::zero::MemoryKind;
-using strata::zero::parameters_of;
-using strata::zero::Place;
-using torch::Tensor;
 using namespace strata_test;
-
-using Two = EngineOf<ZeroStage<2>>;
-using Three = EngineOf<ZeroStage<3>>;
 
 constexpr int width = 7;
 
@@ -220,19 +204,7 @@ TEST(EngineUnits, WhateverAModelDoesWithUnitsTheBitsAreThoseOfStageTwo) {
     MpiComm comm;
     for (const Kind& kind : kinds(comm)) {
         const Case usual{.model = kind.make, .max_grad_norm = 0.1};
-        const Trace two = train<Two>(comm, usual);
-        EXPECT_TRUE(two == train<Three>(comm, usual)) << kind.name;
-        for (const std::int64_t prefetch : {0, 200, 1'000'000}) {
-            for (const std::int64_t live : {0, 1, 130}) {
-                Case settings = usual;
-                settings.prefetch_bucket_bytes = prefetch;
-                settings.max_live_parameters = live;
-                EXPECT_TRUE(two == train<Three>(comm, settings)) << kind.name << ' ' << prefetch << ' ' << live;
-            }
-        }
-        Case accumulated = usual;
-        accumulated.accumulation = 2;
-        EXPECT_TRUE(train<Two>(comm, accumulated) == train<Three>(comm, accumulated)) << kind.name;
+        expect_bits_of_stage_two(comm, {kind.name, usual}, {-1, 0, 200, 1'000'000}, {0, 1, 130});
         using Half = Precision<Bf16>;
         EXPECT_TRUE(
             (train<EngineOf<ZeroStage<2>, Half>>(comm, usual) == train<EngineOf<ZeroStage<3>, Half>>(comm, usual)))

@@ -25,5 +25,6 @@ template class Engine<Setup<ZeroStage<1>, Ema<Cpu>>, comm::MpiComm>;
 template class Engine<Setup<ZeroStage<2>, Ema<Device>>, comm::MpiComm>;
 template class Engine<Setup<ZeroStage<3>, Ema<Cpu>>, comm::MpiComm>;
 template class Engine<Setup<ZeroStage<3>, Ema<Device>>, comm::MpiComm>;
+template class Engine<Setup<ZeroStage<3>, Recompute<Blocks>>, comm::MpiComm>;
 
 }  // namespace strata::zero

@@ -6,6 +6,7 @@
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/lamb.hpp>
 #include <strata/policy/ema.hpp>
+#include <strata/policy/recompute.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/zero/engine.hpp>
 
@@ -45,5 +46,6 @@ extern template class Engine<Setup<ZeroStage<1>, Ema<Cpu>>, comm::MpiComm>;
 extern template class Engine<Setup<ZeroStage<2>, Ema<Device>>, comm::MpiComm>;
 extern template class Engine<Setup<ZeroStage<3>, Ema<Cpu>>, comm::MpiComm>;
 extern template class Engine<Setup<ZeroStage<3>, Ema<Device>>, comm::MpiComm>;
+extern template class Engine<Setup<ZeroStage<3>, Recompute<Blocks>>, comm::MpiComm>;
 
 }  // namespace strata::zero
