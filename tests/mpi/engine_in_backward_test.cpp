@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -14,71 +15,27 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <strata/comm/mpi_comm.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/lion.hpp>
-#include <strata/policy/setup.hpp>
-#include <strata/zero/engine.hpp>
 #include <strata/zero/layout.hpp>
-#include <strata/zero/parameters.hpp>
-#include <strata/zero/unit.hpp>
 
 #include "../../examples/compressed_tier.hpp"
 #include "../../examples/own_timing.hpp"
+#include "../support/engine_runs.hpp"
 #include "../support/far_device.hpp"
-#include "toy_engines.hpp"
-#include "toy_model.hpp"
 
 namespace {
 
-using strata::Blocks;
-using strata::Cpu;
-using strata::Device;
-using strata::Ema;
-using strata::Errc;
-using strata::Gradients;
-using strata::InBackward;
-using strata::Nvme;
-using strata::OffloadTarget;
-using strata::Optimizer;
-using strata::OptimizerState;
-using strata::Parameters;
-using strata::PureBf16;
-using strata::Recompute;
-using strata::Split;
-using strata::Unit;
-using strata::Update;
-using strata::comm::MpiComm;
-using strata::zero::MemoryKind;
-using strata::zero::OnNonFinite;
-using strata::zero::parameters_of;
-using strata::zero::Place;
 using namespace strata_test;
 
 template <int stage, class... Policies>
 using Early = EngineOf<ZeroStage<stage>, Update<InBackward>, Policies...>;
 
-constexpr int width = 160;
-using WideModel = RowModel<width, 4>;
-
-/// Trains several models with every engine.
 template <class After, class... Earlies>
 void expect_the_bits_of(MpiComm& comm) {
-    SCOPED_TRACE(__PRETTY_FUNCTION__);
     const SharedFolder disk{comm};
-    for (const bool wide : {false, true}) {
-        const Case settings{.model = wide ? make<WideModel>() : make<UnitModel>(),
-                            .bucket_numel = wide ? 1'000'000 : 60,
-                            .groups = !wide,
-                            .nvme_path = disk.path,
-                            .nvme = {.budget_bytes = std::size_t{256} << 10}};
-        const Trace after = train<After>(comm, settings);
-        int number = 0;
-        const auto expect_after = [&](const Trace& early) {
-            EXPECT_TRUE(after == early) << (wide ? "wide" : "narrow") << ", engine " << ++number;
-        };
-        (expect_after(train<Earlies>(comm, settings)), ...);
-    }
+    strata_test::expect_the_bits_of<After, Earlies...>(
+        comm, {{"narrow", {.groups = true, .nvme_path = disk.path}}, {"wide", wide_case(disk.path)}});
 }
 
 TEST(EngineInBackward, AllStagesGiveTheBitsOfTheUpdateAfterBackward) {
@@ -229,10 +186,17 @@ struct Beside : ToyModel {
     }
     torch::Tensor loss(const torch::Tensor& x) override {
         const torch::Tensor fixed = copies ? out->weight.detach().clone() : out->weight.detach();
-        return loss_of(out(in(x).matmul(fixed)), x);
+        torch::Tensor h = in(x).matmul(fixed);
+        if (writes_output) h = torch::tanh(h);
+        const torch::Tensor y = out(h);
+        const torch::NoGradGuard no_grad;
+        if (writes_output) h.mul_(2.0);
+        if (writes_weight) in->weight.mul_(1.0);
+        const at::AutoGradMode graph{true};
+        return loss_of(y, x);
     }
     torch::nn::Linear in{nullptr}, out{nullptr};
-    bool copies = false;
+    bool copies = false, writes_output = false, writes_weight = false;
 };
 struct BesideACopy : Beside {
     BesideACopy() { copies = true; }
@@ -248,7 +212,58 @@ TEST(EngineInBackward, AWeightThatIsReadAfterItsUpdateIsNoticed) {
     const auto loss = model.loss(rows_of(comm, 0));
     const auto error = error_of([&] { engine.backward(loss); });
     EXPECT_EQ(error.code(), Errc::bad_parameter) << error.what();
-    EXPECT_NE(error.problem().find("after its gradient was complete"), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("reads the parameter out.weight after its gradient was complete"), std::string::npos)
+        << error.what();
+}
+
+/// A layer in front of another, whose weight is changed in between by whatever is not an update.
+TEST(EngineInBackward, WhatAModelWritesItselfIsLibtorchsOwnError) {
+    MpiComm comm;
+    const auto said = [&](bool Beside::*writes,
+                          const std::function<torch::Tensor(Beside&, const torch::Tensor&)>& loss) {
+        BesideACopy model;
+        model.*writes = true;
+        Early<2> engine{comm, parameters_of(model), {.bucket_numel = 1}};
+        for (int step = 0; step < 2; ++step) {
+            engine.begin_step(1e-2);
+            const auto value = loss(model, rows_of(comm, step));
+            try {
+                engine.backward(value);
+                return std::string{"nothing was thrown"};
+            } catch (const c10::Error& error) {
+                return std::string{error.what()};
+            } catch (const strata::Error& error) {
+                return std::string{"explained as "} + error.what();
+            }
+        }
+        return std::string{};
+    };
+    const auto plain = [](Beside& model, const torch::Tensor& x) { return model.loss(x); };
+    EXPECT_TRUE(said(&Beside::writes_output, plain).find("modified by an inplace operation") != std::string::npos);
+    const auto deeper = [](Beside& model, const torch::Tensor& x) {  // so that backward goes through `in`
+        const torch::Tensor front = x.clone().requires_grad_();
+        return model.loss(front * front);
+    };
+    EXPECT_TRUE(said(&Beside::writes_weight, deeper).find("modified by an inplace operation") != std::string::npos);
+}
+
+TEST(EngineInBackward, TheRateOfAStepOutlivesAChangeOfWhatIsTrained) {
+    MpiComm comm;
+    const auto weights = [&](bool between) {
+        torch::manual_seed(1);
+        UnitModel model;
+        Early<2> engine{comm, parameters_of(model), {.bucket_numel = 60}};
+        const auto change = [&] {
+            engine.set_trainable([](std::string_view name) { return !name.starts_with("first"); });
+        };
+        if (!between) change();
+        engine.begin_step(1e-2);
+        if (between) change();
+        engine.backward(model.loss(rows_of(comm, 0)));
+        EXPECT_EQ(engine.step(1e-2).step, 1);
+        return weights_of(engine, model);
+    };
+    EXPECT_EQ(weights(true), weights(false));
 }
 
 // ---- memory ------------------------------------------------------------------------------------------------------------------
