@@ -35,7 +35,8 @@ strata_room(core
         secret.hpp
         simd.hpp
         step_name.hpp
-        version.hpp)
+        version.hpp
+        within.hpp)
 
 strata_room(policy
     NEEDS core
@@ -236,6 +237,7 @@ strata_room(zero
         memory_meter.hpp
         non_finite.hpp
         parameters.hpp
+        parts/answers.hpp
         parts/assembly.hpp
         parts/average_swap.hpp
         parts/backward_pass.hpp

@@ -18,6 +18,7 @@
 #include <strata/checkpoint/manifest.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/within.hpp>
 #include <strata/train/checkpoints.hpp>
 #include <strata/train/environment.hpp>
 #include <strata/train/gradient_norms.hpp>
@@ -30,6 +31,7 @@
 #include <strata/train/run_record.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/step_end.hpp>
+#include <strata/train/step_failure.hpp>
 #include <strata/train/step_pass.hpp>
 #include <strata/train/step_undo.hpp>
 #include <strata/train/validate.hpp>
@@ -100,7 +102,7 @@ public:
     /// What precedes resuming: puts a failed step back, clears what --fresh is about, and makes the plan.
     template <class Source>
     void prepare(Source& source) {
-        if (in_step_)
+        if (in_step_ > 0)
             throw Error{Errc::wrong_call_order,
                         "fit() was called inside of a step of the same trainer, by an action of every()",
                         "call it when that fit() has returned, or give it more steps"};
@@ -140,7 +142,10 @@ public:
         if (!std::exchange(log_is_open_, true)) record_.open(comm, folder_, engine_.step_count(), saying());
         record_.begin();
         model_.train();
-        source.seek(samples_ / plan_.samples_per_step() * options_.engine.gradient_accumulation_steps);
+        StepFailure failure{who()};  // a source may be a program's own
+        failure.guard(
+            [&] { source.seek(samples_ / plan_.samples_per_step() * options_.engine.gradient_accumulation_steps); });
+        end_if_shared(comm, together_, failure);
     }
 
     /// Keeps room for the first checkpoint, where the options want it.
@@ -155,7 +160,7 @@ public:
     ///   last_step  the one this run ends with
     template <class Source>
     StepEnd step(Source& source, std::int64_t last_step) {
-        const InStep in_step{in_step_};
+        const core::Within in_step{in_step_};
         StepMetrics metrics;
         metrics.learning_rate = options_.schedule.at(engine_.step_count());
         if constexpr (Setup::timing::in_backward) engine_.begin_step(metrics.learning_rate);
@@ -248,18 +253,6 @@ public:
     void complete_log() override { record_.mend(saying()); }
 
 private:
-    /// From a step's first line to its last, whichever way it ends.
-    class InStep {
-    public:
-        explicit InStep(bool& flag) noexcept : flag_{flag} { flag_ = true; }
-        InStep(const InStep&) = delete;
-        InStep& operator=(const InStep&) = delete;
-        ~InStep() { flag_ = false; }
-
-    private:
-        bool& flag_;
-    };
-
     [[nodiscard]] RunRecord::Say saying() const {
         return [this](const std::string& line) { session_.progress().note(line); };
     }
@@ -345,7 +338,7 @@ private:
     bool ended_well_ = false;  // the state is that of the last step, and nothing has to be loaded
     bool log_is_open_ = false;
     bool in_fit_ = false;  // one has begun, and has not come to its end
-    bool in_step_ = false;
+    int in_step_ = 0;
 };
 
 }  // namespace strata::train

@@ -21,6 +21,7 @@
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/option_check.hpp>
+#include <strata/core/within.hpp>
 #include <strata/optim/clip.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/engine_options.hpp>
@@ -225,7 +226,7 @@ public:
     /// while the average is in its place.
     template <class Body>
     void with_whole_model(Body&& body) {
-        const Lent lent{lent_};
+        const core::Within lent{lent_};
         works().whole.lend([&] { std::forward<Body>(body)(); },
                            [this] { begin_call("writing parameters of a whole model"); });
     }
@@ -259,7 +260,7 @@ public:
     template <class Sink>
     void read_state(Sink&& sink) {
         begin_call("read_state()");
-        const Lent lent{lent_};
+        const core::Within lent{lent_};
         works().transfer.read(std::ref(sink));
     }
 
@@ -271,7 +272,7 @@ public:
     template <class Source>
     void write_state(Source&& source, bool average = true) {
         begin_call("write_state()");
-        const Lent lent{lent_};
+        const core::Within lent{lent_};
         const at::NoGradGuard no_grad;
         works().parts.gradients.start_step();
         state_is_whole_ = false;
@@ -335,7 +336,7 @@ public:
     template <class Wanted, class Fill>
     void write_frozen(Wanted&& wanted, Fill&& fill) {
         begin_call("write_frozen()");
-        const Lent lent{lent_};
+        const core::Within lent{lent_};
         const at::NoGradGuard no_grad;
         works().whole.write_frozen(wanted, fill, [this](const at::Tensor& tensor) { hold_unit_of(tensor); });
         weights_changed();
@@ -367,18 +368,6 @@ private:
         throw Error{Errc::wrong_call_order, "an engine was used after its set_trainable() had failed half way",
                     "make a new trainer, which resumes from the newest checkpoint"};
     }
-    /// While a caller's function has the model or its state in hand.
-    class Lent {
-    public:
-        explicit Lent(int& depth) : depth_{depth} { ++depth_; }
-        Lent(const Lent&) = delete;
-        Lent& operator=(const Lent&) = delete;
-        ~Lent() { --depth_; }
-
-    private:
-        int& depth_;
-    };
-
     void check_between_steps() const {
         if (lent_ > 0) {
             throw Error{Errc::wrong_call_order,
@@ -470,7 +459,7 @@ private:
     std::unique_ptr<Works> works_;  // none after a change of what is trained that failed
     std::shared_ptr<detail::BufferPool> pool_;
     std::int64_t step_count_ = 0;
-    int lent_ = 0;  // calls that lend, one inside of another
+    int lent_ = 0;  // calls in which a caller's function has the model or its state in hand, one inside of another
     bool state_is_whole_ = true;
 };
 

@@ -15,8 +15,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
-#include <strata/comm/agree.hpp>
-#include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
 #include <strata/optim/update_rule.hpp>
@@ -28,9 +26,9 @@
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/parameters.hpp>
+#include <strata/zero/parts/answers.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/engine_settings.hpp>
-#include <strata/zero/parts/exceptions.hpp>
 #include <strata/zero/parts/exchange.hpp>
 #include <strata/zero/parts/formats.hpp>
 #include <strata/zero/parts/gradient_reduction.hpp>
@@ -80,7 +78,7 @@ public:
     static_assert(sizeof(typename detail::UpdatesByBucket<Settings::updates_in_backward, State>::Report) > 0);
 
     Assembly(Comm& comm, std::vector<Parameter> given, Options wanted, Compute device)
-        : Assembly{comm, answers(comm, std::move(given), std::move(wanted)), device, nullptr} {}
+        : Assembly{comm, asked<Setup>(comm, std::move(given), std::move(wanted)), device, nullptr} {}
     /// The same model, of which now other parameters require a gradient, with initial states. `before` has released what it
     /// can, lends this object the rest, and is of no use afterwards. Predicates are not asked again.
     explicit Assembly(Assembly& before) : Assembly{before.comm_, before.answers_, before.compute, &before} {}
@@ -137,37 +135,8 @@ public:
     }
 
 private:
-    /// What options and predicates of a program say of a model.
-    struct Answers {
-        Options options{};
-        std::vector<Parameter> parameters{};  // exceptions last
-        std::vector<std::size_t> group_of{};  // of each
-        std::vector<char> recomputed{};       // by unit
-        std::string name{};                   // of the engine, for messages
-        std::array<float, states> initial{};
-    };
-    /// Asks them, each once for everything. They are the program's own and may throw on one rank alone: ranks hear of it
-    /// before they do anything else together. Collective.
-    [[nodiscard]] static std::shared_ptr<Answers> answers(Comm& comm, std::vector<Parameter> given, Options wanted) {
-        comm::settle(comm);  // another engine may have gathered ahead
-        std::shared_ptr<Answers> found;
-        comm::agree(comm, [&] {
-            found = std::make_shared<Answers>(Answers{.options = detail::checked(std::move(wanted))});
-            const Settings settings{found->options};
-            settings.check();
-            found->parameters = exceptions_last(with_exceptions(std::move(given), found->options, has_exceptions));
-            for (const Parameter& parameter : found->parameters)
-                found->group_of.push_back(settings.group_of(parameter.name));
-            found->recomputed = settings.recomputed(unit_count(found->parameters));
-            for (std::size_t k = 0; k < states; ++k)
-                found->initial[k] = optim::initial_state<Rule>(found->options.update, k);
-            static_cast<void>(settings.groups());
-        });
-        return found;
-    }
-
     Comm& comm_;
-    std::shared_ptr<Answers> answers_;
+    std::shared_ptr<Answers<Setup>> answers_;
     Settings settings_{answers_->options};
     std::int64_t times_made_;  // with other parameters, before this time
 
@@ -199,7 +168,7 @@ public:
     std::vector<Parameter> frozen;                     ///< what does not require a gradient
 
 private:
-    Assembly(Comm& comm, std::shared_ptr<Answers> answers, Compute device, Assembly* before)
+    Assembly(Comm& comm, std::shared_ptr<Answers<Setup>> answers, Compute device, Assembly* before)
         : comm_{comm},
           answers_{std::move(answers)},
           times_made_{before == nullptr ? 0 : before->times_made_ + 1},
