@@ -14,66 +14,32 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <strata/comm/mpi_comm.hpp>
 #include <strata/optim/adamw.hpp>
-#include <strata/policy/setup.hpp>
-#include <strata/zero/engine.hpp>
 #include <strata/zero/layout.hpp>
-#include <strata/zero/parameters.hpp>
-#include <strata/zero/unit.hpp>
 
 #include "../../examples/compressed_tier.hpp"
+#include "../support/engine_runs.hpp"
 #include "../support/far_device.hpp"
-#include "toy_engines.hpp"
-#include "toy_model.hpp"
 
 namespace {
 
-using strata::Cpu;
-using strata::Device;
-using strata::Errc;
-using strata::Gradients;
-using strata::Nvme;
-using strata::OffloadTarget;
-using strata::OptimizerState;
-using strata::Parameters;
-using strata::Split;
-using strata::comm::MpiComm;
 using strata::offload::Access;
-using strata::zero::MemoryKind;
-using strata::zero::parameters_of;
-using strata::zero::Place;
 using namespace strata_test;
 
-/// Units of which 30 % of the state is more than one and less than two, on up to three ranks: one bucket is cut.
-constexpr int width = 160;
-using WideModel = RowModel<width, 4>;
-
-/// Trains with every engine, with one micro-batch and with two, and where a unit and biases are frozen for a while.
+/// With one micro-batch and with two, and where a unit and biases are frozen for a while.
 template <class Memory, class... Others>
 void expect_the_bits_of(MpiComm& comm) {
     const SharedFolder disk{comm};
-    for (const auto& [accumulation, freezes] : {std::pair{1, false}, {2, false}, {1, true}}) {
-        Case settings{.model = make<WideModel>(),
-                      .accumulation = accumulation,
-                      .max_grad_norm = 0.1,
-                      .bucket_numel = 1'000'000,
-                      .groups = accumulation == 2,
-                      .nvme_path = disk.path,
-                      .nvme = {.budget_bytes = std::size_t{256} << 10}};
-        if (freezes) {
-            settings.trainable = {
-                {1, [](std::string_view name) { return !name.starts_with("unit1") && !name.ends_with("bias"); }},
-                {3, [](std::string_view) { return true; }}};
-        }
-        const Trace memory = train<Memory>(comm, settings);
-        int number = 0;
-        const std::string how = "accumulation " + std::to_string(accumulation) + (freezes ? ", freezing" : "");
-        const auto expect_memory = [&](const Trace& other) {
-            EXPECT_TRUE(memory == other) << how << ", engine " << ++number;
-        };
-        (expect_memory(train<Others>(comm, settings)), ...);
-    }
+    Case usual = wide_case(disk.path);
+    usual.max_grad_norm = 0.1;
+    Case twice = usual, freezes = usual;
+    twice.accumulation = 2;
+    twice.groups = true;
+    freezes.trainable = {
+        {1, [](std::string_view name) { return !name.starts_with("unit1") && !name.ends_with("bias"); }},
+        {3, [](std::string_view) { return true; }}};
+    strata_test::expect_the_bits_of<Memory, Others...>(
+        comm, {{"one micro-batch", usual}, {"two micro-batches", twice}, {"freezing", freezes}});
 }
 
 using OnBoth = OffloadTarget<Split<Cpu, Nvme, 30>>;
@@ -118,10 +84,10 @@ TEST(EngineTiers, WhatIsSplitIsCountedWhereItIs) {
     using Engine = EngineOf<ZeroStage<3>, Precision<Bf16>, Mixed>;
     Engine engine{comm, parameters_of(model), {.bucket_numel = 1'000'000, .tiers = {.nvme_path = disk.path}}};
     const auto bytes = [&](MemoryKind kind, Place place) { return engine.memory().of(kind, place).now; };
-    const std::int64_t unit = strata::zero::share_numel(width * (width + 1), comm.world());
+    const std::int64_t unit = strata::zero::share_numel(wide_width * (wide_width + 1), comm.world());
     EXPECT_EQ(bytes(MemoryKind::parameters, Place::host), 2 * unit) << "one unit of four: 30 % hold no second one";
     EXPECT_EQ(bytes(MemoryKind::parameters, Place::disk), 3 * 2 * unit);
-    const std::int64_t all = 12 * (4 * unit + strata::zero::share_numel(6 * width, comm.world()));
+    const std::int64_t all = 12 * (4 * unit + strata::zero::share_numel(6 * wide_width, comm.world()));
     EXPECT_GE(bytes(MemoryKind::state, Place::disk), all / 100 * 70);
     EXPECT_LE(bytes(MemoryKind::state, Place::disk), all / 100 * 75) << "a bucket is cut at whole lines";
     EXPECT_GT(bytes(MemoryKind::state, Place::host), 0);
@@ -252,8 +218,8 @@ TEST(EngineTiers, GradientsOnATierCanBeLookedAtAndChanged) {
 TEST(EngineTiers, GradientsAreCountedWhereTheyAre) {
     MpiComm comm;
     const SharedFolder disk{comm};
-    const auto unit = static_cast<std::int64_t>(strata::zero::share_numel(width * (width + 1), comm.world()));
-    const std::int64_t all = 4 * unit + strata::zero::share_numel(6 * width, comm.world());
+    const auto unit = static_cast<std::int64_t>(strata::zero::share_numel(wide_width * (wide_width + 1), comm.world()));
+    const std::int64_t all = 4 * unit + strata::zero::share_numel(6 * wide_width, comm.world());
     const auto expect = [&]<class AnyEngine>(std::type_identity<AnyEngine>, std::int64_t host, std::int64_t on_disk) {
         WideModel model;
         AnyEngine engine{comm,
@@ -265,7 +231,8 @@ TEST(EngineTiers, GradientsAreCountedWhereTheyAre) {
         const auto peak = [&](Place place) { return engine.memory().of(MemoryKind::gradients, place).peak; };
         EXPECT_EQ(peak(Place::host), host);
         EXPECT_EQ(peak(Place::disk), on_disk);
-        const std::int64_t padded = strata::zero::share_numel(width * (width + 1), comm.world()) * comm.world();
+        const std::int64_t padded =
+            strata::zero::share_numel(wide_width * (wide_width + 1), comm.world()) * comm.world();
         EXPECT_LE(peak(Place::device), 2 * 2 * padded) << "a bucket that is reduced, and one that is filled";
         EXPECT_GT(peak(Place::device), 0);
     };
