@@ -2,6 +2,8 @@
 
 #include <csignal>
 #include <cstdint>
+#include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,48 @@ TEST_F(TrainerGoesOn, AProgramThatIsStartedAgainCountsTheStepsOfEarlierRuns) {
     EXPECT_EQ(program("run", 2), (std::vector<std::int64_t>{4, 5, 7}));
     EXPECT_EQ(losses("run"), losses("whole"));
     EXPECT_EQ(program("run", 2), (std::vector<std::int64_t>{7, 7, 7})) << "all is done";
+}
+
+TEST_F(TrainerGoesOn, NotInsideOfItsOwnSteps) {
+    const Error error = error_of([&] {
+        in_session("run", [&](Session& session) {
+            Trained trainer{session, Critic{}, options(3)};
+            Generator generator;
+            trainer.model().generator = &generator;
+            FunctionSource source{noise, 10, 4};
+            trainer.every(2, [&](const train::StepMetrics&) { trainer.fit(source, 4); });
+            trainer.fit(source);
+        });
+    });
+    EXPECT_EQ(error.code(), Errc::wrong_call_order) << error.what();
+    EXPECT_NE(error.problem().find("inside of a step of the same trainer"), std::string::npos) << error.what();
+    EXPECT_NE(error.problem().find("step 2 is saved"), std::string::npos) << error.what();
+}
+
+/// A source that one rank cannot move to where the run is.
+struct Stuck {
+    bool fails;
+    Noise next() { return noise_; }
+    void seek(std::int64_t) {
+        if (fails) throw std::runtime_error{"the tape is torn"};
+    }
+    [[nodiscard]] static std::int64_t micro_batches_per_epoch() { return 10; }
+    [[nodiscard]] static std::int64_t samples_per_micro_batch() { return 4; }
+    Noise noise_ = strata_test::some_noise(0);
+};
+
+TEST_F(TrainerGoesOn, NotWhereASourceCannotFollow) {
+    std::string ended_with;
+    try {
+        in_session("run", [&](Session& session) {
+            Trained trainer{session, Critic{}, options(3)};
+            Stuck source{is_last()};
+            trainer.fit(source);
+        });
+    } catch (const std::exception& error) {
+        ended_with = error.what();
+    }
+    EXPECT_NE(ended_with.find("the tape is torn"), std::string::npos) << ended_with;
 }
 
 TEST_F(TrainerGoesOn, BeyondAScheduleThatWouldRiseAgainIsRefused) {
