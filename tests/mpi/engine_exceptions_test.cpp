@@ -96,12 +96,21 @@ Trace run(MpiComm& comm, const Case& settings) {
 TEST(EngineExceptions, GradientsOnATierAndUpdatesInBackwardHaveTheirBits) {
     MpiComm comm;
     const SharedFolder disk{comm};
-    const Case settings = with("norm", {.nvme_path = disk.path});
-    const Trace after = run<2, NormsInFp32>(comm, settings);
-    EXPECT_TRUE(after == (run<2, NormsInFp32, strata::OffloadTarget<strata::Nvme, strata::Gradients>>(comm, settings)));
-    using AtOnce = strata::Update<strata::InBackward>;
-    EXPECT_TRUE(after == (run<0, NormsInFp32, AtOnce>(comm, settings)));
-    EXPECT_TRUE(after == (run<3, NormsInFp32, AtOnce, strata::OffloadTarget<strata::Nvme>>(comm, settings)));
+    Case settings = with("norm", {.nvme_path = disk.path});
+    for (const bool freezes : {false, true}) {
+        if (freezes) {
+            settings.trainable = {{1, [](std::string_view name) { return name.find("norm") == name.npos; }},
+                                  {3, [](std::string_view name) { return !name.starts_with("block1"); }}};
+        }
+        const Trace after = run<2, NormsInFp32>(comm, settings);
+        EXPECT_TRUE(after ==
+                    (run<2, NormsInFp32, strata::OffloadTarget<strata::Nvme, strata::Gradients>>(comm, settings)))
+            << freezes;
+        using AtOnce = strata::Update<strata::InBackward>;
+        EXPECT_TRUE(after == (run<0, NormsInFp32, AtOnce>(comm, settings))) << freezes;
+        EXPECT_TRUE(after == (run<3, NormsInFp32, AtOnce, strata::OffloadTarget<strata::Nvme>>(comm, settings)))
+            << freezes;
+    }
 }
 
 TEST(EngineExceptions, WithAllParametersExceptedTheBitsAreThoseOfTheirFormat) {
