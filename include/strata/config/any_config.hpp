@@ -32,7 +32,8 @@ struct AnyConfig {
                                        std::optional<ConfigFormat> format = {});
 
 /// Reads a file and those that it names (a trainer's dataset list, where it is there), or of a folder its config.json,
-/// config.toml or config.env with those, and an Accelerate and a DeepSpeed configuration beside them.
+/// config.toml or config.env with those, and an Accelerate and a DeepSpeed configuration beside them. The later of these goes
+/// before the earlier; where they say different things about the same, that is a warning of the earlier.
 [[nodiscard]] std::vector<AnyConfig> look_at_configs(const std::filesystem::path& file_or_folder);
 
 }  // namespace strata::config

@@ -41,7 +41,8 @@ private:
         const bool is_deepspeed = type_ == "deepspeed";
         const bool is_fsdp = type_ == "fsdp";
         const bool is_megatron = type_ == "megatron_lm";
-        if (keys_.root().is(NodeKind::object) && keys_.root().find(key) == nullptr)
+        const bool is_open = context_.is_part && keys_.root().find(key) == nullptr;
+        if (keys_.root().is(NodeKind::object) && keys_.root().find(key) == nullptr && !is_open)
             keys_.findings().refuse(keys_.root(), Errc::bad_value, "has no distributed_type, which Accelerate requires",
                                     "add distributed_type: NO, MULTI_GPU, DEEPSPEED or FSDP");
         if (type_ == "xla" || type_ == "tpu") {
@@ -66,15 +67,15 @@ private:
         }
         if (is_deepspeed)
             deepspeed();
-        else
+        else if (!is_open)
             unused("deepspeed_config", "DEEPSPEED");
         if (is_fsdp)
             read_fsdp(keys_, intent_);
-        else
+        else if (!is_open)
             unused("fsdp_config", "FSDP");
         if (is_megatron)
             read_megatron(keys_, intent_);
-        else
+        else if (!is_open)
             unused("megatron_lm_config", "MEGATRON_LM");
         for (const char* split :
              {"parallelism_config.parallelism_config_tp_size", "parallelism_config.parallelism_config_cp_size",
@@ -263,10 +264,11 @@ private:
             launch.hostfile = hosts;
         const std::int64_t machines = launch.machines.value_or(1);
         if (launch.machine_rank && *launch.machine_rank >= machines)
-            keys_.refuse("machine_rank", Errc::bad_value,
-                         "is " + std::to_string(*launch.machine_rank) + ", and there are " + std::to_string(machines) +
-                             " machines",
-                         "count from 0 to " + std::to_string(machines - 1));
+            keys_.refuse(
+                "machine_rank", Errc::bad_value,
+                "is " + std::to_string(*launch.machine_rank) + ", and there " +
+                    (machines == 1 ? "is 1 machine" : "are " + std::to_string(machines) + " machines"),
+                machines == 1 ? "write 0, or say num_machines" : "count from 0 to " + std::to_string(machines - 1));
         if (launch.ranks && *launch.ranks % machines != 0)
             keys_.warn_mapped("num_processes", "launch: ranks",
                               std::to_string(*launch.ranks) + " ranks on " + std::to_string(machines) +

@@ -16,6 +16,8 @@ STRATA_INLINE std::string_view name_of(ConfigFormat format) noexcept {
             return "accelerate";
         case ConfigFormat::trainer:
             return "trainer";
+        case ConfigFormat::launch:
+            return "launch";
         case ConfigFormat::datasets:
             break;
     }
@@ -23,8 +25,8 @@ STRATA_INLINE std::string_view name_of(ConfigFormat format) noexcept {
 }
 
 STRATA_INLINE std::optional<ConfigFormat> format_named(std::string_view name) noexcept {
-    for (const ConfigFormat one :
-         {ConfigFormat::deepspeed, ConfigFormat::accelerate, ConfigFormat::trainer, ConfigFormat::datasets})
+    for (const ConfigFormat one : {ConfigFormat::deepspeed, ConfigFormat::accelerate, ConfigFormat::trainer,
+                                   ConfigFormat::datasets, ConfigFormat::launch})
         if (name_of(one) == name) return one;
     return std::nullopt;
 }
@@ -39,10 +41,16 @@ STRATA_INLINE std::optional<ConfigFormat> format_of(const Node& root) {
     if (is_entry) return ConfigFormat::datasets;
     std::size_t of_trainer = 0;
     std::size_t of_deepspeed = 0;
+    std::size_t of_accelerate = 0;
     for (const Node::Member& member : root.members()) {
         if (member.key.starts_with("--") || detail::is_trainer_key(member.key)) ++of_trainer;
         if (deepspeed_table().find(member.key) != nullptr) ++of_deepspeed;
+        if (accelerate_table().find(member.key) != nullptr) ++of_accelerate;
     }
+    // A trainer's configuration has Accelerate's keys of ranks too, but is never a YAML.
+    const bool is_yaml = root.source().ends_with(".yaml") || root.source().ends_with(".yml");
+    if (of_accelerate > of_deepspeed && (of_accelerate > of_trainer || (of_accelerate == of_trainer && is_yaml)))
+        return ConfigFormat::accelerate;
     if (of_deepspeed == 0 && of_trainer == 0) {
         const Node* const inner = root.find("deepspeed");
         if (inner != nullptr && inner->is(NodeKind::object)) return ConfigFormat::deepspeed;
@@ -68,6 +76,9 @@ STRATA_INLINE std::string convert(const Intent& intent, ConfigFormat to) {
     if (to == ConfigFormat::accelerate) return write_accelerate(intent);
     if (to == ConfigFormat::datasets)
         throw Error{Errc::bad_argument, "a list of data sets says nothing of a trainer",
+                    "convert to deepspeed, accelerate or trainer"};
+    if (to == ConfigFormat::launch)
+        throw Error{Errc::bad_argument, "strata reads scripts that launch, and writes none",
                     "convert to deepspeed, accelerate or trainer"};
     return write_trainer_config(intent);
 }

@@ -178,8 +178,15 @@ public:
     }
     template <class Rate>
     void take_warmup(Rate& rate) {
-        take("warmup_num_steps", rate.warmup_steps, "warmup_steps");
-        if (rate.warmup_steps < 1) rate.warmup_steps = 1;  // DeepSpeed takes 2 for anything below
+        const std::string steps = "scheduler.params.warmup_num_steps";
+        if (keys_.whole(steps).value_or(1) < 1) {
+            rate.warmup_steps = 1;
+            keys_.warn_mapped(steps, "schedule's warmup_steps",
+                              "as 1, the shortest warm-up there is, which rises in two steps; DeepSpeed refuses 0",
+                              "write 1");
+        } else {
+            take("warmup_num_steps", rate.warmup_steps, "warmup_steps");
+        }
         const std::string curve = keys_.text("scheduler.params.warmup_type");
         if (!curve.empty()) rate.curve = curve == "linear" ? optim::WarmupCurve::linear : optim::WarmupCurve::log;
         keys_.acts("scheduler.params.warmup_type", "schedule's curve");

@@ -68,6 +68,15 @@ inline bool asks(const Node& node, const KeyRow& row) {
     return flag_in(node).value_or(!node.scalar().empty());
 }
 
+/// The object that was probably meant by a value in its place: {"enabled": true}, {"type": "AdamW"}.
+inline std::string object_for(const Node& node, const KeyRow& row, const FormatTable& table) {
+    const auto has = [&](const char* key) { return table.find(row.path + "." + key) != nullptr; };
+    if (has("enabled") && flag_in(node)) return *flag_in(node) ? "{\"enabled\": true}" : "{\"enabled\": false}";
+    if (has("type") && node.is(NodeKind::text)) return "{\"type\": " + node.shown() + "}";
+    const auto names = table.names_in(row.path);
+    return names.empty() ? "an object" : "an object: {\"" + std::string{names.front()} + "\": ...}";
+}
+
 inline OptionScalar scalar_in(const Node& node, ValueKind kind) {
     if (kind == ValueKind::flag) return flag_in(node).value_or(false);
     if (kind == ValueKind::whole) return node.whole().value_or(0);
@@ -165,7 +174,7 @@ STRATA_INLINE bool Reading::fits(const Node& node, const KeyRow& row) {
         case ValueKind::list:
             return node.is(NodeKind::list) ? true : refuse(instead);
         case ValueKind::object:
-            return node.is(NodeKind::object) ? true : refuse(instead);
+            return node.is(NodeKind::object) ? true : refuse("write " + detail::object_for(node, row, *table_));
         case ValueKind::any:
             break;
     }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/config/impl/given_options.ipp>
+#include <strata/config/impl/trainer_gradients.ipp>
 #include <strata/config/impl/trainer_translation.ipp>
 #include <strata/config/intent_options.hpp>
 #include <strata/config/problems.hpp>
@@ -273,6 +274,7 @@ inline void finish_reading(const Document& document, const TrainerTranslation& t
     add_options(translation, config, reading.intent);
     const std::vector<const Node*> overruled = take_deepspeed(document, translation, reading, config);
     follow_batch(translation, reading, config);
+    take_gradients(translation, config, reading);
     std::map<std::string, std::size_t> order;
     for (const Node::Member& member : document.root.members()) order.emplace(member.value.pointer(), order.size());
     const auto place_of_key = [&](const Finding& one) {
