@@ -204,6 +204,7 @@ enum class JsonDialect : std::uint8_t {
 
 #ifndef STRATA_COMPILED
 #include <strata/config/impl/document.ipp>
+#include <strata/config/impl/document_builder.ipp>
 #include <strata/config/impl/document_json.ipp>
 #include <strata/config/impl/document_overlay.ipp>
 #include <strata/config/impl/document_text.ipp>

@@ -26,6 +26,7 @@ TEST(Convert, AFormatIsKnownByItsKeys) {
               ConfigFormat::trainer);
     EXPECT_EQ(format("[{id: a}]"), ConfigFormat::datasets);
     EXPECT_EQ(format("{nothing: 1}"), std::nullopt);
+    EXPECT_EQ(format("{zero_optimisation: {stage: 2}}"), ConfigFormat::deepspeed) << "a typing error";
     // What ranks need, which a trainer's configuration has too: that one is never a YAML.
     const std::string ranks = "{machine_rank: 0, main_process_ip: 10.0.0.1, main_process_port: 29500}";
     EXPECT_EQ(format_of(parse_yaml(ranks, "ranks.yaml").root), ConfigFormat::accelerate);

@@ -24,7 +24,7 @@ public:
 
     void read() {
         const Composition from_file = deepspeed_file();
-        launch();
+        read_ranks(keys_, intent_.launch);
         distributed_type();
         precision(from_file);
     }
@@ -87,7 +87,7 @@ private:
         const Node* const node = keys_.at(block);
         if (node == nullptr || node->members().empty()) return;
         keys_.warn_none(block, "of distributed_type " + wanted + ", and this is " + (type_.empty() ? "none" : type_),
-                        "write distributed_type: " + wanted + ", or remove it");
+                        "write distributed_type: " + wanted + " (--use_" + lower(wanted) + "), or remove it");
         keys_.none_within(block, "of distributed_type " + wanted);
     }
 
@@ -248,32 +248,6 @@ private:
             keys_.warn_mapped(key, to, "strata does not train in 8 bits, and bf16 is the nearest", "write bf16");
         else
             keys_.acts(key, to);
-    }
-
-    void launch() {
-        LaunchIntent& launch = intent_.launch;
-        if (const auto ranks = keys_.whole("num_processes"); ranks && *ranks > 0)
-            launch.ranks = *ranks;
-        else
-            keys_.none("num_processes", "left to the command line");
-        launch.machines = keys_.whole("num_machines");
-        launch.machine_rank = keys_.whole("machine_rank");
-        launch.main_port = keys_.whole("main_process_port");
-        if (const std::string address = keys_.text("main_process_ip"); address != "none") launch.main_address = address;
-        if (const std::string hosts = keys_.text("mpirun_config.mpirun_hostfile"); !hosts.empty())
-            launch.hostfile = hosts;
-        const std::int64_t machines = launch.machines.value_or(1);
-        if (launch.machine_rank && *launch.machine_rank >= machines)
-            keys_.refuse(
-                "machine_rank", Errc::bad_value,
-                "is " + std::to_string(*launch.machine_rank) + ", and there " +
-                    (machines == 1 ? "is 1 machine" : "are " + std::to_string(machines) + " machines"),
-                machines == 1 ? "write 0, or say num_machines" : "count from 0 to " + std::to_string(machines - 1));
-        if (launch.ranks && *launch.ranks % machines != 0)
-            keys_.warn_mapped("num_processes", "launch: ranks",
-                              std::to_string(*launch.ranks) + " ranks on " + std::to_string(machines) +
-                                  " machines are not as many on each; Accelerate would leave some out",
-                              "give a multiple of num_machines");
     }
 
     Reading& keys_;

@@ -1,7 +1,10 @@
 #pragma once
 // strata/config/impl/convert.ipp - formats by their keys, and intents in them.
 
+#include <utility>
+
 #include <strata/config/convert.hpp>
+#include <strata/config/impl/reading_values.ipp>
 #include <strata/config/impl/simpletuner.ipp>
 #include <strata/config/trainer_writer.hpp>
 #include <strata/core/error.hpp>
@@ -54,6 +57,10 @@ STRATA_INLINE std::optional<ConfigFormat> format_of(const Node& root) {
     if (of_deepspeed == 0 && of_trainer == 0) {
         const Node* const inner = root.find("deepspeed");
         if (inner != nullptr && inner->is(NodeKind::object)) return ConfigFormat::deepspeed;
+        for (const auto& [table, format] : {std::pair{&deepspeed_table(), ConfigFormat::deepspeed},
+                                            std::pair{&accelerate_table(), ConfigFormat::accelerate}})
+            for (const Node::Member& member : root.members())  // a typing error in the one key that there is
+                if (!detail::probably_meant(member.key, table->names_in("")).empty()) return format;
         return std::nullopt;
     }
     // Some keys are in both, as gradient_accumulation_steps.

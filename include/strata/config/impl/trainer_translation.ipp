@@ -214,50 +214,12 @@ private:
     void optimizer(const Node& node);
     void optimizer_config(const Node& node);
     void precision(const Node& node);
-    void pure_bf16(const Node& node) {
-        const auto on = flag(node);
-        if (on && *on) pure_ = &node;
-        if (on)
-            reading_.findings.mapped(node, *on ? "Precision<PureBf16>" : "",
-                                     *on ? "weights are in bf16 alone" : "as `mixed_precision` says");
-    }
-    void recompute(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        if (!reading_.intent.composition.recompute || !*on) reading_.intent.composition.recompute = *on ? 1 : 0;
-        recompute_ = *on;
-        reading_.findings.acts(node, *on ? "Recompute<Blocks>" : "Recompute<Nothing>");
-    }
-    void recompute_interval(const Node& node) {
-        const auto every = node.whole();
-        if (!every || *every < 1 || *every > 1000)
-            return refuse(node, Errc::bad_value, "is " + node.shown() + ", no number of blocks",
-                          "write a whole number from 1 to 1000");
-        recompute_every_ = static_cast<int>(*every);
-        reading_.findings.mapped(
-            node, *every == 1 ? "Recompute<Blocks>" : "Recompute<EveryOther<" + std::to_string(*every) + ">>",
-            "one block of so many is computed again");
-    }
-    void fsdp(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        is_fsdp_ = *on;
-        reading_.findings.mapped(node, *on ? "ZeroStage<3>" : "",
-                                 *on ? "parameters, gradients and state are sharded" : "nothing is asked for");
-    }
-    void fsdp_keeps_whole(const Node& node) {
-        const auto reshards = flag(node);
-        if (!reshards) return;
-        fsdp_stage_ = *reshards ? 3 : 2;
-        reading_.findings.mapped(node, "ZeroStage<" + std::to_string(fsdp_stage_) + ">", "of `fsdp_enable`");
-    }
-    void fsdp_offload(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        fsdp_offloads_ = *on;
-        reading_.findings.mapped(node, *on ? "OffloadTarget<Cpu>" : "",
-                                 *on ? "state is kept in host memory" : "nothing is asked for");
-    }
+    void pure_bf16(const Node& node);
+    void recompute(const Node& node);
+    void recompute_interval(const Node& node);
+    void fsdp(const Node& node);
+    void fsdp_keeps_whole(const Node& node);
+    void fsdp_offload(const Node& node);
     void deepspeed_config(const Node& node) { deepspeed_ = &node; }
     void read_deepspeed_config();
     /// The same with the disk that the file names for it.
@@ -271,26 +233,8 @@ private:
     void launch(const Node& node);
 
     // ---- gradients: told where the numbers of the run are known (trainer_gradients.ipp) ----
-    void release_gradients(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        if (*on) {
-            releases_gradients_ = &node;
-        } else {
-            reading_.intent.composition.moment = MomentName::after_backward;
-            reading_.findings.acts(node, "Update<AfterBackward>");
-        }
-    }
-    void offload_gradients(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        if (*on) {
-            offloads_gradients_ = &node;
-        } else {
-            reading_.intent.composition.gradients = KeptOn{};
-            reading_.findings.acts(node, "OffloadTarget<Device, Gradients>");
-        }
-    }
+    void release_gradients(const Node& node);
+    void offload_gradients(const Node& node);
 
     [[nodiscard]] std::optional<bool> flag(const Node& node) {
         const auto value = node.flag();
@@ -333,4 +277,5 @@ private:
 }  // namespace strata::config::detail
 
 #include <strata/config/impl/trainer_translation_files.ipp>
+#include <strata/config/impl/trainer_translation_policies.ipp>
 #include <strata/config/impl/trainer_translation_values.ipp>

@@ -97,6 +97,9 @@ inline void TrainerTranslation::read_deepspeed_config() {
         deepspeed_intent_.emplace().composition.stage = text[4] - '0';
         return reading_.findings.mapped(node, "ZeroStage<" + text.substr(4) + ">", "a preset of SimpleTuner's");
     }
+    if (text.size() == 5 && text.starts_with("zero") && text[4] >= '4' && text[4] <= '9')
+        return refuse(node, Errc::bad_value, "is " + node.shown() + ", and stages are 0, 1, 2 and 3",
+                      "write zero1, zero2 or zero3");
     if (node.is(NodeKind::object)) {
         deepspeed_intent_ = read_deepspeed(with_disk(node), reading_.findings, context);
         return;
