@@ -18,8 +18,8 @@ namespace strata::config {
 struct AnyConfig {
     std::filesystem::path file;
     ConfigFormat format = ConfigFormat::trainer;
-    Findings findings;                     ///< of every key; refusals among them
-    Intent intent;                         ///< nothing of a dataset list
+    Findings findings;  ///< of every key; refusals among them
+    Intent intent;      ///< nothing of a dataset list; of a script that launches, with the files it names
     std::optional<TrainerConfig> trainer;  ///< of ConfigFormat::trainer
     std::optional<DatasetList> datasets;   ///< of ConfigFormat::datasets, where nothing was refused
 };

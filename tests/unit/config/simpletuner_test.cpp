@@ -131,6 +131,12 @@ TEST(Simpletuner, TwoFilesThatSayDifferentThingsAreAWarningThatSaysWhichCounts) 
     EXPECT_EQ(said,
               "config.json: `default_config.yaml` beside it goes before it: Precision<Bf16> and not Precision<Fp16>\n"
               "default_config.yaml: `ds_config.json` beside it goes before it: ZeroStage<2> and not ZeroStage<1>\n");
+    write("config.json", R"({"model_type": "full", "mixed_precision": "bf16", "deepspeed_config": "zero3"})");
+    std::size_t warned = 0;
+    for (const AnyConfig& file : look_at_configs(folder.path()))
+        for (const Finding& one : file.findings.all())
+            warned += one.words.find("ds_config.json") != std::string::npos ? 1 : 0;
+    EXPECT_EQ(warned, 0U) << "what config.json says itself counts";
 }
 
 TEST(Simpletuner, AnErrorIsOnlyWhatWouldMakeAnotherResult) {

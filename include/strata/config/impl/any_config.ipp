@@ -79,10 +79,18 @@ inline Finding finding_of_file(const std::filesystem::path& file, const Error& p
     return finding;
 }
 
-/// Files of one folder go before each other in their order: a trainer's configuration, Accelerate's, DeepSpeed's.
+/// Files of one folder go before each other in their order: a trainer's configuration, Accelerate's, DeepSpeed's. Where the
+/// first names one of a kind itself, what else there is of that kind does not count.
 inline void compare_files(std::vector<AnyConfig>& files) {
+    const auto is_named = [&](ConfigFormat format) {
+        const std::string key = format == ConfigFormat::deepspeed ? "deepspeed_config" : "accelerate_config";
+        const auto& all = files.front().findings.all();
+        return std::any_of(all.begin(), all.end(),
+                           [&](const Finding& one) { return one.key == key || one.key == "--" + key; });
+    };
     for (std::size_t i = 0; i < files.size(); ++i)
         for (std::size_t j = i + 1; j < files.size(); ++j) {
+            if (is_named(files[j].format) || (i > 0 && is_named(files[i].format))) continue;
             const auto against = disagreements(files[i].intent, files[j].intent);
             if (against.empty()) continue;
             Finding finding;
