@@ -251,7 +251,8 @@ TEST(RoundTrips, DamagedScriptsAndSettingsAreRefusedInWordsOfOurs) {
 #else
     constexpr int rounds = 150;
 #endif
-    const std::string_view odd{"{}[]()\"'`$\\|&;<>#=-:,*!%@~\n\t \0\xFF\xC3", 34};
+    using namespace std::string_view_literals;
+    constexpr std::string_view odd = "{}[]()\"'`$\\|&;<>#=-:,*!%@~\n\t \0\xFF\xC3"sv;
     for (int round = 0; round < rounds; ++round)
         for (std::string text : texts) {
             const auto place = [&] { return static_cast<std::size_t>(below(random, static_cast<int>(text.size()))); };

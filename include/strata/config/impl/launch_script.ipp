@@ -218,18 +218,17 @@ STRATA_INLINE bool has_launch_line(std::string_view text) {
 
 STRATA_INLINE Intent read_launch_script(std::string_view text, const std::string& source, Findings& findings,
                                         const LaunchContext& context) {
-    if (detail::looks_like_hostfile(text)) {
-        try {
-            return detail::read_hostfile(text, source, findings);
-        } catch (const Error& problem) {
-            Finding finding;
-            finding.effect = Effect::refused;
-            finding.code = problem.code();
-            finding.words = problem.problem();
-            finding.fix = problem.fix();
-            findings.add(std::move(finding));
-            return {};
-        }
+    try {
+        text = detail::checked_text(text, source);
+        if (detail::looks_like_hostfile(text)) return detail::read_hostfile(text, source, findings);
+    } catch (const Error& problem) {
+        Finding finding;
+        finding.effect = Effect::refused;
+        finding.code = problem.code();
+        finding.words = problem.problem();
+        finding.fix = problem.fix();
+        findings.add(std::move(finding));
+        return {};
     }
     const detail::ScriptVariables variables{text, context.environment};
     const Environment lookup = [&](const std::string& name) { return variables.find(name); };
