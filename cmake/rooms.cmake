@@ -90,6 +90,7 @@ strata_room(config
         deepspeed.hpp
         described_keys.hpp
         detail/quoted.hpp
+        disagreements.hpp
         dispatch.hpp
         document.hpp
         env_file.hpp
@@ -100,6 +101,7 @@ strata_room(config
         intent.hpp
         intent_options.hpp
         key.hpp
+        launch_script.hpp
         peer_names.hpp
         problems.hpp
         reading.hpp

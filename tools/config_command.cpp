@@ -32,7 +32,7 @@ constexpr std::array options{
     Option{"--output", "FILE", "convert, schema: writes there instead of standard output"},
     Option{"--help", "", "prints this text"},
 };
-constexpr std::string_view formats = "trainer (or simpletuner), deepspeed, accelerate, datasets";
+constexpr std::string_view formats = "trainer (or simpletuner), deepspeed, accelerate, datasets, launch";
 
 void print_help() {
     print(
@@ -43,7 +43,8 @@ void print_help() {
         "strata config reference FORMAT      the tables of its page in docs/config/\n"
         "\n"
         "FILE is a DeepSpeed JSON, an Accelerate YAML, a trainer's configuration (SimpleTuner's config.json, config.toml,\n"
-        "config.env), a dataset list, or a folder of SimpleTuner's; which it is, its keys tell. FORMAT is one of\n" +
+        "config.env), a dataset list, a script that calls accelerate launch, deepspeed or torchrun, a hostfile, or a folder\n"
+        "of SimpleTuner's; which it is, its keys tell. FORMAT is one of\n" +
         std::string{formats} + ".\n\n" + help_lines(options) +
         "\nExit status: 0; 1 where a file is refused; 2 for a word that is not understood.\n");
 }
@@ -53,7 +54,7 @@ config::ConfigFormat format_named(const std::string& name) {
         name == "simpletuner" ? std::optional{config::ConfigFormat::trainer} : config::format_named(name);
     if (!found)
         throw Error{Errc::bad_argument, "there is no format '" + name + "'",
-                    did_you_mean(name, {"trainer", "simpletuner", "deepspeed", "accelerate", "datasets"},
+                    did_you_mean(name, {"trainer", "simpletuner", "deepspeed", "accelerate", "datasets", "launch"},
                                  "use one of " + std::string{formats})};
     return *found;
 }
@@ -131,6 +132,26 @@ std::vector<std::string> differences(const config::Intent& asked, const config::
     policy(&config::Composition::precision);
     policy(&config::Composition::recompute);
     policy(&config::Composition::average);
+    policy(&config::Composition::gradients);
+    policy(&config::Composition::moment);
+    const auto where = [&](const char* what, const auto& member) {
+        if (asked.launch.*member == written.launch.*member) return;
+        std::string value;
+        if constexpr (requires { (asked.launch.*member).empty(); })
+            value = asked.launch.*member;
+        else
+            value = std::to_string((asked.launch.*member).value_or(0));
+        lines.push_back(std::string{what} + ": " + value +
+                        "; `strata launch` and mpirun are told by their own options");
+    };
+    where("ranks", &config::LaunchIntent::ranks);
+    where("machines", &config::LaunchIntent::machines);
+    where("the number of this machine", &config::LaunchIntent::machine_rank);
+    where("the address of rank 0's machine", &config::LaunchIntent::main_address);
+    where("its port", &config::LaunchIntent::main_port);
+    where("hostfile", &config::LaunchIntent::hostfile);
+    where("which hosts", &config::LaunchIntent::include);
+    where("which hosts not", &config::LaunchIntent::exclude);
     if (asked.batch.micro != written.batch.micro) lines.push_back("samples of a rank's micro-batch");
     if (asked.batch.global != written.batch.global) lines.push_back("samples of a step");
     if (asked.rate != written.rate) lines.push_back("the schedule of the learning rate");
@@ -157,8 +178,8 @@ int convert(const Arguments& arguments) {
         throw Error{Errc::bad_argument, "strata config convert needs --to",
                     "type --to deepspeed, accelerate or trainer"};
     const config::ConfigFormat format = format_named(*to);
-    if (format == config::ConfigFormat::datasets)
-        throw Error{Errc::bad_argument, "a dataset list has no other format",
+    if (format == config::ConfigFormat::datasets || format == config::ConfigFormat::launch)
+        throw Error{Errc::bad_argument, "nothing is converted to " + std::string{config::name_of(format)},
                     "convert to deepspeed, accelerate or trainer"};
     const auto from = arguments.text("--format");
     if (std::error_code error; std::filesystem::is_directory(file, error))
@@ -210,6 +231,9 @@ int config_command(std::span<const std::string> words) {
     }
     if (action == "schema" || action == "reference") {
         const config::ConfigFormat format = format_named(arguments.only_word("FORMAT"));
+        if (format == config::ConfigFormat::launch)
+            throw Error{Errc::bad_argument, "flags of launchers have no schema and no page",
+                        "type strata config explain SCRIPT"};
         if (action == "reference" && format == config::ConfigFormat::datasets)
             throw Error{Errc::bad_argument, "there is no table of a dataset list's keys",
                         "read docs/dataset-keys.md, or type strata config schema datasets"};

@@ -17,6 +17,7 @@
 #include <strata/core/printable.hpp>
 
 #include "table.hpp"
+#include "wrapped_text.hpp"
 
 namespace strata::tools {
 
@@ -39,6 +40,8 @@ std::string title(ConfigFormat format) {
             return "DeepSpeed";
         case ConfigFormat::accelerate:
             return "Accelerate";
+        case ConfigFormat::launch:
+            return "ranks and what they start";
         case ConfigFormat::datasets:
             break;
     }
@@ -60,6 +63,10 @@ std::string asked_for(const AnyConfig& file) {
     const std::string policies = config::policies(file.intent.composition);
     std::string text = "  asks for: Trainer<" + std::string{policies.empty() ? "Model" : "Model, "} + policies + ">\n";
     const config::BatchIntent& batch = file.intent.batch;
+    const config::LaunchIntent& launch = file.intent.launch;
+    if (launch.ranks)
+        text += "  runs on: " + counted(static_cast<std::size_t>(*launch.ranks), "rank") +
+                (launch.machines ? ", " + counted(static_cast<std::size_t>(*launch.machines), "machine") : "") + "\n";
     if (batch.global) text += "  samples of a step: " + std::to_string(*batch.global) + "\n";
     if (batch.micro) text += "  samples of a rank's micro-batch: " + std::to_string(*batch.micro) + "\n";
     for (const config::Automatic& one : file.intent.automatic)
@@ -80,24 +87,6 @@ std::string effect_of(const Finding& one) {
     if (!one.to.empty()) text += ": " + one.to;
     if (!one.words.empty()) text += (one.to.empty() ? ": " : "; ") + one.words;
     return text + (one.fix.empty() ? "" : ". Fix: " + one.fix);
-}
-
-constexpr std::size_t columns = 100;  // of a terminal
-
-/// Words on lines of at most `columns`, each behind `indent`.
-std::string wrapped(const std::string& words, const std::string& indent) {
-    std::string text, line;
-    for (std::size_t at = 0; at < words.size();) {
-        const std::size_t end = std::min(words.find(' ', at), words.size());
-        const std::string word = words.substr(at, end - at);
-        if (!line.empty() && indent.size() + line.size() + 1 + word.size() > columns) {
-            text += indent + line + "\n";
-            line.clear();
-        }
-        line += (line.empty() ? "" : " ") + word;
-        at = end + 1;
-    }
-    return line.empty() ? text : text + indent + line + "\n";
 }
 
 /// Of a value what a column has room for, in whole characters.
@@ -121,13 +110,14 @@ std::string keys_text(const AnyConfig& file) {
                         core::printable((needs_eyes ? "! " : "") + effect_of(one))});
         for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], rows.back()[i].size());
     }
+    const std::size_t columns = terminal_columns().value_or(100);
     const std::size_t left = 2 + widths[0] + 2 + widths[1] + 2 + widths[2] + 2;
     Table table{{{"key"}, {"value"}, {"from"}, {"effect"}}};
     std::vector<std::string> below{""};  // the heading has nothing
     for (const auto& [key, value, from, effect] : rows) {
         const bool fits = left + effect.size() <= columns;
         table.row({key, value, from, fits ? effect : ""});
-        below.push_back(fits ? "" : wrapped(effect, "      "));
+        below.push_back(fits ? "" : wrapped(effect, "      ", "      ", columns));
     }
     std::istringstream lines{table.text("  ")};
     std::string text;
@@ -189,15 +179,18 @@ std::string warned(const Finding& one) {
 }
 
 std::string checked_text(std::span<const AnyConfig> files) {
+    const auto columns = terminal_columns();
     std::string text;
     for (const AnyConfig& file : files) {
         text += head(file);
         for (const bool refused : {true, false})
             for (const Finding& one : file.findings.all()) {
                 if ((one.effect == Effect::refused) != refused || (!refused && !one.warns)) continue;
-                text += std::string{"  "} + (refused ? "problem: " : "warning: ") +
-                        core::printable(refused ? config::sentence(one) : warned(one)) +
-                        (one.fix.empty() ? "" : ". Fix: " + core::printable(one.fix)) + "\n";
+                const std::string line = core::printable(refused ? config::sentence(one) : warned(one)) +
+                                         (one.fix.empty() ? "" : ". Fix: " + core::printable(one.fix));
+                const std::string first = std::string{"  "} + (refused ? "problem: " : "warning: ");
+                // In a file or a pipe a finding is one line, which other programs find.
+                text += columns ? wrapped(line, first, "           ", *columns) : first + line + "\n";
             }
     }
     return text;

@@ -72,6 +72,37 @@ TEST_F(ConfigCommand, ExplainKeepsWithinTheWidthOfATerminal) {
     EXPECT_NE(outcome.out.find("\n      ! "), std::string::npos) << "an effect stands below\n" << outcome.out;
 }
 
+TEST_F(ConfigCommand, CheckKeepsWithinTheTerminalAndIsALineAFindingInAPipe) {
+    write("config.json", R"({"report_to": "wandb", "learing_rate": 1e-4, "vae_batch_size": 4})");
+    const std::string file = path("config.json");
+    const Outcome narrow = Running{{"/usr/bin/env", "COLUMNS=60", STRATA_TOOL, "config", "check", file}, folder}.wait();
+    std::istringstream lines{narrow.out.substr(narrow.out.find('\n') + 1)};
+    std::size_t number = 0;
+    for (std::string line; std::getline(lines, line); ++number)
+        EXPECT_TRUE(line.size() <= 60 || line.find(' ', 12) == std::string::npos) << "a word is not cut: " << line;
+    EXPECT_GT(number, 4U) << narrow.out;
+    const Outcome wide = strata({"check", file});
+    EXPECT_EQ(std::count(wide.out.begin(), wide.out.end(), '\n'), 1 + 3) << wide.out;
+}
+
+TEST_F(ConfigCommand, AScriptThatLaunchesIsReadWithTheFilesThatItNames) {
+    write("run.sh", "#!/bin/bash\nexport N=2\ndeepspeed --num_gpus $N --hostfile hosts train.py --deepspeed ds.json\n");
+    write("hosts", "a slots=2\nb slots=4\n");
+    write("ds.json", R"({"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 2})");
+    const Outcome outcome = strata({"explain", path("run.sh")});
+    EXPECT_EQ(outcome.status, 0) << outcome.out;
+    for (const char* says : {"ranks and what they start", "--num_gpus", "runs on: 4 ranks, 2 machines",
+                             "asks for: Trainer<Model, ZeroStage<2>>"})
+        EXPECT_NE(outcome.out.find(says), std::string::npos) << says << "\n" << outcome.out;
+    const Outcome converted = strata({"convert", path("run.sh"), "--to", "deepspeed"});
+    EXPECT_EQ(converted.status, 0) << converted.err;
+    for (const char* says : {"not in deepspeed: ranks: 4", "not in deepspeed: machines: 2", "hostfile: hosts"})
+        EXPECT_NE(converted.err.find(says), std::string::npos) << says << "\n" << converted.err;
+    const Outcome own = strata({"convert", path("run.sh"), "--to", "trainer"});
+    EXPECT_EQ(json::parse(own.out)["num_processes"], 4);
+    EXPECT_EQ(own.err.find("ranks: "), std::string::npos) << own.err;
+}
+
 TEST_F(ConfigCommand, AFolderIsReadWithTheDatasetListThatItNames) {
     write("config.json", R"({"data_backend_config": "config/multidatabackend.json", "instance_prompt": "a cat"})");
     write("multidatabackend.json",
@@ -171,8 +202,9 @@ TEST_F(ConfigCommand, SchemasAreJsonAndKnowTheKeys) {
         EXPECT_EQ(json::parse(outcome.out)["$schema"], "https://json-schema.org/draft/2020-12/schema") << format;
     }
     const json schema = json::parse(strata({"schema", "simpletuner"}).out);
-    EXPECT_EQ(schema["properties"]["train_batch_size"]["type"], "integer");
-    EXPECT_EQ(schema["properties"]["train_batch_size"]["maximum"], 65536);
+    const json& size = schema["properties"]["train_batch_size"]["anyOf"][0];  // then: as text, or null
+    EXPECT_EQ(size["type"], "integer");
+    EXPECT_EQ(size["maximum"], 65536);
     EXPECT_TRUE(schema["properties"].contains("lora_rank"));
 }
 
@@ -187,7 +219,8 @@ TEST_F(ConfigCommand, WordsThatAreNotUnderstoodEndWithTwoAndSayWhatToType) {
                                   {{"check", "x.json", "--jsn"}, "did you mean '--json'"},
                                   {{"schema", "deepsped"}, "did you mean 'deepspeed'"},
                                   {{"convert", "x.json"}, "--to"},
-                                  {{"reference", "datasets"}, "docs/dataset-keys.md"}};
+                                  {{"reference", "datasets"}, "docs/dataset-keys.md"},
+                                  {{"schema", "launch"}, "explain SCRIPT"}};
     for (const Case& one : cases) {
         const Outcome outcome = strata(one.words);
         EXPECT_EQ(outcome.status, 2) << one.says;

@@ -25,6 +25,7 @@ struct AccelerateContext {
         folder{};  ///< where a relative deepspeed_config_file is looked for, after the working directory
     /// A file that is named and not there is a problem; otherwise a warning, and a name in Intent::missing_files.
     bool wants_all_files = false;
+    bool is_part = false;  ///< another file, which is not there, may say the distributed_type
 };
 
 /// What an Accelerate configuration asks for, with what its deepspeed_config_file says. Throws nothing: what is wrong is
@@ -49,7 +50,8 @@ struct AccelerateArguments {
 [[nodiscard]] AccelerateArguments accelerate_arguments(const std::vector<std::string>& words, Findings& findings);
 
 /// All of it, as Accelerate has it: a file (--config_file, else the one that is found), the environment over it, the
-/// command line over both. Throws Errc::unreadable_config.
+/// command line over both. Without a file and a type, distributed_type is what Accelerate makes of the number of ranks.
+/// Throws Errc::unreadable_config.
 [[nodiscard]] Intent load_accelerate(const std::vector<std::string>& words, const Environment& environment,
                                      Findings& findings, bool wants_all_files = false);
 /// A file alone.
@@ -65,5 +67,7 @@ struct AccelerateArguments {
 
 #ifndef STRATA_COMPILED
 #include <strata/config/impl/accelerate.ipp>
+#include <strata/config/impl/accelerate_arguments.ipp>
 #include <strata/config/impl/accelerate_sources.ipp>
+#include <strata/config/impl/accelerate_writer.ipp>
 #endif

@@ -18,8 +18,8 @@ namespace strata::config {
 struct AnyConfig {
     std::filesystem::path file;
     ConfigFormat format = ConfigFormat::trainer;
-    Findings findings;                     ///< of every key; refusals among them
-    Intent intent;                         ///< nothing of a dataset list
+    Findings findings;  ///< of every key; refusals among them
+    Intent intent;      ///< nothing of a dataset list; of a script that launches, with the files it names
     std::optional<TrainerConfig> trainer;  ///< of ConfigFormat::trainer
     std::optional<DatasetList> datasets;   ///< of ConfigFormat::datasets, where nothing was refused
 };
@@ -32,7 +32,8 @@ struct AnyConfig {
                                        std::optional<ConfigFormat> format = {});
 
 /// Reads a file and those that it names (a trainer's dataset list, where it is there), or of a folder its config.json,
-/// config.toml or config.env with those, and an Accelerate and a DeepSpeed configuration beside them.
+/// config.toml or config.env with those, and an Accelerate and a DeepSpeed configuration beside them. The later of these goes
+/// before the earlier; where they say different things about the same, that is a warning of the earlier.
 [[nodiscard]] std::vector<AnyConfig> look_at_configs(const std::filesystem::path& file_or_folder);
 
 }  // namespace strata::config

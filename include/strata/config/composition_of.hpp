@@ -104,7 +104,9 @@ template <class Setup>
             .rule = detail::rule_of<typename Setup::optimizer::rule>,
             .precision = detail::format_of<typename Setup::precision>,
             .recompute = detail::recompute_of<typename Setup::recompute>,
-            .average = detail::average_of<typename Setup::averaging>};
+            .average = detail::average_of<typename Setup::averaging>,
+            .gradients = detail::kept_on<typename Setup::gradient_offload::tier>,
+            .moment = Setup::timing::in_backward ? MomentName::in_backward : MomentName::after_backward};
 }
 
 }  // namespace strata::config

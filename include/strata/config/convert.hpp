@@ -21,8 +21,9 @@ enum class ConfigFormat : std::uint8_t {
     accelerate,
     trainer,   ///< config.json: config/trainer_config.hpp
     datasets,  ///< multidatabackend.json: config/dataset_list.hpp
+    launch,    ///< a script that calls a launcher, or a hostfile: config/launch_script.hpp; read, never written
 };
-/// "deepspeed", "accelerate", "trainer", "datasets": what a command line calls it.
+/// "deepspeed", "accelerate", "trainer", "datasets", "launch": what a command line calls it.
 [[nodiscard]] std::string_view name_of(ConfigFormat format) noexcept;
 [[nodiscard]] std::optional<ConfigFormat> format_named(std::string_view name) noexcept;
 
@@ -34,7 +35,7 @@ enum class ConfigFormat : std::uint8_t {
 [[nodiscard]] Intent load_intent(const std::filesystem::path& file, Findings& findings);
 
 /// An intent as a text of that format. What the format has no key for is not in it. Throws Errc::bad_argument for
-/// datasets.
+/// datasets and launch.
 ///
 ///   trainer  options by their keys in config.json, and the composition in an object `deepspeed_config`
 [[nodiscard]] std::string convert(const Intent& intent, ConfigFormat to);

@@ -20,16 +20,17 @@ namespace strata::config {
 
 /// A composition that a program has.
 struct Listed {
-    static constexpr std::size_t slots = 7;  ///< those that a configuration has words for
+    static constexpr std::size_t slots = 9;  ///< those that a configuration has words for
 
     Composition composition;  ///< in the words of a configuration
     /// Its policies as they are typed, those of a program's own included: "ZeroStage<2>", "OffloadTarget<Cpu>".
     std::array<std::string, slots> (*policies)() = nullptr;
+    bool has_exceptions = false;  ///< Precision<Format, Except<...>>, for which no configuration has a word
 };
 
 namespace detail {
 
-/// OffloadTarget has two roles, so its name is made of the tier's.
+/// OffloadTarget has three roles, so its name is made of the tier's.
 template <class Setup>
 std::array<std::string, Listed::slots> policies_of() {
     const auto name = [](std::string_view text) { return std::string{text}; };
@@ -39,7 +40,9 @@ std::array<std::string, Listed::slots> policies_of() {
             name(policy_name_v<typename Setup::optimizer>),
             name(policy_name_v<typename Setup::precision>),
             name(policy_name_v<typename Setup::recompute>),
-            name(policy_name_v<typename Setup::averaging>)};
+            name(policy_name_v<typename Setup::averaging>),
+            "OffloadTarget<" + name(type_name_v<typename Setup::gradient_offload::tier>) + ", Gradients>",
+            name(policy_name_v<typename Setup::timing>)};
 }
 
 template <class List>
@@ -47,7 +50,8 @@ struct ListOf;
 template <class... Setups>
 struct ListOf<Combinations<Setups...>> {
     static constexpr std::array<Listed, sizeof...(Setups)> all{
-        Listed{composition_of<Setups>(), &policies_of<Setups>}...};
+        Listed{composition_of<Setups>(), &policies_of<Setups>,
+               strata::detail::has_exceptions_v<typename Setups::precision>}...};
 };
 
 /// A call of the visitor for every composition.
@@ -75,8 +79,10 @@ struct CallsOf<Combinations<First, Setups...>, Visitor> {
 template <class List>
 inline constexpr std::span<const Listed> listed_v = detail::ListOf<flat_t<List>>::all;
 
-/// Number in the list of the first composition that does all that is wanted. What is not said may be anything; where
-/// parameters are kept says nothing below stage 3, which has no shards of them.
+/// Number in the list of the first composition that does all that is wanted. What is not said may be anything, with three
+/// exceptions: gradients on a tier, updates in backward and Except<...>, which take numbers of their own to be of use. One
+/// with fewer of these goes before one with more, wherever it stands, unless they are asked for. Where parameters are kept
+/// says nothing below stage 3, and where gradients are kept nothing below stage 2, which have no shards of them.
 ///
 /// Local. Throws Errc::no_composition, naming what is wanted, the nearest that there is, the keys that make the
 /// difference, and the list.

@@ -171,12 +171,12 @@ private:
 /// says over both. Every value keeps the place that it came from.
 [[nodiscard]] Node overlay(const Node& base, const Node& above);
 
-/// A document of values that were given one by one and stand in no text: flags, variables. A later value goes before an
-/// earlier one.
+/// A document of values that were given one by one: flags, variables. A later value goes before an earlier one.
 struct GivenValue {
     std::string path;    ///< "deepspeed_config.zero_stage"
     std::string text;    ///< read as a plain word
-    std::string source;  ///< "--zero_stage"
+    std::string source;  ///< "--zero_stage"; with a mark the name of the text that it stands in
+    Mark mark{};
 };
 [[nodiscard]] Document document_of(const std::vector<GivenValue>& values, std::string source);
 
@@ -204,6 +204,7 @@ enum class JsonDialect : std::uint8_t {
 
 #ifndef STRATA_COMPILED
 #include <strata/config/impl/document.ipp>
+#include <strata/config/impl/document_builder.ipp>
 #include <strata/config/impl/document_json.ipp>
 #include <strata/config/impl/document_overlay.ipp>
 #include <strata/config/impl/document_text.ipp>

@@ -40,6 +40,8 @@ enum class RuleName : std::uint8_t { adagrad, adam, adamw, lamb, lion, sgd };
 enum class FormatName : std::uint8_t { fp32, bf16, fp16, pure_bf16 };
 /// Where a moving average of the weights is kept, if there is one (policy/ema.hpp).
 enum class AverageName : std::uint8_t { none, cpu, device };
+/// When gradients change parameters (policy/update.hpp).
+enum class MomentName : std::uint8_t { after_backward, in_backward };
 
 // As C++ has them: "Nvme", "Split<Cpu, Nvme, 30>", "AdamW", "PureBf16".
 [[nodiscard]] std::string type_name(TierName tier);
@@ -56,6 +58,8 @@ struct Composition {
     std::optional<FormatName> precision{};  ///< Precision<Format>
     std::optional<int> recompute{};         ///< Recompute<...>: 0 nothing, 1 every block, N one of N
     std::optional<AverageName> average{};   ///< Ema<Tier>
+    std::optional<KeptOn> gradients{};      ///< OffloadTarget<Tier, Gradients>: their sums; of effect from stage 2 on
+    std::optional<MomentName> moment{};     ///< Update<When>
 
     /// What is said in `above`, and what is said here where that is silent.
     [[nodiscard]] Composition under(const Composition& above) const;

@@ -9,7 +9,7 @@
 namespace strata::config {
 
 /// A config.json that is read as the same intent: numbers by strata's keys, stage, tiers and DeepSpeed's schedules in
-/// `deepspeed_config`. Where ranks run is left out, and a global batch without its micro-batch.
+/// `deepspeed_config`. Hostfiles and their filters are left out, and what is "auto".
 [[nodiscard]] std::string write_trainer_config(const Intent& intent);
 
 }  // namespace strata::config

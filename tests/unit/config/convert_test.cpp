@@ -26,6 +26,13 @@ TEST(Convert, AFormatIsKnownByItsKeys) {
               ConfigFormat::trainer);
     EXPECT_EQ(format("[{id: a}]"), ConfigFormat::datasets);
     EXPECT_EQ(format("{nothing: 1}"), std::nullopt);
+    EXPECT_EQ(format("{zero_optimisation: {stage: 2}}"), ConfigFormat::deepspeed) << "a typing error";
+    // What ranks need, which a trainer's configuration has too: that one is never a YAML.
+    const std::string ranks = "{machine_rank: 0, main_process_ip: 10.0.0.1, main_process_port: 29500}";
+    EXPECT_EQ(format_of(parse_yaml(ranks, "ranks.yaml").root), ConfigFormat::accelerate);
+    EXPECT_EQ(format(ranks), ConfigFormat::trainer);
+    EXPECT_EQ(format("{machine_rank: 0, main_training_function: main}"), ConfigFormat::accelerate);
+    EXPECT_EQ(format("{mixed_precision: bf16}"), ConfigFormat::trainer);
     EXPECT_EQ(format_named("deepspeed"), ConfigFormat::deepspeed);
     EXPECT_EQ(format_named("toml"), std::nullopt);
 }
@@ -91,7 +98,24 @@ TEST(Convert, OptionsHaveTheKeysOfOurOwnConfiguration) {
     EXPECT_EQ(config.options.engine.max_grad_norm, 0.5);
     EXPECT_EQ(config.options.schedule.lr, 2e-5);
     EXPECT_EQ(config.optimizer.find("optimizer_beta2")->json, "0.95");
-    EXPECT_EQ(thrown_by([] { (void)convert({}, ConfigFormat::datasets); }).code, Errc::bad_argument);
+    for (const ConfigFormat none : {ConfigFormat::datasets, ConfigFormat::launch})
+        EXPECT_EQ(thrown_by([&] { (void)convert({}, none); }).code, Errc::bad_argument);
+}
+
+TEST(Convert, OurOwnConfigurationSaysWhereRanksRunAndHowManySamplesAStepHas) {
+    const auto read = accelerate(
+        "distributed_type: MULTI_GPU\nnum_processes: 4\nnum_machines: 2\nmachine_rank: 1\nmain_process_ip: 10.0.0.1\n"
+        "main_process_port: 29500\nmixed_precision: bf16\n");
+    Intent intent = read.intent;
+    intent.batch = {.global = 64, .micro = 2};
+    intent.set("engine.gradient_accumulation_steps", std::int64_t{8});
+    intent.composition.moment = MomentName::after_backward;
+    intent.composition.gradients = KeptOn{};
+    const strata_test::TemporaryJson file{convert(intent, ConfigFormat::trainer)};
+    const TrainerConfig config = load_trainer_config(file.path());
+    EXPECT_EQ(config.reading.intent.launch, intent.launch);
+    EXPECT_EQ(config.reading.intent.batch, intent.batch);
+    EXPECT_EQ(config.reading.intent.composition, intent.composition);
 }
 
 TEST(Convert, FilesAreReadByWhatTheyHold) {

@@ -238,4 +238,13 @@ TEST(DatasetRefusals, BucketsWithoutANameOrHalfAKey) {
             Errc::bad_value, "'[0].aws_bucket_name' is missing"}});
 }
 
+TEST(DatasetRefusals, ANumberThatNoComputerKeepsHidesNoOtherProblem) {
+    const auto all = strata_test::refused(
+        list_with(R"(,"repeats":1e400,"crop":3,"crop":false,"resolution":[1,1e999],"probabilty":1)"));
+    for (const char* says :
+         {"key '[0].repeats' is 1e400, which is larger than any number a computer keeps",
+          "key '[0].resolution[1]' is 1e999", "key 'crop' appears twice", "'[0].probabilty' is unknown"})
+        EXPECT_TRUE(all.says(says)) << says << "\n" << all.message;
+}
+
 }  // namespace

@@ -369,6 +369,28 @@ TEST(Deepspeed, SchedulesHaveDeepSpeedsValues) {
               "no effect: a number of other schedules than WarmupLR");
 }
 
+TEST(Deepspeed, AWarmupOfNoStepsIsTakenAsTheShortestThereIs) {
+    const auto read = deepspeed(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}})");
+    EXPECT_EQ(read.refusal(), "");
+    EXPECT_EQ(std::get<strata::optim::WarmupLr>(read.intent.rate).warmup_steps, 1);
+    EXPECT_EQ(read.said("/scheduler/params/warmup_num_steps"),
+              "! mapped: schedule's warmup_steps: as 1, the shortest warm-up there is, which rises in two steps; "
+              "DeepSpeed refuses 0");
+}
+
+TEST(Deepspeed, AValueInPlaceOfAnObjectIsAnsweredWithTheObjectThatWasMeant) {
+    struct Case {
+        const char* json;
+        const char* says;
+    };
+    for (const Case& one : {Case{R"({"zero_optimization": {"stage": 2, "offload_optimizer": true}})",
+                                 "write \"offload_optimizer\": {\"device\": \"cpu\"}, or \"nvme\" with its nvme_path"},
+                            Case{R"({"bf16": true})", "Fix: write {\"enabled\": true}"},
+                            Case{R"({"optimizer": "AdamW"})", "Fix: write {\"type\": \"AdamW\"}"},
+                            Case{R"({"aio": 3})", "Fix: write an object: {\"block_size\": ...}"}})
+        EXPECT_NE(deepspeed(one.json).refusal().find(one.says), std::string::npos) << deepspeed(one.json).refusal();
+}
+
 TEST(Deepspeed, KeysOfStageThreeBelowItAreSaid) {
     const auto read = deepspeed(
         R"({"zero_optimization": {"stage": 1, "stage3_max_live_parameters": 1e9, "stage3_prefetch_bucket_size": 5e7}})");

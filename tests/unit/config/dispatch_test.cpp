@@ -49,7 +49,12 @@ TEST(Dispatch, TypesAreDescribedInTheWordsOfAConfiguration) {
                                                          .rule = RuleName::lion,
                                                          .precision = FormatName::pure_bf16,
                                                          .recompute = 2,
-                                                         .average = AverageName::device}));
+                                                         .average = AverageName::device,
+                                                         .gradients = KeptOn{},
+                                                         .moment = MomentName::after_backward}));
+    using Gradients = strata::Setup<ZeroStage<2>, OffloadTarget<Cpu, OptimizerState, Gradients>>;
+    EXPECT_EQ(composition_of<Gradients>().gradients, KeptOn::all_on(TierName::cpu));
+    EXPECT_EQ(composition_of<strata::Setup<strata::Update<InBackward>>>().moment, MomentName::in_backward);
     EXPECT_EQ(composition_of<strata::Setup<>>(), Composition{}.completed());
     // A split with nothing on one side is a whole tier.
     using Whole = strata::Setup<ZeroStage<1>, OffloadTarget<Split<Cpu, Nvme, 0>>>;
@@ -76,6 +81,10 @@ TEST(Dispatch, EveryNameOfAConfigurationHasItsType) {
     EXPECT_EQ(policies(composition_of<strata::Setup<Ema<Device>>>()), policy_name_v<Ema<Device>>);
     using Both = strata::Setup<ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>>;
     EXPECT_EQ(policies(composition_of<Both>()), "ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>");
+    EXPECT_EQ(policies(composition_of<strata::Setup<strata::Update<InBackward>>>()),
+              policy_name_v<strata::Update<InBackward>>);
+    using Gradients = strata::Setup<ZeroStage<2>, OffloadTarget<Cpu, strata::Gradients>>;
+    EXPECT_EQ(policies(composition_of<Gradients>()), "ZeroStage<2>, OffloadTarget<Cpu, Gradients>");
 }
 
 TEST(Dispatch, AProductLeavesOutWhatCannotBeComposed) {
@@ -107,6 +116,39 @@ TEST(Dispatch, TheFirstThatDoesAllThatIsSaidIsTaken) {
     const auto number = [](const Composition& wanted) { return choose(wanted, listed_v<Own>); };
     EXPECT_EQ(number({}), 0U);
     EXPECT_EQ(number({.stage = 2}), 1U);
+}
+
+TEST(Dispatch, WhatWantsNumbersOfItsOwnIsTakenOnlyWhereItIsAskedForOrNothingElseIsThere) {
+    using Special = Combinations<strata::Setup<ZeroStage<2>, Precision<Bf16, Except<Fp32>>>,
+                                 strata::Setup<ZeroStage<2>, strata::Update<InBackward>>,
+                                 strata::Setup<ZeroStage<2>, OffloadTarget<Cpu, Gradients>>,
+                                 strata::Setup<ZeroStage<2>, Optimizer<AdamW>>>;
+    const auto number = [](const Composition& wanted) { return choose(wanted, listed_v<Special>); };
+    EXPECT_EQ(number({}), 3U) << "the plain one, wherever it stands";
+    EXPECT_EQ(number({.stage = 2}), 3U);
+    EXPECT_EQ(number({.stage = 2, .moment = MomentName::in_backward}), 1U);
+    EXPECT_EQ(number({.stage = 2, .gradients = KeptOn::all_on(TierName::cpu)}), 2U);
+    EXPECT_EQ(number({.gradients = KeptOn{}, .moment = MomentName::after_backward}), 3U);
+    using Only = Combinations<strata::Setup<strata::Update<InBackward>>>;
+    EXPECT_EQ(choose({}, listed_v<Only>), 0U) << "there is no other";
+    // A program that has none says so by name.
+    Intent intent;
+    intent.composition = {.stage = 2, .gradients = KeptOn::all_on(TierName::cpu), .moment = MomentName::in_backward};
+    using Plain = Combinations<strata::Setup<ZeroStage<2>>>;
+    const auto error = thrown_by([&] { dispatch(intent, Plain{}, [](auto) {}); });
+    EXPECT_TRUE(
+        error.says("no composition with ZeroStage<2>, OffloadTarget<Cpu, Gradients>, Update<InBackward>; the "
+                   "nearest has OffloadTarget<Device, Gradients>, Update<AfterBackward> in place of"))
+        << error.message;
+    // An exception is no format that a configuration can ask for.
+    using Excepting = Combinations<strata::Setup<Precision<Bf16, Except<Fp32>>>>;
+    intent.composition = {.precision = FormatName::bf16};
+    const auto other = thrown_by([&] { dispatch(intent, Excepting{}, [](auto) {}); });
+    EXPECT_TRUE(other.says("the nearest has Precision<Bf16, Except<Fp32>> in place of Precision<Bf16>"))
+        << other.message;
+    // Below stage 2 no rank has a share of the gradients to keep anywhere.
+    intent.composition = {.stage = 1, .gradients = KeptOn::all_on(TierName::cpu)};
+    EXPECT_NO_THROW(dispatch(intent, Combinations<strata::Setup<ZeroStage<1>>>{}, [](auto) {}));
 }
 
 TEST(Dispatch, VisitorsGetTheTypeAndReturnWhatTheyLike) {

@@ -54,6 +54,91 @@ TEST(Simpletuner, AUsualFileIsReadInOneRun) {
     EXPECT_EQ(of(config, "--train_batch_size").effect, Effect::acts);
 }
 
+TEST(Simpletuner, GradientsAreReleasedInBackwardWhereNothingNeedsThemAll) {
+    const auto moment = [](const std::string& more) {
+        return look(R"({"optimizer_release_gradients": true, )" + more + "}");
+    };
+    const TrainerConfig taken = moment(R"("max_grad_norm": 0)");
+    EXPECT_EQ(taken.reading.intent.composition.moment, MomentName::in_backward);
+    EXPECT_EQ(of(taken, "optimizer_release_gradients").to, "Update<InBackward>");
+    EXPECT_EQ(moment(R"("max_grad_norm": 1, "grad_clip_method": "value")").reading.intent.composition.moment,
+              MomentName::in_backward);
+    for (const auto& [more, says] :
+         {std::pair{R"("max_grad_norm": 1)", "the norm of all gradients"},
+          std::pair{R"("max_grad_norm": 0, "gradient_accumulation_steps": 4)", "a step has 4 micro-batches"},
+          std::pair{R"("max_grad_norm": 0, "mixed_precision": "fp16")", "fp16 scales the loss"},
+          std::pair{R"("max_grad_norm": 0, "optimizer": "lamb")", "norms of whole parameters"}}) {
+        const TrainerConfig config = moment(more);
+        EXPECT_EQ(config.reading.findings.refused(), 0U);
+        EXPECT_FALSE(config.reading.intent.composition.moment) << more;
+        EXPECT_TRUE(of(config, "optimizer_release_gradients").warns);
+        EXPECT_NE(of(config, "optimizer_release_gradients").words.find(says), std::string::npos)
+            << of(config, "optimizer_release_gradients").words;
+    }
+    EXPECT_EQ(look(R"({"optimizer_release_gradients": false})").reading.intent.composition.moment,
+              MomentName::after_backward);
+}
+
+TEST(Simpletuner, GradientsFollowStateIntoHostMemory) {
+    const std::string key = R"("optimizer_offload_gradients": true)";
+    const TrainerConfig taken =
+        look("{" + key +
+             R"(, "deepspeed_config": {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}})");
+    EXPECT_EQ(policies(taken.reading.intent.composition),
+              "ZeroStage<2>, OffloadTarget<Cpu>, OffloadTarget<Cpu, Gradients>");
+    const TrainerConfig plain = look("{" + key + "}");
+    EXPECT_FALSE(plain.reading.intent.composition.gradients);
+    EXPECT_TRUE(of(plain, "optimizer_offload_gradients").warns);
+    const TrainerConfig both = look(
+        "{" + key +
+        R"(, "optimizer_release_gradients": true, "max_grad_norm": 0, "fsdp_enable": true, "fsdp_cpu_offload": true})");
+    EXPECT_EQ(both.reading.intent.composition.moment, MomentName::in_backward);
+    EXPECT_NE(of(both, "optimizer_offload_gradients").words.find("leaves no gradients"), std::string::npos);
+}
+
+TEST(Simpletuner, NumbersThatNoComputerKeepsAreRefusedWhereverTheyStand) {
+    const TrainerConfig config = look(
+        R"({"seed": 1e400, "learning_rate": 1e999, "checkpointing_steps": -1e400, "optimizer_config": {"eps": 1e400}, "lr_end": [1, 1e400]})");
+    EXPECT_GE(config.reading.findings.refused(), 5U) << config.reading.findings.table();
+    for (const char* key : {"seed", "learning_rate", "checkpointing_steps", "optimizer_config", "lr_end"})
+        EXPECT_EQ(of(config, key).effect, Effect::refused) << key;
+}
+
+TEST(Simpletuner, TwoFilesThatSayDifferentThingsAreAWarningThatSaysWhichCounts) {
+    const strata_test::TemporaryJson yaml{
+        R"({"distributed_type": "DEEPSPEED", "mixed_precision": "bf16", "deepspeed_config": {"zero_stage": 2, "gradient_clipping": 1.0}})"};
+    const std::string named = R"("accelerate_config": ")" + yaml.path().string() + "\"";
+    const TrainerConfig config =
+        look("{" + named + R"(, "deepspeed_config": {"zero_optimization": {"stage": 3}, "gradient_clipping": 0.5}})");
+    EXPECT_EQ(config.reading.intent.composition.stage, 3);
+    EXPECT_EQ(of(config, "accelerate_config").words,
+              "read as Accelerate's own, and `deepspeed_config` goes before it: ZeroStage<3> and not ZeroStage<2>; "
+              "engine.max_grad_norm = 0.5 and not 1");
+    EXPECT_TRUE(of(config, "accelerate_config").warns);
+    const TrainerConfig same = look("{" + named + R"(, "deepspeed_config": {"zero_optimization": {"stage": 2}}})");
+    EXPECT_FALSE(of(same, "accelerate_config").warns);
+
+    strata_test::TemporaryFolder folder;
+    const auto write = [&](const char* name, const char* text) { std::ofstream{folder.path() / name} << text; };
+    write("config.json", R"({"model_type": "full", "mixed_precision": "fp16"})");
+    write("default_config.yaml",
+          "distributed_type: DEEPSPEED\nmixed_precision: bf16\ndeepspeed_config: {zero_stage: 1}\n");
+    write("ds_config.json", R"({"zero_optimization": {"stage": 2}})");
+    std::string said;
+    for (const AnyConfig& file : look_at_configs(folder.path()))
+        for (const Finding& one : file.findings.all())
+            if (one.key.empty() && one.warns) said += file.file.filename().string() + ": " + one.words + "\n";
+    EXPECT_EQ(said,
+              "config.json: `default_config.yaml` beside it goes before it: Precision<Bf16> and not Precision<Fp16>\n"
+              "default_config.yaml: `ds_config.json` beside it goes before it: ZeroStage<2> and not ZeroStage<1>\n");
+    write("config.json", R"({"model_type": "full", "mixed_precision": "bf16", "deepspeed_config": "zero3"})");
+    std::size_t warned = 0;
+    for (const AnyConfig& file : look_at_configs(folder.path()))
+        for (const Finding& one : file.findings.all())
+            warned += one.words.find("ds_config.json") != std::string::npos ? 1 : 0;
+    EXPECT_EQ(warned, 0U) << "what config.json says itself counts";
+}
+
 TEST(Simpletuner, AnErrorIsOnlyWhatWouldMakeAnotherResult) {
     for (const char* json :
          {R"({"model_type": "lora"})", R"({"controlnet": true})", R"({"snr_gamma": 5})",

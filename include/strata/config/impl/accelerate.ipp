@@ -24,7 +24,7 @@ public:
 
     void read() {
         const Composition from_file = deepspeed_file();
-        launch();
+        read_ranks(keys_, intent_.launch);
         distributed_type();
         precision(from_file);
     }
@@ -41,7 +41,8 @@ private:
         const bool is_deepspeed = type_ == "deepspeed";
         const bool is_fsdp = type_ == "fsdp";
         const bool is_megatron = type_ == "megatron_lm";
-        if (keys_.root().is(NodeKind::object) && keys_.root().find(key) == nullptr)
+        const bool is_open = context_.is_part && keys_.root().find(key) == nullptr;
+        if (keys_.root().is(NodeKind::object) && keys_.root().find(key) == nullptr && !is_open)
             keys_.findings().refuse(keys_.root(), Errc::bad_value, "has no distributed_type, which Accelerate requires",
                                     "add distributed_type: NO, MULTI_GPU, DEEPSPEED or FSDP");
         if (type_ == "xla" || type_ == "tpu") {
@@ -66,15 +67,15 @@ private:
         }
         if (is_deepspeed)
             deepspeed();
-        else
+        else if (!is_open)
             unused("deepspeed_config", "DEEPSPEED");
         if (is_fsdp)
             read_fsdp(keys_, intent_);
-        else
+        else if (!is_open)
             unused("fsdp_config", "FSDP");
         if (is_megatron)
             read_megatron(keys_, intent_);
-        else
+        else if (!is_open)
             unused("megatron_lm_config", "MEGATRON_LM");
         for (const char* split :
              {"parallelism_config.parallelism_config_tp_size", "parallelism_config.parallelism_config_cp_size",
@@ -86,7 +87,7 @@ private:
         const Node* const node = keys_.at(block);
         if (node == nullptr || node->members().empty()) return;
         keys_.warn_none(block, "of distributed_type " + wanted + ", and this is " + (type_.empty() ? "none" : type_),
-                        "write distributed_type: " + wanted + ", or remove it");
+                        "write distributed_type: " + wanted + " (--use_" + lower(wanted) + "), or remove it");
         keys_.none_within(block, "of distributed_type " + wanted);
     }
 
@@ -247,31 +248,6 @@ private:
             keys_.warn_mapped(key, to, "strata does not train in 8 bits, and bf16 is the nearest", "write bf16");
         else
             keys_.acts(key, to);
-    }
-
-    void launch() {
-        LaunchIntent& launch = intent_.launch;
-        if (const auto ranks = keys_.whole("num_processes"); ranks && *ranks > 0)
-            launch.ranks = *ranks;
-        else
-            keys_.none("num_processes", "left to the command line");
-        launch.machines = keys_.whole("num_machines");
-        launch.machine_rank = keys_.whole("machine_rank");
-        launch.main_port = keys_.whole("main_process_port");
-        if (const std::string address = keys_.text("main_process_ip"); address != "none") launch.main_address = address;
-        if (const std::string hosts = keys_.text("mpirun_config.mpirun_hostfile"); !hosts.empty())
-            launch.hostfile = hosts;
-        const std::int64_t machines = launch.machines.value_or(1);
-        if (launch.machine_rank && *launch.machine_rank >= machines)
-            keys_.refuse("machine_rank", Errc::bad_value,
-                         "is " + std::to_string(*launch.machine_rank) + ", and there are " + std::to_string(machines) +
-                             " machines",
-                         "count from 0 to " + std::to_string(machines - 1));
-        if (launch.ranks && *launch.ranks % machines != 0)
-            keys_.warn_mapped("num_processes", "launch: ranks",
-                              std::to_string(*launch.ranks) + " ranks on " + std::to_string(machines) +
-                                  " machines are not as many on each; Accelerate would leave some out",
-                              "give a multiple of num_machines");
     }
 
     Reading& keys_;

@@ -1,5 +1,5 @@
 #pragma once
-// strata/config/impl/accelerate_methods.ipp - FSDP and Megatron-LM in Accelerate's files, and what strata has of them.
+// strata/config/impl/accelerate_methods.ipp - ranks, FSDP and Megatron-LM in Accelerate's files, and what strata has of them.
 
 #include <cstdint>
 #include <string>
@@ -72,6 +72,30 @@ inline void read_megatron(Reading& keys, Intent& intent) {
         intent.composition.recompute = *again ? 1 : 0;
         keys.acts(block + "megatron_lm_recompute_activations", *again ? "Recompute<Blocks>" : "Recompute<Nothing>");
     }
+}
+
+/// Where ranks run, and how many.
+inline void read_ranks(Reading& keys, LaunchIntent& launch) {
+    if (const auto ranks = keys.whole("num_processes"); ranks && *ranks > 0)
+        launch.ranks = *ranks;
+    else
+        keys.none("num_processes", "left to the command line");
+    launch.machines = keys.whole("num_machines");
+    launch.machine_rank = keys.whole("machine_rank");
+    launch.main_port = keys.whole("main_process_port");
+    if (const std::string address = keys.text("main_process_ip"); address != "none") launch.main_address = address;
+    if (const std::string hosts = keys.text("mpirun_config.mpirun_hostfile"); !hosts.empty()) launch.hostfile = hosts;
+    const std::int64_t machines = launch.machines.value_or(1);
+    if (launch.machine_rank && *launch.machine_rank >= machines)
+        keys.refuse("machine_rank", Errc::bad_value,
+                    "is " + std::to_string(*launch.machine_rank) + ", and there " +
+                        (machines == 1 ? "is 1 machine" : "are " + std::to_string(machines) + " machines"),
+                    machines == 1 ? "write 0, or say num_machines" : "count from 0 to " + std::to_string(machines - 1));
+    if (launch.ranks && *launch.ranks % machines != 0)
+        keys.warn_mapped("num_processes", "launch: ranks",
+                         std::to_string(*launch.ranks) + " ranks on " + std::to_string(machines) +
+                             " machines are not as many on each; Accelerate would leave some out",
+                         "give a multiple of num_machines");
 }
 
 }  // namespace strata::config::detail

@@ -1,7 +1,10 @@
 #pragma once
 // strata/config/impl/convert.ipp - formats by their keys, and intents in them.
 
+#include <utility>
+
 #include <strata/config/convert.hpp>
+#include <strata/config/impl/reading_values.ipp>
 #include <strata/config/impl/simpletuner.ipp>
 #include <strata/config/trainer_writer.hpp>
 #include <strata/core/error.hpp>
@@ -16,6 +19,8 @@ STRATA_INLINE std::string_view name_of(ConfigFormat format) noexcept {
             return "accelerate";
         case ConfigFormat::trainer:
             return "trainer";
+        case ConfigFormat::launch:
+            return "launch";
         case ConfigFormat::datasets:
             break;
     }
@@ -23,8 +28,8 @@ STRATA_INLINE std::string_view name_of(ConfigFormat format) noexcept {
 }
 
 STRATA_INLINE std::optional<ConfigFormat> format_named(std::string_view name) noexcept {
-    for (const ConfigFormat one :
-         {ConfigFormat::deepspeed, ConfigFormat::accelerate, ConfigFormat::trainer, ConfigFormat::datasets})
+    for (const ConfigFormat one : {ConfigFormat::deepspeed, ConfigFormat::accelerate, ConfigFormat::trainer,
+                                   ConfigFormat::datasets, ConfigFormat::launch})
         if (name_of(one) == name) return one;
     return std::nullopt;
 }
@@ -39,13 +44,23 @@ STRATA_INLINE std::optional<ConfigFormat> format_of(const Node& root) {
     if (is_entry) return ConfigFormat::datasets;
     std::size_t of_trainer = 0;
     std::size_t of_deepspeed = 0;
+    std::size_t of_accelerate = 0;
     for (const Node::Member& member : root.members()) {
         if (member.key.starts_with("--") || detail::is_trainer_key(member.key)) ++of_trainer;
         if (deepspeed_table().find(member.key) != nullptr) ++of_deepspeed;
+        if (accelerate_table().find(member.key) != nullptr) ++of_accelerate;
     }
+    // A trainer's configuration has Accelerate's keys of ranks too, but is never a YAML.
+    const bool is_yaml = root.source().ends_with(".yaml") || root.source().ends_with(".yml");
+    if (of_accelerate > of_deepspeed && (of_accelerate > of_trainer || (of_accelerate == of_trainer && is_yaml)))
+        return ConfigFormat::accelerate;
     if (of_deepspeed == 0 && of_trainer == 0) {
         const Node* const inner = root.find("deepspeed");
         if (inner != nullptr && inner->is(NodeKind::object)) return ConfigFormat::deepspeed;
+        for (const auto& [table, format] : {std::pair{&deepspeed_table(), ConfigFormat::deepspeed},
+                                            std::pair{&accelerate_table(), ConfigFormat::accelerate}})
+            for (const Node::Member& member : root.members())  // a typing error in the one key that there is
+                if (!detail::probably_meant(member.key, table->names_in("")).empty()) return format;
         return std::nullopt;
     }
     // Some keys are in both, as gradient_accumulation_steps.
@@ -68,6 +83,9 @@ STRATA_INLINE std::string convert(const Intent& intent, ConfigFormat to) {
     if (to == ConfigFormat::accelerate) return write_accelerate(intent);
     if (to == ConfigFormat::datasets)
         throw Error{Errc::bad_argument, "a list of data sets says nothing of a trainer",
+                    "convert to deepspeed, accelerate or trainer"};
+    if (to == ConfigFormat::launch)
+        throw Error{Errc::bad_argument, "strata reads scripts that launch, and writes none",
                     "convert to deepspeed, accelerate or trainer"};
     return write_trainer_config(intent);
 }

@@ -207,14 +207,14 @@ inline void check_list(const ReadList& read, const std::string& file) {
 
 STRATA_INLINE DatasetList read_datasets(const Document& document, const ImageDataset& defaults) {
     const Source source{document};
-    const nlohmann::json json = detail::json_of(document);
+    Problems problems;
+    const nlohmann::json json = detail::json_of(document, problems);
     if (!json.is_array())
         throw Error{Errc::bad_value,
                     source.name() + (json.is_object() && json.contains("id") ? " is one entry, and no list of data sets"
                                                                              : " is not a list of data sets"),
                     "write [{\"id\": ...}, ...]"};
     detail::ReadList read;
-    Problems problems;
     for (std::size_t i = 0; i < json.size(); ++i)
         problems.during([&] { detail::read_entry(read, json[i], {source, "[" + std::to_string(i) + "]."}, defaults); });
     problems.finish();  // what follows would be about entries that could not be read

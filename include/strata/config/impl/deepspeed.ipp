@@ -8,6 +8,7 @@
 #include <strata/config/deepspeed.hpp>
 #include <strata/config/impl/deepspeed_optimizer.ipp>
 #include <strata/config/impl/deepspeed_precision.ipp>
+#include <strata/config/impl/deepspeed_scheduler.ipp>
 #include <strata/config/impl/deepspeed_table_more.ipp>
 #include <strata/config/impl/deepspeed_table_training.ipp>
 #include <strata/config/impl/deepspeed_table_zero.ipp>

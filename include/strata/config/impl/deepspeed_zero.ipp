@@ -59,7 +59,9 @@ private:
         if (const auto on = keys_.flag(block)) {
             tier = TierName::device;
             if (*on)
-                keys_.refuse(block, Errc::bad_value, "is true, and it is an object", "write {\"device\": \"cpu\"}");
+                keys_.refuse(block, Errc::bad_value, "is true, and an object has to say where",
+                             "write \"" + block.substr(block.rfind('.') + 1) +
+                                 "\": {\"device\": \"cpu\"}, or \"nvme\" with its nvme_path");
             else
                 keys_.warn_none(block, "false: nothing is offloaded", "remove it");
         }

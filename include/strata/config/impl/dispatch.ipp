@@ -20,7 +20,9 @@ using Slots = std::array<bool, Listed::slots>;
 STRATA_INLINE Composition comparable(Composition wanted) {
     if (wanted.state) wanted.state = simplified(*wanted.state);
     if (wanted.parameters) wanted.parameters = simplified(*wanted.parameters);
+    if (wanted.gradients) wanted.gradients = simplified(*wanted.gradients);
     if (wanted.stage && *wanted.stage < 3) wanted.parameters.reset();
+    if (wanted.stage && *wanted.stage < 2) wanted.gradients.reset();
     return wanted;
 }
 
@@ -30,7 +32,8 @@ STRATA_INLINE Slots differences(const Composition& wanted, const Composition& ha
     return {differs(wanted.stage, has.stage),           differs(wanted.state, has.state),
             differs(wanted.parameters, has.parameters), differs(wanted.rule, has.rule),
             differs(wanted.precision, has.precision),   differs(wanted.recompute, has.recompute),
-            differs(wanted.average, has.average)};
+            differs(wanted.average, has.average),       differs(wanted.gradients, has.gradients),
+            differs(wanted.moment, has.moment)};
 }
 
 /// Policies as they are typed; empty where nothing is wanted.
@@ -49,6 +52,9 @@ STRATA_INLINE SlotTexts typed(const Composition& wanted) {
         text[6] = *wanted.average == AverageName::none  ? "NoEma"
                   : *wanted.average == AverageName::cpu ? "Ema<Cpu>"
                                                         : "Ema<Device>";
+    if (wanted.gradients) text[7] = "OffloadTarget<" + type_name(*wanted.gradients) + ", Gradients>";
+    if (wanted.moment)
+        text[8] = *wanted.moment == MomentName::in_backward ? "Update<InBackward>" : "Update<AfterBackward>";
     return text;
 }
 
@@ -165,13 +171,18 @@ STRATA_INLINE std::string source_of(const std::string& policy, const Findings* f
 
 STRATA_INLINE std::size_t choose(const Composition& wanted, std::span<const Listed> list, const Findings* findings) {
     const Composition asked = detail::comparable(wanted);
+    /// Policies that are wanted and not there; then those that nobody asked for and that want numbers of their own.
     const auto distance = [&](const Listed& one) {
         const detail::Slots different = detail::differences(asked, one.composition);
-        return std::count(different.begin(), different.end(), true);
+        const Composition& has = one.composition;
+        const int unasked = (!asked.gradients && has.gradients != KeptOn{} ? 1 : 0) +
+                            (!asked.moment && has.moment == MomentName::in_backward ? 1 : 0) +
+                            (one.has_exceptions ? 1 : 0);
+        return std::pair{std::count(different.begin(), different.end(), true), unasked};
     };
     const auto nearest = std::min_element(list.begin(), list.end(),
                                           [&](const Listed& a, const Listed& b) { return distance(a) < distance(b); });
-    if (distance(*nearest) != 0) detail::refuse_composition(asked, *nearest, list, findings);
+    if (distance(*nearest).first != 0) detail::refuse_composition(asked, *nearest, list, findings);
     return static_cast<std::size_t>(nearest - list.begin());
 }
 

@@ -37,7 +37,7 @@ STRATA_INLINE Document document_of(const std::vector<GivenValue>& values, std::s
             one.key(value.path.substr(begin, end - begin), {});
             begin = end + 1;
         }
-        one.plain(value.text, {});
+        one.plain(value.text, value.mark);
         for (; levels > 0; --levels) one.end();
         all.root = overlay(all.root, one.finish().root);
     }

@@ -1,19 +1,45 @@
 #pragma once
 // strata/config/impl/format_schema.ipp - a table as a JSON Schema.
 
+#include <cctype>
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <strata/config/format_table.hpp>
+#include <strata/config/impl/document.ipp>
 #include <strata/config/impl/format_table.ipp>
 
 namespace strata::config {
 
+namespace detail {
+
+/// A pattern of these words in large and small letters: JSON Schema has no other way to say so.
+inline std::string in_any_case(const std::vector<std::string>& words) {
+    std::string pattern;
+    for (const std::string& word : words) {
+        pattern += pattern.empty() ? "^(" : "|";
+        for (const char c : word) {
+            const auto byte = static_cast<unsigned char>(c);
+            if (std::isalpha(byte) != 0)
+                pattern += std::string{"["} + static_cast<char>(std::toupper(byte)) +
+                           static_cast<char>(std::tolower(byte)) + "]";
+            else
+                pattern += c;
+        }
+    }
+    return pattern + ")$";
+}
+
+}  // namespace detail
+
 STRATA_INLINE std::string json_schema(const FormatTable& table) {
     using Json = nlohmann::ordered_json;
-    const bool is_read_so = table.name() == "DeepSpeed" || table.name() == "Accelerate";
+    // A trainer's keys are read by its own schema, which is stricter about true and false.
+    const bool is_trainers = table.name() == "Trainer";
     const auto of_row = [&](const KeyRow& row) {
         Json value = Json::object();
         const auto range = [&] {
@@ -27,6 +53,8 @@ STRATA_INLINE std::string json_schema(const FormatTable& table) {
             case ValueKind::whole:
                 value["type"] = "integer";  // 5e8 is one to JSON Schema
                 range();
+                if (!value.contains("maximum")) value["maximum"] = 9e18;  // what 64 bits keep
+                if (!value.contains("minimum")) value["minimum"] = -9e18;
                 break;
             case ValueKind::number:
                 value["type"] = "number";
@@ -37,7 +65,7 @@ STRATA_INLINE std::string json_schema(const FormatTable& table) {
                 break;
             case ValueKind::choice:
                 value["enum"] = row.choices;
-                if (row.any_case) value = Json{{"anyOf", {value, {{"type", "string"}}}}};
+                if (row.any_case) value = Json{{"type", "string"}, {"pattern", detail::in_any_case(row.choices)}};
                 break;
             case ValueKind::list:
                 value["type"] = "array";
@@ -55,21 +83,34 @@ STRATA_INLINE std::string json_schema(const FormatTable& table) {
         Json others;
         for (const KeyRow& row : table.rows()) {
             if (row.parent() != path) continue;
-            Json value = row.kind == ValueKind::object ? self(self, row.path) : of_row(row);
+            // An old name has what its new one has.
+            const KeyRow* const newer = row.renamed.empty() ? &row : table.find(row.renamed);
+            const ValueKind kind = newer->kind;
+            Json value = kind == ValueKind::object ? self(self, newer->path) : of_row(*newer);
             Json options = Json::array();
-            // As Reading takes them: no value is as if the key were absent, "auto" is left to who runs it, and true and
-            // false may be written 1 and 0, or as YAML 1.1 has them.
-            const bool is_open = is_read_so && row.kind != ValueKind::any && row.kind != ValueKind::text;
-            if (is_open || row.can_be_auto) options.push_back({{"const", "auto"}});
-            if (is_read_so && row.kind != ValueKind::any) options.push_back({{"type", "null"}});
-            const bool is_flag = row.kind == ValueKind::flag;
-            if (row.can_be_flag) options.push_back({{"type", "boolean"}});
-            if (is_read_so && (is_flag || row.can_be_flag))
-                options.push_back({{"enum", {0, 1, "true", "false", "True", "False", "yes", "no", "on", "off"}}});
-            if (is_read_so && row.kind == ValueKind::text) options.push_back({{"type", {"number", "boolean"}}});
-            if (is_read_so && (row.kind == ValueKind::whole || row.kind == ValueKind::number))  // text that is a number
-                options.push_back({{"type", "string"}, {"pattern", "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"}});
-            if (row.can_be_list) options.push_back({{"type", "array"}});
+            // As they are read: no value is as if the key were absent, "auto" is left to who runs it, text that is a number is
+            // one, and true and false may be written 1 and 0, or as YAML 1.1 has them.
+            const bool is_section = kind == ValueKind::object || kind == ValueKind::list;
+            const bool is_open = !is_trainers && kind != ValueKind::any && kind != ValueKind::text && !is_section;
+            const bool is_number = kind == ValueKind::whole || kind == ValueKind::number;
+            if (is_open || newer->can_be_auto) options.push_back({{"const", "auto"}});
+            if (kind != ValueKind::any) options.push_back({{"type", "null"}});
+            if (newer->can_be_flag) options.push_back({{"type", "boolean"}});
+            for (const std::string& choice : newer->choices)  // false and 2 are words as well
+                if (const auto flag = detail::flag_of(choice); flag && (choice == "true" || choice == "false"))
+                    options.push_back({{"const", *flag}});
+                else if (const auto number = detail::number_of(choice))
+                    options.push_back({{"const", *number}});
+            if (is_trainers && kind == ValueKind::flag)
+                options.push_back({{"enum", {"true", "false"}}});
+            else if (kind == ValueKind::flag || newer->can_be_flag)
+                options.push_back(
+                    {{"enum", {0,     1,     "0",  "1",  "true", "True", "TRUE", "false", "False", "FALSE", "yes",
+                               "Yes", "YES", "no", "No", "NO",   "on",   "On",   "ON",    "off",   "Off",   "OFF"}}});
+            if (!is_trainers && kind == ValueKind::text) options.push_back({{"type", {"number", "boolean"}}});
+            if (is_number) options.push_back({{"type", "string"}, {"pattern", "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$"}});
+            if (is_trainers && kind == ValueKind::list) options.push_back({{"type", "string"}});
+            if (newer->can_be_list) options.push_back({{"type", "array"}});
             if (!options.empty()) {
                 options.insert(options.begin(), std::move(value));
                 value = Json{{"anyOf", std::move(options)}};
@@ -82,6 +123,8 @@ STRATA_INLINE std::string json_schema(const FormatTable& table) {
                 others = std::move(value);
             else
                 properties[std::string{row.name()}] = std::move(value);
+            if (is_trainers)  // as a command line has it
+                properties["--" + std::string{row.name()}] = {{"$ref", "#/properties/" + std::string{row.name()}}};
         }
         Json object{{"type", "object"}};
         object["properties"] = std::move(properties);

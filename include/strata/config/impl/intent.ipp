@@ -59,6 +59,8 @@ STRATA_INLINE Composition Composition::under(const Composition& above) const {
     take(both.precision, above.precision);
     take(both.recompute, above.recompute);
     take(both.average, above.average);
+    take(both.gradients, above.gradients);
+    take(both.moment, above.moment);
     return both;
 }
 
@@ -69,7 +71,9 @@ STRATA_INLINE Composition Composition::completed() const {
                                .rule = RuleName::adamw,
                                .precision = FormatName::fp32,
                                .recompute = 0,
-                               .average = AverageName::none};
+                               .average = AverageName::none,
+                               .gradients = KeptOn{},
+                               .moment = MomentName::after_backward};
     return defaults.under(*this);
 }
 
@@ -86,10 +90,12 @@ STRATA_INLINE std::string policies(const Composition& composition) {
         if (state) add("OffloadTarget<" + type_name(*all.state) + ">");
         if (parameters) add("OffloadTarget<" + type_name(*all.parameters) + ", Parameters>");
     }
+    if (*all.gradients != KeptOn{}) add("OffloadTarget<" + type_name(*all.gradients) + ", Gradients>");
     if (*all.rule != RuleName::adamw) add("Optimizer<" + type_name(*all.rule) + ">");
     if (*all.precision != FormatName::fp32) add("Precision<" + type_name(*all.precision) + ">");
     if (*all.recompute == 1) add("Recompute<Blocks>");
     if (*all.recompute > 1) add("Recompute<EveryOther<" + std::to_string(*all.recompute) + ">>");
+    if (*all.moment == MomentName::in_backward) add("Update<InBackward>");
     if (*all.average != AverageName::none) add(*all.average == AverageName::cpu ? "Ema<Cpu>" : "Ema<Device>");
     return text;
 }

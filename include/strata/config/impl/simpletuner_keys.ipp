@@ -60,9 +60,13 @@ inline void add_composition_keys(ForeignKeyList& list) {
                 "gradient_checkpointing_offload_attention", "gradient_checkpointing_offload_prefetch",
                 "gradient_checkpointing_*"},
                "torch");
-    list.other("gradients are freed as soon as they are reduced", {"set_grads_to_none", "optimizer_release_gradients"});
-    list.other("where state lies is said by `deepspeed_config`",
-               {"optimizer_cpu_offload_method", "optimizer_offload_gradients", "fuse_optimizer"}, "none|false");
+    list.other("gradients are freed as soon as they are reduced", {"set_grads_to_none"});
+    list.mapped("`Update<InBackward>`, where a step is one micro-batch and nothing needs all gradients at once",
+                {"optimizer_release_gradients"}, "false");
+    list.mapped("`OffloadTarget<Cpu, Gradients>`, from stage 2 on where state is off the device too",
+                {"optimizer_offload_gradients"}, "false");
+    list.other("where state lies is said by `deepspeed_config`", {"optimizer_cpu_offload_method", "fuse_optimizer"},
+               "none|false");
     list.other("sums are in fp32, in a fixed order", {"gradient_precision"}, "unmodified");
     list.other("batches and rates follow from `seed` alone", {"seed_for_each_device"});
     list.other("the rate is `learning_rate`, whatever the number of ranks", {"prodigy_steps"});

@@ -2,6 +2,7 @@
 // strata/config/impl/trainer_translation.ipp - a trainer's configuration as people write it, in strata's own keys.
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -36,6 +37,9 @@ public:
     /// What `accelerate_config` and `deepspeed_config` ask for; it goes before the other keys.
     [[nodiscard]] const std::optional<Intent>& deepspeed() const { return deepspeed_intent_; }
     [[nodiscard]] const Node* deepspeed_node() const { return deepspeed_ != nullptr ? deepspeed_ : asked_by_; }
+    /// Where the file asks for updates in backward, and for gradients in host memory; nullptr otherwise.
+    [[nodiscard]] const Node* releases_gradients() const { return releases_gradients_; }
+    [[nodiscard]] const Node* offloads_gradients() const { return offloads_gradients_; }
 
     void read() {
         std::map<std::string, std::string> seen;
@@ -73,7 +77,7 @@ private:
     }
 
     void take(const std::string& key, const Node& node) {
-        if (const Handler handler = handler_of(key)) return (this->*handler)(node);
+        if (const Handler handler = handler_of(key)) return translate(handler, node);
         const auto& keys = trainer_schema().keys();
         const bool is_own = std::any_of(keys.begin(), keys.end(),
                                         [&](const KeyInfo& info) { return info.key == key || info.alias == key; });
@@ -81,15 +85,12 @@ private:
         // What the program's own update rule or average describes is known where its schema reads.
         const bool is_programs = (key.starts_with("optimizer_") || key.starts_with("ema_")) && foreign == nullptr;
         if (is_own || is_programs) {
-            const std::size_t before = reading_.findings.refused();
-            nlohmann::json value;
-            try {
-                value = json_of(node);
-            } catch (const Error& problem) {
-                refuse(node, problem.code(),
-                       "is " + node.shown() + ", which is larger than any number a computer keeps", problem.fix());
-            }
-            if (reading_.findings.refused() == before) put(key, node, std::move(value));
+            Problems problems;
+            nlohmann::json value = json_of(node, problems);
+            if (problems.empty())
+                put(key, node, std::move(value));
+            else
+                too_large(node);
             return;
         }
         if (foreign == nullptr) return unknown(key, node);
@@ -99,6 +100,18 @@ private:
             return refuse(node, Errc::unsupported_key, "is " + node.shown() + ": " + instead,
                           "remove it" + (foreign->fine.empty() ? "" : ", or write " + first_of(foreign->fine)));
         reading_.findings.warn_no_effect(node, instead);
+    }
+    void translate(Handler handler, const Node& node) {
+        try {
+            (this->*handler)(node);
+        } catch (const Error& problem) {  // of json_of(), and none else
+            assert(problem.code() == Errc::bad_value);
+            too_large(node);
+        }
+    }
+    void too_large(const Node& node) {
+        refuse(node, Errc::bad_value, "is " + node.shown() + ", which is larger than any number a computer keeps",
+               "write a number between -1.7e308 and 1.7e308");
     }
     static std::string first_of(std::string_view fine) { return std::string{fine.substr(0, fine.find('|'))}; }
 
@@ -146,6 +159,8 @@ private:
             {"main_process_ip", &T::launch},
             {"main_process_port", &T::launch},
             {"seed", &T::seed},
+            {"optimizer_release_gradients", &T::release_gradients},
+            {"optimizer_offload_gradients", &T::offload_gradients},
         };
         const auto found = handlers.find(key);
         return found == handlers.end() ? nullptr : found->second;
@@ -199,50 +214,12 @@ private:
     void optimizer(const Node& node);
     void optimizer_config(const Node& node);
     void precision(const Node& node);
-    void pure_bf16(const Node& node) {
-        const auto on = flag(node);
-        if (on && *on) pure_ = &node;
-        if (on)
-            reading_.findings.mapped(node, *on ? "Precision<PureBf16>" : "",
-                                     *on ? "weights are in bf16 alone" : "as `mixed_precision` says");
-    }
-    void recompute(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        if (!reading_.intent.composition.recompute || !*on) reading_.intent.composition.recompute = *on ? 1 : 0;
-        recompute_ = *on;
-        reading_.findings.acts(node, *on ? "Recompute<Blocks>" : "Recompute<Nothing>");
-    }
-    void recompute_interval(const Node& node) {
-        const auto every = node.whole();
-        if (!every || *every < 1 || *every > 1000)
-            return refuse(node, Errc::bad_value, "is " + node.shown() + ", no number of blocks",
-                          "write a whole number from 1 to 1000");
-        recompute_every_ = static_cast<int>(*every);
-        reading_.findings.mapped(
-            node, *every == 1 ? "Recompute<Blocks>" : "Recompute<EveryOther<" + std::to_string(*every) + ">>",
-            "one block of so many is computed again");
-    }
-    void fsdp(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        is_fsdp_ = *on;
-        reading_.findings.mapped(node, *on ? "ZeroStage<3>" : "",
-                                 *on ? "parameters, gradients and state are sharded" : "nothing is asked for");
-    }
-    void fsdp_keeps_whole(const Node& node) {
-        const auto reshards = flag(node);
-        if (!reshards) return;
-        fsdp_stage_ = *reshards ? 3 : 2;
-        reading_.findings.mapped(node, "ZeroStage<" + std::to_string(fsdp_stage_) + ">", "of `fsdp_enable`");
-    }
-    void fsdp_offload(const Node& node) {
-        const auto on = flag(node);
-        if (!on) return;
-        fsdp_offloads_ = *on;
-        reading_.findings.mapped(node, *on ? "OffloadTarget<Cpu>" : "",
-                                 *on ? "state is kept in host memory" : "nothing is asked for");
-    }
+    void pure_bf16(const Node& node);
+    void recompute(const Node& node);
+    void recompute_interval(const Node& node);
+    void fsdp(const Node& node);
+    void fsdp_keeps_whole(const Node& node);
+    void fsdp_offload(const Node& node);
     void deepspeed_config(const Node& node) { deepspeed_ = &node; }
     void read_deepspeed_config();
     /// The same with the disk that the file names for it.
@@ -254,6 +231,10 @@ private:
     // ---- what it is trained with, and where ----
     void model(const Node& node);
     void launch(const Node& node);
+
+    // ---- gradients: told where the numbers of the run are known (trainer_gradients.ipp) ----
+    void release_gradients(const Node& node);
+    void offload_gradients(const Node& node);
 
     [[nodiscard]] std::optional<bool> flag(const Node& node) {
         const auto value = node.flag();
@@ -288,10 +269,13 @@ private:
     const Node* accelerate_ = nullptr;
     const Node* asked_by_ = nullptr;  // what deepspeed_intent_ comes from, where that is not deepspeed_
     const Node* deepspeed_ = nullptr;
+    const Node* releases_gradients_ = nullptr;
+    const Node* offloads_gradients_ = nullptr;
     std::optional<Intent> deepspeed_intent_;
 };
 
 }  // namespace strata::config::detail
 
 #include <strata/config/impl/trainer_translation_files.ipp>
+#include <strata/config/impl/trainer_translation_policies.ipp>
 #include <strata/config/impl/trainer_translation_values.ipp>

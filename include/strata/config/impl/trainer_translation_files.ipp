@@ -2,8 +2,10 @@
 // strata/config/impl/trainer_translation_files.ipp - the files that a trainer's configuration names, and what stands in their place.
 
 #include <system_error>
+#include <vector>
 
 #include <strata/config/accelerate.hpp>
+#include <strata/config/disagreements.hpp>
 #include <strata/config/impl/trainer_translation.ipp>
 
 namespace strata::config::detail {
@@ -95,6 +97,9 @@ inline void TrainerTranslation::read_deepspeed_config() {
         deepspeed_intent_.emplace().composition.stage = text[4] - '0';
         return reading_.findings.mapped(node, "ZeroStage<" + text.substr(4) + ">", "a preset of SimpleTuner's");
     }
+    if (text.size() == 5 && text.starts_with("zero") && text[4] >= '4' && text[4] <= '9')
+        return refuse(node, Errc::bad_value, "is " + node.shown() + ", and stages are 0, 1, 2 and 3",
+                      "write zero1, zero2 or zero3");
     if (node.is(NodeKind::object)) {
         deepspeed_intent_ = read_deepspeed(with_disk(node), reading_.findings, context);
         return;
@@ -128,9 +133,16 @@ inline void TrainerTranslation::accelerate_config(const Node& node) {
     if (!file) return;
     try {
         const Intent asked = load_accelerate(*file, reading_.findings);
+        const auto against = deepspeed_intent_ ? disagreements(asked, *deepspeed_intent_) : std::vector<Disagreement>{};
         deepspeed_intent_ = deepspeed_intent_ ? overlay(asked, *deepspeed_intent_) : asked;
         if (deepspeed_ == nullptr) asked_by_ = &node;
-        reading_.findings.acts(node, "docs/config/accelerate.md", "read as Accelerate's own");
+        if (against.empty())
+            reading_.findings.acts(node, "docs/config/accelerate.md", "read as Accelerate's own");
+        else
+            reading_.findings.warn_mapped(
+                node, "docs/config/accelerate.md",
+                "read as Accelerate's own, and `deepspeed_config` goes before it: " + sentence(against),
+                "say it in one of the two");
     } catch (const Error& problem) {
         refuse(node, problem.code(), "cannot be read: " + problem.problem(), problem.fix());
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include <nlohmann/json.hpp>
@@ -48,6 +49,9 @@ inline void write_composition(const Composition& composition, OrderedJson& to) {
         if (*composition.average != AverageName::none)
             to["ema_device"] = *composition.average == AverageName::cpu ? "cpu" : "accelerator";
     }
+    if (composition.moment) to["optimizer_release_gradients"] = *composition.moment == MomentName::in_backward;
+    if (composition.gradients)
+        to["optimizer_offload_gradients"] = *composition.gradients == KeptOn::all_on(TierName::cpu);
 }
 
 }  // namespace detail
@@ -56,6 +60,12 @@ STRATA_INLINE std::string write_trainer_config(const Intent& intent) {
     detail::OrderedJson to = detail::OrderedJson::object();
     detail::write_composition(intent.composition, to);
     if (intent.batch.micro) to["train_batch_size"] = *intent.batch.micro;
+    const LaunchIntent& launch = intent.launch;
+    for (const auto& [key, number] :
+         {std::pair{"num_processes", launch.ranks}, std::pair{"num_machines", launch.machines},
+          std::pair{"machine_rank", launch.machine_rank}, std::pair{"main_process_port", launch.main_port}})
+        if (number) to[key] = *number;
+    if (!launch.main_address.empty()) to["main_process_ip"] = launch.main_address;
     for (const OptionValue& option : intent.options) {
         if (option.path == "engine.max_grad_value") {
             const double* const limit = std::get_if<double>(&option.value);
@@ -74,6 +84,7 @@ STRATA_INLINE std::string write_trainer_config(const Intent& intent) {
     sharded.composition.parameters = intent.composition.parameters;
     sharded.rate = intent.rate;
     sharded.rate_follows_lr = intent.rate_follows_lr;
+    if (intent.composition.stage) sharded.batch.global = intent.batch.global;
     if (const OptionValue* const path = intent.find("engine.tiers.nvme_path"))
         sharded.set(path->path, path->value, path->place);
     if (sharded != Intent{}) {
