@@ -3,7 +3,7 @@
 #   strata_precompile(<name> HEADERS <header>... LINKS <target>...)   makes the target strata_precompiled_<name>
 #   strata_begin_with(<name> <target>...)                             each file of <target> begins with it; same flags, same LINKS at least
 #
-# For gcc. They hold nothing of strata, so no change of ours makes them anew. torch/torch.h is 650 MB and takes two to three times as long as
+# For gcc. Those below hold nothing of strata, so no change of ours makes them anew. torch/torch.h is 650 MB and takes two to three times as long as
 # reading it; every file that includes it is spared more than half of that reading.
 
 function(strata_precompile name)

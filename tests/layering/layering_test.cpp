@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -312,6 +313,44 @@ TEST(Layering, HeaderOnlyNothingIsNeededBeforeItHasBeenRead) {
     EXPECT_GE(reader.headers().size(), 200U);
     for (const std::string& header : reader.headers())
         EXPECT_EQ(reader.too_early_from(header), "") << "where a file begins with #include <" << header << ">";
+}
+
+/// Else a program that includes this header and no other finds no definition. In a body that is compiled with all others nothing shows that.
+TEST(Layering, WhatABodyDeclaresIsDefinedInItOrInWhatItIncludes) {
+    std::map<std::string, const SourceFile*> by_name;
+    for (const auto& file : all_files()) by_name["strata/" + file.path.string()] = &file;
+    const auto defines = [](const SourceFile& file, const std::string& function) {
+        return std::any_of(file.lines.begin(), file.lines.end(), [&](const std::string& line) {
+            return (line.find("STRATA_INLINE ") != std::string::npos || line.find("inline ") != std::string::npos) &&
+                   line.find(" " + function + "(") != std::string::npos && !line.ends_with(";");
+        });
+    };
+    const auto reaches_definition = [&](const SourceFile& body, const std::string& function) {
+        std::set<std::string> read;
+        std::vector<const SourceFile*> open{&body};
+        while (!open.empty()) {
+            const SourceFile& file = *open.back();
+            open.pop_back();
+            if (defines(file, function)) return true;
+            for (const Include& include : includes_of(file)) {
+                const auto known = by_name.find(include.header);
+                if (known != by_name.end() && read.insert(include.header).second) open.push_back(known->second);
+            }
+        }
+        return false;
+    };
+    const std::regex declaration{R"((?:\[\[nodiscard\]\] )?[A-Za-z_][\w:<>*& ]* [*&]?([a-z_]+)\([^()]*\);)"};
+    int declared = 0;
+    for (const auto& file : all_files()) {
+        if (file.path.extension() != ".ipp") continue;
+        for (const std::string& line : file.lines) {
+            std::smatch parts;
+            if (!std::regex_match(line, parts, declaration)) continue;
+            ++declared;
+            EXPECT_TRUE(reaches_definition(file, parts[1])) << file.path << ": " << line;
+        }
+    }
+    EXPECT_GE(declared, 1) << "the expression above finds nothing any more";
 }
 
 /// As clang-format 14 leaves it. Versions differ, so without that one nobody can tell.

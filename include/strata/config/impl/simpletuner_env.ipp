@@ -15,7 +15,7 @@ namespace strata::config {
 
 namespace detail {
 
-/// A key of either table.
+/// A key of either table. Defined beside that of our own keys, whose header comes below: it may be what includes this.
 [[nodiscard]] bool is_trainer_key(std::string_view key);
 
 inline bool is_switch(std::string_view key) {
@@ -219,3 +219,5 @@ STRATA_INLINE Document parse_env(std::string_view text, std::string source, cons
 }
 
 }  // namespace strata::config
+
+#include <strata/config/trainer_config.hpp>
