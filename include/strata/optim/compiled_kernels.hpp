@@ -4,7 +4,8 @@
 //
 // A kernel is a loop for each of three instruction sets, whatever the rest of a program is compiled with, so they are
 // most of what one more rule costs a translation unit. Rules of a user's own are templates as ever, and so is
-// everything in a header-only program.
+// everything in a header-only program. impl/compiled_RULE.cpp makes those of one rule, so that a program has those
+// of the rules that it composes, and not of all of them.
 
 #ifdef STRATA_COMPILED
 
@@ -28,7 +29,14 @@
 #include <strata/optim/update_kernel.hpp>
 
 #define STRATA_KERNEL extern template
+#define STRATA_KERNELS          \
+    STRATA_ELEMENTWISE(Adagrad) \
+    STRATA_ELEMENTWISE(Adam)    \
+    STRATA_ELEMENTWISE(AdamW)   \
+    STRATA_ELEMENTWISE(Lion)    \
+    STRATA_ELEMENTWISE(Sgd)     \
+    STRATA_LAYERWISE(Lamb)      \
+    STRATA_AVERAGE
 #include <strata/optim/impl/compiled_kernels.inc>
-#undef STRATA_KERNEL
 
 #endif
