@@ -18,6 +18,7 @@
 #include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/bf16.hpp>
+#include <strata/core/function_ref.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
@@ -51,9 +52,8 @@ public:
     virtual void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
     [[nodiscard]] virtual std::vector<std::string> all_gather_texts(std::string_view mine) = 0;
     /// comm::agree(): what `work` threw on one rank is thrown on all.
-    template <std::invocable Work>
-    void agree(Work&& work) {
-        comm::detail::throw_first(all_gather_texts(comm::detail::failure_of(rank_, std::forward<Work>(work))));
+    void agree(core::FunctionRef<void()> work) {
+        comm::detail::throw_first(all_gather_texts(comm::detail::failure_of(rank_, work)));
     }
 
     /// The engine's name, in what communicators say about its collectives. The same on every rank. Local.
