@@ -269,6 +269,7 @@ strata_room(zero
         parts/state_transfer.hpp
         parts/state_update.hpp
         parts/staying_parameters.hpp
+        parts/step_verdict.hpp
         parts/take_over.hpp
         parts/tier_folder.hpp
         parts/trainable_change.hpp

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <strata/core/function_ref.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
@@ -67,6 +68,10 @@ public:
     /// A problem of another kind, and what mends it; as for Error, without full stops.
     void refuse(std::string what, std::string fix) { problems_.push_back({std::move(what), std::move(fix)}); }
 
+    /// Two numbers that do not go together: "one is 1 and other is 2, and gradients are clipped in one way".
+    void refuse_both(std::string_view one, double value, std::string_view other, double others_value,
+                     std::string_view because, std::string_view fix);
+
     /// Looks at the ranges that options describe, and at parts in them; true if nothing is wrong there.
     template <class Options>
     bool described(const Options& options) {
@@ -75,7 +80,7 @@ public:
             using Member = typename std::remove_cvref_t<decltype(option)>::member_type;
             const Member& member = options.*option.member;
             if constexpr (strata::detail::is_number_v<Member>) {
-                number(option.name, counted(member), option.range, note_of(option.words));
+                look(option.name, wide(counted(member)), option.range, option.words);
             } else if constexpr (std::is_class_v<Member>) {
                 part(option.name, member);
             }
@@ -95,13 +100,7 @@ public:
     }
 
     /// Calls `body`, in which options are members of `member`.
-    template <std::invocable Body>
-    void inside(std::string_view member, Body&& body) {
-        const std::string outer = path_;
-        path_ += std::string{member} + ".";
-        body();
-        path_ = outer;
-    }
+    void inside(std::string_view member, core::FunctionRef<void()> body);
 
     /// How messages call an option.
     [[nodiscard]] std::string name(std::string_view option) const;
@@ -119,10 +118,20 @@ private:
         std::string what;
         std::string fix;
     };
-    [[nodiscard]] static std::string note_of(const OptionWords& words) {
-        return std::string{words.unit} + (words.unit.empty() || words.special.empty() ? "" : ", ") +
-               std::string{words.special};
+    /// number() of what a description says, for the three types that others become without loss.
+    void look(std::string_view option, std::int64_t value, const Range& range, const OptionWords& words);
+    void look(std::string_view option, std::uint64_t value, const Range& range, const OptionWords& words);
+    void look(std::string_view option, double value, const Range& range, const OptionWords& words);
+    template <OptionNumber Number>
+    [[nodiscard]] static constexpr auto wide(Number value) noexcept {
+        if constexpr (std::floating_point<Number>)
+            return static_cast<double>(value);
+        else if constexpr (std::is_signed_v<Number>)
+            return static_cast<std::int64_t>(value);
+        else
+            return static_cast<std::uint64_t>(value);
     }
+    [[nodiscard]] static std::string note_of(const OptionWords& words);
     void out_of_range(std::string_view option, const std::string& value, const Range& range, std::string_view note);
 
     Names names_;

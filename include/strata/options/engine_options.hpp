@@ -144,10 +144,8 @@ struct EngineOptions {
         check.described(*this);
         const auto clips = [](double limit) { return limit > 0 && ranges::gradient_limit.holds(limit); };
         if (clips(max_grad_norm) && clips(max_grad_value))
-            check.refuse(check.name("max_grad_norm") + " is " + OptionCheck::shown(max_grad_norm) + " and " +
-                             check.name("max_grad_value") + " is " + OptionCheck::shown(max_grad_value) +
-                             ", and gradients are clipped in one way",
-                         "keep the one you mean, and leave the other at 0");
+            check.refuse_both("max_grad_norm", max_grad_norm, "max_grad_value", max_grad_value,
+                              "gradients are clipped in one way", "keep the one you mean, and leave the other at 0");
         for (std::size_t i = 0; i < groups.size(); ++i) check.part("groups[" + std::to_string(i) + "]", groups[i]);
     }
 };

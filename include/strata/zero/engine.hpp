@@ -20,7 +20,6 @@
 
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
-#include <strata/core/option_check.hpp>
 #include <strata/core/within.hpp>
 #include <strata/optim/clip.hpp>
 #include <strata/zero/compute_device.hpp>
@@ -30,6 +29,7 @@
 #include <strata/zero/parts/engine_works.hpp>
 #include <strata/zero/parts/gradient_view.hpp>
 #include <strata/zero/parts/state_carry.hpp>
+#include <strata/zero/parts/step_verdict.hpp>
 #include <strata/zero/parts/trainable_change.hpp>
 #include <strata/zero/state.hpp>
 
@@ -176,36 +176,19 @@ public:
         works().parts.gradients.start_step();
         const at::NoGradGuard no_grad;
         if constexpr (Works::Parts::Settings::updates_in_backward) return end_step(loss_is_finite);
-        const double loss_scale = works().scaler.value();
-        const auto skipped = [&](double norm, bool non_finite) {
-            return StepResult{.grad_norm = norm,
-                              .step = step_count_,
-                              .skipped = true,
-                              .non_finite = non_finite,
-                              .loss_scale = loss_scale};
-        };
-        if (!loss_is_finite) {  // no loss scale mends that
-            works().non_finite.met(step_count_ + 1, "loss");
-            return skipped(std::numeric_limits<double>::quiet_NaN(), true);
-        }
-        double norm = works().norm(works().parts.gradients);
-        if (works().scaler.scales()) {
-            const auto verdict = works().scaler.update(!std::isfinite(norm));
-            if (verdict.skip) return skipped(norm, false);
-            norm *= verdict.unscale;
-        }
-        if (!std::isfinite(norm)) {
-            works().non_finite.met(step_count_ + 1, "gradient norm");
-            return skipped(norm, true);
-        }
-        works().non_finite.passed();
-        begin_update(lr, optim::clip_coefficient(norm, works().parts.options.max_grad_norm), loss_scale);
+        const StepResult result = verdict_on_step(
+            step_count_ + 1, loss_is_finite, [&] { return works().norm(works().parts.gradients); }, works().scaler,
+            works().non_finite);
+        if (result.skipped) return result;
+        begin_update(lr, optim::clip_coefficient(result.grad_norm, works().parts.options.max_grad_norm),
+                     result.loss_scale);
         state_is_whole_ = false;
         works().update.run(works().parts.groups);
         works().parts.end_pass();
         weights_changed();
         state_is_whole_ = true;
-        return {.grad_norm = norm, .step = ++step_count_, .skipped = false, .loss_scale = loss_scale};
+        ++step_count_;
+        return result;
     }
 
     /// Gathers the unit that a parameter, frozen or not, belongs to, and drops the one of the call before; nothing for
@@ -321,15 +304,7 @@ public:
         state_is_whole_ = true;
     }
     /// What is frozen, in order, as layout() describes what is trained: begin counts in an array of its own.
-    [[nodiscard]] std::vector<ParameterInfo> frozen_layout() const {
-        std::vector<ParameterInfo> layout;
-        std::int64_t begin = 0;
-        for (const Parameter& parameter : works().parts.frozen) {
-            layout.push_back({parameter.name, parameter.tensor.sizes().vec(), begin});
-            begin += parameter.tensor.numel();
-        }
-        return layout;
-    }
+    [[nodiscard]] std::vector<ParameterInfo> frozen_layout() const { return layout_of(works().parts.frozen); }
     /// Gives frozen parameters the values that they had in another run: calls fill(const std::string& name, at::Tensor values)
     /// for each whose name is `wanted`, one after the other, while its unit is whole. Every rank fills it alike. Between steps.
     /// Collective, though `fill` is not; throws on all ranks what it threw on one, after which the run is over.
@@ -434,14 +409,7 @@ private:
         if (works().early) works().early->check_rate(lr);
         begin_call("step()");
     }
-    void check_rate(double lr) const {
-        if (!(lr >= 0.0 && std::isfinite(lr))) {
-            throw Error{
-                Errc::bad_learning_rate,
-                "the learning rate of step " + std::to_string(step_count_ + 1) + " is " + OptionCheck::shown(lr),
-                "use a schedule whose rate is finite and not below 0 at every step of the run"};
-        }
-    }
+    void check_rate(double lr) const { check_learning_rate(lr, step_count_ + 1); }
     void begin_call(std::string_view call) {
         // A forward pass may have gathered ahead, and a backward pass that threw left reductions.
         works().parts.exchange.wait();

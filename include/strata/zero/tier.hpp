@@ -17,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/elements.hpp>
+#include <strata/core/inline.hpp>
 #include <strata/offload/swap_folder.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
@@ -57,8 +58,12 @@ class TierContext {
 public:
     /// What a class gets that an engine makes: `name` is "optimizer" for state, and for shards "parameters" or "gradients".
     TierContext(detail::BufferPool& pool, const offload::SwapFolder* folder, std::string name, MemoryKind kind,
-                offload::PipelineOptions windows)
-        : pool_{&pool}, folder_{folder}, name_{std::move(name)}, kind_{kind}, windows_{std::move(windows)} {}
+                offload::PipelineOptions windows);
+    TierContext(const TierContext&);
+    TierContext(TierContext&&) noexcept;
+    TierContext& operator=(const TierContext&);
+    TierContext& operator=(TierContext&&) noexcept;
+    ~TierContext();
 
     /// A tensor of one dimension in host memory, which the device knows, or in the device's; contents undefined.
     /// Counted until it is gone.
@@ -80,12 +85,7 @@ public:
     /// For one of the tiers that a tier is made of.
     ///
     ///   sharers  of the memory for buffers
-    [[nodiscard]] TierContext part(std::string_view name, std::size_t sharers) const {
-        TierContext context = *this;
-        context.name_ += "." + std::string{name};
-        context.windows_.budget_bytes /= sharers;
-        return context;
-    }
+    [[nodiscard]] TierContext part(std::string_view name, std::size_t sharers) const;
 
 private:
     detail::BufferPool* pool_;
@@ -266,3 +266,7 @@ using shards_on_t = typename ShardsOn<Tier, Element>::type;
 }  // namespace detail
 
 }  // namespace strata::zero
+
+#ifndef STRATA_COMPILED
+#include <strata/zero/impl/tier.ipp>
+#endif

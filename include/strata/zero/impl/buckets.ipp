@@ -10,13 +10,22 @@
 
 namespace strata::zero {
 
+STRATA_INLINE std::vector<ParameterInfo> layout_of(const std::vector<Parameter>& parameters) {
+    std::vector<ParameterInfo> layout;
+    std::int64_t begin = 0;
+    for (const Parameter& parameter : parameters) {
+        layout.push_back({parameter.name, parameter.tensor.sizes().vec(), begin});
+        begin += parameter.tensor.numel();
+    }
+    return layout;
+}
+
 STRATA_INLINE Buckets::Buckets(const std::vector<Parameter>& trained, const std::vector<std::size_t>& group_of,
                                const Options& options)
-    : options_{options} {
+    : options_{options}, layout_{layout_of(trained)} {
     std::vector<ParameterExtent> extents;
     for (std::size_t i = 0; i < trained.size(); ++i) {
         const at::Tensor& tensor = trained[i].tensor;
-        layout_.push_back({trained[i].name, tensor.sizes().vec(), numel_});
         parameters_.push_back({tensor, 0, 0, group_of[i]});
         extents.push_back({tensor.numel(), trained[i].unit, trained[i].excepted});
         numel_ += tensor.numel();
@@ -125,6 +134,17 @@ STRATA_INLINE std::optional<std::size_t> Buckets::parameter_at(std::int64_t vers
 STRATA_INLINE void Buckets::bump_versions() {
     ++bumps_;
     for (const TrainedParameter& parameter : parameters_) parameter.tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+STRATA_INLINE std::vector<StateOutline> outline_of(const std::vector<std::string_view>& kinds, const Buckets& buckets) {
+    std::vector<StateOutline> runs;
+    for (const std::string_view kind : kinds) {
+        for (std::size_t i = 0; i < buckets.size(); ++i) {
+            const ElementRun own = buckets.own(i);
+            if (own.numel > 0) runs.push_back({kind, own.begin, own.numel});
+        }
+    }
+    return runs;
 }
 
 }  // namespace strata::zero

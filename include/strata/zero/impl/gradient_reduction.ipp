@@ -122,6 +122,22 @@ STRATA_INLINE void GradientReduction::prepare(std::size_t bucket) {
     gradient_B.narrow(0, b.numel, gradient_B.numel() - b.numel).zero_();
 }
 
+STRATA_INLINE void GradientReduction::for_each_sum(offload::Access access,
+                                                   core::FunctionRef<void(std::size_t, const at::Tensor&)> look) {
+    for (std::size_t i = 0; i < buckets(); ++i) {
+        at::Tensor sum_S;
+        keep([&] { sum_S = open_sum(i, access); });
+        if (!sum_S.defined()) return;
+        try {
+            look(i, sum_S);
+        } catch (...) {
+            keep([&] { close_sum(i, access); });
+            throw;
+        }
+        keep([&] { close_sum(i, access); });
+    }
+}
+
 STRATA_INLINE void GradientReduction::reduce(std::size_t bucket) {
     const at::NoGradGuard no_grad;
     Sum& s = sums_[bucket];

@@ -17,6 +17,7 @@
 
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/function_ref.hpp>
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/average.hpp>
@@ -247,8 +248,10 @@ private:
                 folder->open(options.tiers.nvme_path, exchange.rank(), options.tiers.nvme_lock_timeout);
             make_tiers(model);
         });
-        failure.keep(
-            [&] { state.fill(answers_->initial, [&](std::size_t bucket) { return take_bucket(model, bucket); }); });
+        const auto take = [&](std::size_t bucket) { return take_bucket(model, bucket); };
+        const core::FunctionRef<at::Tensor(std::size_t)> values_of =
+            take;  // a tier's class is not to be one of each caller
+        failure.keep([&] { state.fill(answers_->initial, values_of); });
         // After a failure the values of the other buckets are still exchanged: the other ranks wait for that.
         while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });
         for (std::size_t i = 0; i < model.frozen_units().size(); ++i) failure.keep([&] { model.take_frozen_unit(i); });

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -18,6 +19,9 @@
 #include <strata/zero/state.hpp>
 
 namespace strata::zero {
+
+/// Parameters in order, each behind the one before in an array of their own. Local.
+[[nodiscard]] std::vector<ParameterInfo> layout_of(const std::vector<Parameter>& parameters);
 
 /// What a Setup's sharding policy says, for the parts that are no templates.
 struct Sharded {
@@ -155,6 +159,9 @@ private:
     static constexpr std::int64_t first_version = std::int64_t{1}
                                                   << 20;  // which nothing comes to by itself in one pass
 };
+
+/// This rank's share of every bucket, kind by kind; shares without elements are left out. Local.
+[[nodiscard]] std::vector<StateOutline> outline_of(const std::vector<std::string_view>& kinds, const Buckets& buckets);
 
 }  // namespace strata::zero
 

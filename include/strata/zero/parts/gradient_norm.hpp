@@ -2,7 +2,6 @@
 // strata/zero/parts/gradient_norm.hpp - GradientNorm: the 2-norm of the mean gradient over all ranks.
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -10,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/bf16.hpp>
-#include <strata/optim/clip.hpp>
+#include <strata/core/inline.hpp>
 #include <strata/policy/place.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
@@ -20,6 +19,17 @@
 #include <strata/zero/parts/staging.hpp>
 
 namespace strata::zero {
+
+/// Of a tensor's elements, fp32 or bf16, in host memory. Local.
+[[nodiscard]] double squares_on_host(const at::Tensor& values);
+/// The norm of the mean that sums of squares make.
+///
+///   all  by rank, then by bucket
+[[nodiscard]] double norm_of_squares(std::span<const double> all, int world);
+/// The same of every rank's. Collective.
+///
+///   mine  by bucket
+[[nodiscard]] double norm_over_ranks(Exchange& exchange, std::span<const double> mine);
 
 /// Sums of squares by bucket and rank, added up in that order: the same bits at every stage.
 template <ComputeDevice Compute>
@@ -33,16 +43,13 @@ public:
     [[nodiscard]] double operator()(GradientReduction& gradients) {
         const std::vector<double> mine = squares(gradients);
         gradients.tell_failure();
-        std::vector<double> all(mine.size() * static_cast<std::size_t>(exchange_.world()));
-        exchange_.all_gather_bytes(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
-        return norm_of(all);
+        return norm_over_ranks(exchange_, mine);
     }
 
     /// The squares of one bucket's sum, which is on the device. Local.
     [[nodiscard]] double squares_of(const at::Tensor& sum_S) {
         if constexpr (Compute::is_host) {
-            return is_fp32(sum_S) ? optim::sum_of_squares<float>(detail::elements<float>(sum_S))
-                                  : optim::sum_of_squares<bf16>(detail::elements<bf16>(sum_S));
+            return squares_on_host(sum_S);
         } else {
             const at::Tensor there = pool_.empty(1, at::kDouble, MemoryKind::buffers, Place::device);
             add_squares(sum_S, Place::device, static_cast<double*>(there.data_ptr()));
@@ -52,15 +59,7 @@ public:
     /// The norm that they make.
     ///
     ///   all  by rank, then by bucket
-    [[nodiscard]] double norm_of(std::span<const double> all) const {
-        const auto world = static_cast<std::size_t>(exchange_.world());
-        const std::size_t buckets = all.size() / world;
-        double total = 0.0;
-        for (std::size_t i = 0; i < buckets; ++i) {
-            for (std::size_t rank = 0; rank < world; ++rank) total += all[rank * buckets + i];
-        }
-        return std::sqrt(total) / static_cast<double>(world);  // of the mean
-    }
+    [[nodiscard]] double norm_of(std::span<const double> all) const { return norm_of_squares(all, exchange_.world()); }
 
 private:
     [[nodiscard]] static bool is_fp32(const at::Tensor& sum) { return sum.scalar_type() == at::kFloat; }
@@ -98,3 +97,7 @@ private:
 };
 
 }  // namespace strata::zero
+
+#ifndef STRATA_COMPILED
+#include <strata/zero/impl/gradient_norm.ipp>
+#endif

@@ -15,6 +15,7 @@
 
 #include <strata/comm/channel.hpp>
 #include <strata/core/fp16.hpp>
+#include <strata/core/function_ref.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/offload/window_pipeline.hpp>
 #include <strata/policy/place.hpp>
@@ -132,21 +133,8 @@ public:
     void close_sum(std::size_t bucket, offload::Access access);
     /// Calls look(bucket, sum_S) for all of them in order. Local. What a tier meets on this rank alone ends it and is with the
     /// LocalFailure, for tell_failure().
-    template <class Look>
-    void for_each_sum(offload::Access access, Look&& look) {
-        for (std::size_t i = 0; i < buckets(); ++i) {
-            at::Tensor sum_S;
-            keep([&] { sum_S = open_sum(i, access); });
-            if (!sum_S.defined()) return;
-            try {
-                look(i, sum_S);
-            } catch (...) {
-                keep([&] { close_sum(i, access); });
-                throw;
-            }
-            keep([&] { close_sum(i, access); });
-        }
-    }
+    void for_each_sum(offload::Access access,
+                      core::FunctionRef<void(std::size_t bucket, const at::Tensor& sum_S)> look);
     /// Throws on all ranks what a tier of sums has met on one. Collective.
     void tell_failure() const {
         if (tier_ != nullptr) failure_->tell(exchange_);
@@ -185,11 +173,7 @@ private:
     [[nodiscard]] bool adds_sums() const noexcept { return !options_.once_a_step && passes_ > 0; }
 
     /// Runs what a tier may fail at on this rank alone.
-    template <class Work>
-    void keep(Work&& work) {
-        if (tier_ == nullptr) return std::forward<Work>(work)();
-        failure_->keep(std::forward<Work>(work));
-    }
+    void keep(core::FunctionRef<void()> work) { tier_ == nullptr ? work() : failure_->keep(work); }
 
     at::Tensor& gradient_of(std::size_t bucket);
     void add_up(std::size_t bucket, const at::Tensor& sum_S);

@@ -2,8 +2,8 @@
 // strata/zero/parts/local_failure.hpp - LocalFailure: what went wrong on this rank only, until all ranks can hear of it.
 
 #include <exception>
-#include <utility>
 
+#include <strata/core/function_ref.hpp>
 #include <strata/zero/parts/exchange.hpp>
 
 namespace strata::zero {
@@ -15,11 +15,10 @@ public:
     ///   may_happen  false: nothing fails alone, and nothing is caught, kept or exchanged
     explicit LocalFailure(bool may_happen) noexcept : may_happen_{may_happen} {}
 
-    template <class Work>
-    void keep(Work&& work) {
-        if (!may_happen_) return std::forward<Work>(work)();
+    void keep(core::FunctionRef<void()> work) {
+        if (!may_happen_) return work();
         try {
-            std::forward<Work>(work)();
+            work();
         } catch (...) {
             if (!failure_) failure_ = std::current_exception();
         }

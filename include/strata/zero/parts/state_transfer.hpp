@@ -50,14 +50,7 @@ public:
     [[nodiscard]] std::vector<StateOutline> outline() const {
         std::vector<std::string_view> kinds = kinds_;
         if (average_ != nullptr) kinds.push_back(average_kind);
-        std::vector<StateOutline> runs;
-        for (const std::string_view kind : kinds) {
-            for (std::size_t i = 0; i < buckets_.size(); ++i) {
-                const ElementRun own = buckets_.own(i);
-                if (own.numel > 0) runs.push_back({kind, own.begin, own.numel});
-            }
-        }
-        return runs;
+        return outline_of(kinds, buckets_);
     }
 
     /// Local. Throws what the disk meets.

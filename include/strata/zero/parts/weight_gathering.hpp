@@ -3,8 +3,7 @@
 
 #include <cstddef>
 
-#include <ATen/core/Tensor.h>
-
+#include <strata/core/inline.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
 
@@ -18,25 +17,11 @@ public:
 
     /// The next bucket's share has its new weights on this rank. In the order of buckets. Where every rank updates all
     /// of the state there is nothing to gather, and shards stay shards. Collective.
-    void next() {
-        if (buckets_.replicates_state()) return;
-        const std::size_t bucket = gathered_++;
-        if (!buckets_[bucket].sharded) gather(bucket);
-    }
+    void next();
     /// Gathers a bucket, whoever keeps its state. Collective.
-    void gather(std::size_t bucket) {
-        exchange_.post("weights", [this, all_B = buckets_[bucket].weight_B] {
-            exchange_.all_gather(buckets_.own_share(all_B), all_B);
-        });
-    }
+    void gather(std::size_t bucket);
     /// Gathers what a pass that failed on this rank has not, and returns when all is there. Collective.
-    void finish() {
-        if (!buckets_.replicates_state()) {
-            while (gathered_ < buckets_.size()) next();
-            gathered_ = 0;
-        }
-        exchange_.wait();
-    }
+    void finish();
 
 private:
     Exchange& exchange_;
@@ -45,3 +30,7 @@ private:
 };
 
 }  // namespace strata::zero
+
+#ifndef STRATA_COMPILED
+#include <strata/zero/impl/weight_gathering.ipp>
+#endif
