@@ -231,6 +231,7 @@ strata_room(zero
         detail/loss.hpp
         detail/preparation.hpp
         detail/recompute.hpp
+        detail/unit_call.hpp
         detail/update_run.hpp
         device_kernels.hpp
         engine.hpp
@@ -288,6 +289,7 @@ strata_room(zero
         tiers/nvme.hpp
         tiers/split.hpp
         unit.hpp
+        unit_link.hpp
         ${zero_headers})
 
 if(STRATA_WITH_CUDA AND NOT TARGET torch_cuda)
