@@ -392,6 +392,8 @@ strata_room(train
     PACKAGES Torch
     LINKS torch
     HEADERS
+        any_engine.hpp
+        any_model.hpp
         batch_source.hpp
         buffer_copies.hpp
         checkpoints.hpp
@@ -422,6 +424,7 @@ strata_room(train
         run_log.hpp
         run_plan.hpp
         run_record.hpp
+        run_settings.hpp
         seed.hpp
         session.hpp
         step_end.hpp
@@ -435,6 +438,7 @@ strata_room(train
         trainer.hpp
         trainer_for.hpp
         trainer_run.hpp
+        training_run.hpp
         turn_plan.hpp
         turn_taker.hpp
         turns.hpp

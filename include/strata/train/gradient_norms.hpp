@@ -8,6 +8,8 @@
 
 #include <strata/core/inline.hpp>
 #include <strata/options/gradient_norms_options.hpp>
+#include <strata/train/any_engine.hpp>
+#include <strata/train/any_model.hpp>
 #include <strata/train/named_norm.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/state.hpp>
@@ -34,13 +36,9 @@ private:
 
 /// Those of the step that is about to be made, where it is to have them; else none. Collective then.
 ///
-///   Engine  a zero::Engine, between the last backward() of a step and step()
-template <class Engine, class Model>
-[[nodiscard]] std::vector<NamedNorm> norms_of_step(Engine& engine, Model& model, const GradientNormsOptions& wanted) {
-    if (wanted.every == 0 || (engine.step_count() + 1) % wanted.every != 0) return {};
-    const GradientNorms norms{zero::parameters_of(model), engine.layout(), wanted.of};
-    return norms.of_parts(engine.gradient_norms());
-}
+///   engine  between the last backward() of a step and step()
+[[nodiscard]] std::vector<NamedNorm> norms_of_step(AnyEngine& engine, const AnyModel& model,
+                                                   const GradientNormsOptions& wanted);
 
 }  // namespace strata::train
 

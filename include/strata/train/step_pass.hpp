@@ -31,6 +31,15 @@ struct StepSums {
     double seconds = 0;  ///< rank 0's
 };
 
+/// What a step's micro-batches are run with.
+struct StepPassSettings {
+    std::uint64_t seed;
+    int micro_batches;  ///< a step
+    at::Device device;
+    std::string who;                                   ///< "step 7 on rank 1"
+    std::function<void(const c10::Error&)> explain{};  ///< throws an Error in the place of libtorch's, if it can
+};
+
 /// Runs one step's micro-batches forward and backward. A rank that fails says so at the end of the step, when all ranks meet
 /// anyway, and gives zeros for gradients until then. Where forward passes are collective, they meet before each instead.
 ///
@@ -43,15 +52,7 @@ public:
     using Batch = typename Model::Batch;
     static constexpr bool on_host = Engine::compute_device::is_host;
 
-    struct Settings {
-        std::uint64_t seed;
-        int micro_batches;  ///< a step
-        at::Device device;
-        std::string who;                                   ///< "step 7 on rank 1"
-        std::function<void(const c10::Error&)> explain{};  ///< throws an Error in the place of libtorch's, if it can
-    };
-
-    StepPass(Comm& comm, Model& model, Engine& engine, RanksTogether& together, Settings settings)
+    StepPass(Comm& comm, Model& model, Engine& engine, RanksTogether& together, StepPassSettings settings)
         : comm_{comm},
           model_{model},
           engine_{engine},
@@ -148,7 +149,7 @@ private:
     Model& model_;
     Engine& engine_;
     RanksTogether& together_;
-    Settings settings_;
+    StepPassSettings settings_;
     StepFailure failure_;
     StepSamples samples_;
     double sum_ = 0;

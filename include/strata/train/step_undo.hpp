@@ -8,21 +8,20 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/train/any_engine.hpp>
+#include <strata/train/any_model.hpp>
 #include <strata/train/buffer_copies.hpp>
+#include <strata/zero/buffers.hpp>
 
 namespace strata::train {
 
 /// What a step changes before anybody knows whether it will be done: gradients, the model's buffers, the engine's scalars, and
 /// an average that an action put in the weights' place. The update itself changes nothing unless it is done, or says that it
 /// broke off half way (Engine::state_is_whole()).
-///
-///   Engine    a zero::Engine, outlives it
-///   averages  the engine keeps an average
-template <class Engine, bool averages>
 class StepUndo {
 public:
-    template <class Model>
-    StepUndo(Engine& engine, Model& model) : engine_{engine}, buffers_{buffers_of(model)} {}
+    ///   engine  outlives it
+    StepUndo(AnyEngine& engine, const AnyModel& model) : engine_{engine}, buffers_{buffers_of(model)} {}
 
     /// A step begins. Local; throws where memory for copies lacks.
     void begin() {
@@ -38,9 +37,7 @@ public:
     /// Back to where the last step ended. Collective where the average is in the weights' place, else local.
     void undo() {
         engine_.discard_step();
-        if constexpr (averages) {
-            if (engine_.average_is_in()) engine_.swap_average();
-        }
+        if (engine_.average_is_in()) engine_.swap_average();
         if (!std::exchange(in_step_, false)) return;
         buffers_.put_back();
         engine_.restore_scalars(scalars_);
@@ -50,15 +47,14 @@ public:
     void undo_buffers() { buffers_.put_back(); }
 
 private:
-    template <class Model>
-    [[nodiscard]] static std::vector<at::Tensor> buffers_of(Model& model) {
+    [[nodiscard]] static std::vector<at::Tensor> buffers_of(const AnyModel& model) {
         std::vector<at::Tensor> tensors;
-        for (const at::Tensor& buffer : model.buffers())
-            if (buffer.defined()) tensors.push_back(buffer);
+        for (const zero::Buffer& buffer : model.named_buffers())
+            if (buffer.tensor.defined()) tensors.push_back(buffer.tensor);
         return tensors;
     }
 
-    Engine& engine_;
+    AnyEngine& engine_;
     BufferCopies buffers_;
     std::map<std::string, double> scalars_;
     bool in_step_ = false;

@@ -48,7 +48,7 @@ public:
         return run_.name().empty() ? "the trainer without a name" : run_.name();
     }
     [[nodiscard]] std::int64_t steps_a_turn() const override { return steps_; }
-    [[nodiscard]] std::int64_t steps_in_all() const override { return run_.options().max_steps; }
+    [[nodiscard]] std::int64_t steps_in_all() const override { return run_.settings().max_steps; }
     void prepare() override { run_.prepare(source_); }
     [[nodiscard]] std::vector<std::int64_t> saved_steps() override { return run_.checkpoints().steps(); }
     [[nodiscard]] std::optional<std::string> damage_at(std::int64_t step) override {
@@ -60,7 +60,7 @@ public:
     void resume_at(std::int64_t step) override { run_.resume_at(step); }
     void begin_here() override { run_.begin_here(source_); }
     void reserve() override { run_.reserve(); }
-    [[nodiscard]] StepEnd step() override { return run_.step(source_, run_.options().max_steps); }
+    [[nodiscard]] StepEnd step() override { return run_.step(source_, run_.settings().max_steps); }
     void save() override { run_.save(); }
     void end() override { run_.end(source_); }
     void release_room() override { run_.release_room(); }

@@ -1,7 +1,6 @@
 #pragma once
 // strata/train/validate.hpp - validate(): the numbers of a run, checked before anything is written or allocated.
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,65 +12,62 @@
 
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
-#include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/option_check.hpp>
-#include <strata/core/ranges.hpp>
+#include <strata/options/gradient_norms_options.hpp>
 #include <strata/options/run_length.hpp>
+#include <strata/options/schedule.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/run_folders.hpp>
 
 namespace strata::train {
 
-/// The options as a run uses them: a schedule whose length was left open has the run's, and the engine rounds with the
+/// A trainer's name, which is a folder's. Local.
+void check_name(OptionCheck& check, const std::string& name);
+
+/// Makes options those that a run uses: a schedule whose length was left open has the run's, and the engine rounds with the
 /// run's seed and has its name. Local. Throws bad_value, with everything that is wrong in one message.
 ///
 ///   names  of options that came from a file, as the file has them
 template <class Rule, class Average>
-[[nodiscard]] TrainOptions<Rule, Average> validate(TrainOptions<Rule, Average> options, OptionCheck::Names names = {},
-                                                   const std::optional<optim::RunLength>& run = std::nullopt) {
+void complete(TrainOptions<Rule, Average>& options, OptionCheck::Names names = {},
+              const std::optional<optim::RunLength>& run = std::nullopt) {
     OptionCheck check{std::move(names)};
     const optim::RunLength length = run ? *run : optim::RunLength{options.max_steps};
     options.check(check, length);
-    if (!RunFolders::is_name(options.name))
-        check.refuse(
-            check.name("name") + " cannot be a trainer's folder: " + options.name.substr(0, RunFolders::longest_name),
-            std::string{RunFolders::names_are});
+    check_name(check, options.name);
     check.finish();
     options.schedule = options.schedule.for_run(length);
     options.engine.rounding_seed = options.seed;
     if (options.engine.name.empty()) options.engine.name = options.name;
+}
+/// The same of a copy.
+template <class Rule, class Average>
+[[nodiscard]] TrainOptions<Rule, Average> validate(TrainOptions<Rule, Average> options, OptionCheck::Names names = {},
+                                                   const std::optional<optim::RunLength>& run = std::nullopt) {
+    complete(options, std::move(names), run);
     return options;
 }
 
 /// Looks at what fit(source, steps) asks for. Local. Throws bad_value.
 ///
 ///   last_step  the one it would end with
-template <class Rule, class Average>
-void check_more_steps(const TrainOptions<Rule, Average>& options, std::int64_t steps, std::int64_t last_step) {
-    if (steps < 1)
-        throw Error{Errc::bad_value, "fit(source, steps) was given " + std::to_string(steps) + " steps",
-                    "ask for 1 step or more"};
-    OptionCheck check;
-    check.inside("schedule", [&] {
-        options.schedule.check(check, optim::RunLength{std::max(last_step, options.max_steps),
-                                                       "step " + std::to_string(last_step) + " of fit(source, steps)"});
-    });
-    check.finish();
-}
+void check_more_steps(const optim::Schedule& schedule, std::int64_t max_steps, std::int64_t steps,
+                      std::int64_t last_step);
+
+/// Throws bad_value where gradient norms are wanted of an engine that has no gradients to look at: Update<InBackward>. Local.
+void refuse_gradient_norms(const GradientNormsOptions& wanted);
+
+namespace detail {
+
+void check_source(std::int64_t samples_per_micro_batch, std::int64_t micro_batches_per_epoch);
+
+}  // namespace detail
 
 /// Looks at what a source says of itself, which a step's numbers are divided by. Local. Throws bad_value.
 template <class Source>
 void check_source(Source& source) {
-    OptionCheck check;
-    const auto look = [&check](const std::string& what, std::int64_t value, const Range& range) {
-        if (!range.holds(static_cast<double>(value)))
-            check.refuse("the source's " + what + " is " + std::to_string(value),
-                         "use a source whose " + what + " is from 1 to " + OptionCheck::shown(range.most));
-    };
-    look("samples_per_micro_batch", source.samples_per_micro_batch(), {1, 1e9});
-    look("micro_batches_per_epoch", source.micro_batches_per_epoch(), ranges::positive);
-    check.finish();
+    detail::check_source(source.samples_per_micro_batch(), source.micro_batches_per_epoch());
 }
 
 /// Throws uneven_batches where a rank's numbers are others than rank 0's. Local; the same on every rank.

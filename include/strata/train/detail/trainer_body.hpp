@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -14,14 +13,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/comm/agree.hpp>
-#include <strata/core/error.hpp>
 #include <strata/core/rule.hpp>
+#include <strata/train/any_engine.hpp>
+#include <strata/train/any_model.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/compute.hpp>
 #include <strata/train/fit_result.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/report.hpp>
+#include <strata/train/run_settings.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainable.hpp>
 #include <strata/train/trainer_run.hpp>
@@ -33,7 +34,7 @@ namespace strata::detail {
 template <class Setup, class Model, class Compute = train::compute_of_t<Setup>>
 class TrainerBody {
     using Engine = zero::Engine<Setup, typename Compute::Comm, typename Compute::Device>;
-    using Run = train::TrainerRun<Setup, Model, Engine>;
+    using Run = train::TrainerRun<Model, typename Compute::Device>;
 
 public:
     using setup = Setup;
@@ -61,11 +62,6 @@ public:
     ///   steps  >= 1; 0 calls it after the last step only
     /// Throws bad_value.
     void every(std::int64_t steps, std::function<void(const train::StepMetrics&)> action) {
-        if (steps < 0 || !action)
-            throw Error{Errc::bad_value,
-                        steps < 0 ? "every(steps, action) was given " + std::to_string(steps) + " steps"
-                                  : "every(steps, action) was given an empty action",
-                        "use 1 step or more, or 0 for the end of the run, and a function to call"};
         run_.every(steps, std::move(action));
     }
 
@@ -98,7 +94,8 @@ public:
     template <BatchSource<Batch> Source>
     FitResult fit(Source&& source, std::int64_t steps) {
         const std::int64_t last_step = asked_for_ + steps;
-        comm::agree(session_.comm(), [&] { train::check_more_steps(options_, steps, last_step); });
+        comm::agree(session_.comm(),
+                    [&] { train::check_more_steps(options_.schedule, options_.max_steps, steps, last_step); });
         train::check_sources(session_.comm(), source);
         run_.begin(source);
         return train_to(last_step, source);
@@ -194,12 +191,8 @@ private:
     /// Before anything else: looks at the options, on all ranks, and completes them.
     static Session& checked(Session& session, Options& options) {
         comm::agree(session.comm(), [&] {
-            options = train::validate(std::move(options));
-            if (Setup::timing::in_backward && options.gradient_norms.every > 0)
-                throw Error{Errc::bad_value,
-                            "gradient_norms.every is " + std::to_string(options.gradient_norms.every) +
-                                ", and Update<InBackward> keeps no gradients that could be looked at after backward",
-                            "set gradient_norms.every to 0, or leave Update<InBackward> out"};
+            train::complete(options);
+            if constexpr (Setup::timing::in_backward) train::refuse_gradient_norms(options.gradient_norms);
         });
         session.set_collective_timeout(options.collective_timeout);
         return session;
@@ -207,26 +200,10 @@ private:
 
     template <class Source>
     FitResult train_to(std::int64_t last_step, Source& source) {
-        if (run_.step() < last_step) run_.reserve();
-        bool stopped = false;
-        try {
-            while (run_.step() < last_step && !stopped) {
-                const train::StepEnd end = run_.step(source, last_step);
-                stopped = end.stop;
-                if (end.stop || end.due) run_.save();
-            }
-            run_.end(source);
-        } catch (...) {
-            const std::string who = run_.who();
-            const std::string became =
-                train::rescued(run_, train::as_error(std::current_exception(), who).code(), run_.are_together());
-            run_.release_room();
-            train::throw_rescued(std::current_exception(), who, became);
-        }
-        run_.release_room();
-        if (run_.step() >= last_step) asked_for_ = last_step;
-        cut_short_ = stopped && run_.step() < last_step;
-        return {run_.step(), run_.last_loss(), stopped};
+        const FitResult result = run_.train_to(last_step, source);
+        if (result.step >= last_step) asked_for_ = last_step;
+        cut_short_ = result.interrupted && result.step < last_step;
+        return result;
     }
 
     Session& session_;
@@ -234,7 +211,9 @@ private:
     std::shared_ptr<Model> model_;
     Options options_;
     Engine engine_;
-    Run run_{session_, *model_, engine_, options_, device()};
+    train::ModelOf<Model> any_model_{*model_};
+    train::EngineOf<Engine> any_engine_{engine_};
+    Run run_{session_, *model_, any_model_, any_engine_, train::run_settings<Setup>(options_), device()};
     std::int64_t asked_for_ = 0;  // steps in all, of calls that ended
     bool cut_short_ = false;      // the last call was stopped before its steps were done
 };

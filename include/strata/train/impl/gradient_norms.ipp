@@ -37,4 +37,11 @@ STRATA_INLINE std::vector<NamedNorm> GradientNorms::of_parts(std::span<const dou
     return parts;
 }
 
+STRATA_INLINE std::vector<NamedNorm> norms_of_step(AnyEngine& engine, const AnyModel& model,
+                                                   const GradientNormsOptions& wanted) {
+    if (wanted.every == 0 || (engine.step_count() + 1) % wanted.every != 0) return {};
+    const GradientNorms norms{model.parameters(), engine.layout(), wanted.of};
+    return norms.of_parts(engine.gradient_norms());
+}
+
 }  // namespace strata::train

@@ -1,0 +1,58 @@
+#pragma once
+// strata/train/run_settings.hpp - RunSettings: what a run reads of a composition and its options.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/options/gradient_norms_options.hpp>
+#include <strata/options/schedule.hpp>
+#include <strata/train/options.hpp>
+#include <strata/train/run_plan.hpp>
+#include <strata/zero/detail/preparation.hpp>
+
+namespace strata::train {
+
+/// TrainOptions without the template arguments that they have, and facts of the composition.
+struct RunSettings {
+    std::int64_t max_steps = 0;
+    std::uint64_t seed = 0;
+    optim::Schedule schedule{};
+    int micro_batches = 1;  ///< a step
+    std::int64_t checkpoint_every = 0;
+    std::int64_t checkpoints_kept = 0;
+    bool reserve_checkpoint_room = false;
+    GradientNormsOptions gradient_norms{};
+    std::string name{};
+
+    bool averages = false;             ///< the engine keeps an average of the weights
+    bool updates_in_backward = false;  ///< and wants to know the learning rate before
+    at::ScalarType parameter_type = at::kFloat;
+    std::string precision{};
+    std::string state_names{};  ///< of the update rule, with commas between
+};
+
+///   options  as validate() returns them
+template <class Setup>
+[[nodiscard]] RunSettings run_settings(const train_options_t<Setup>& options) {
+    RunSettings settings{.max_steps = options.max_steps,
+                         .seed = options.seed,
+                         .schedule = options.schedule,
+                         .micro_batches = options.engine.gradient_accumulation_steps,
+                         .checkpoint_every = options.checkpoint_every,
+                         .checkpoints_kept = options.checkpoints_kept,
+                         .reserve_checkpoint_room = options.reserve_checkpoint_room,
+                         .gradient_norms = options.gradient_norms,
+                         .name = options.name,
+                         .averages = Setup::averaging::enabled,
+                         .updates_in_backward = Setup::timing::in_backward,
+                         .parameter_type = zero::detail::dtype_v<typename Setup::precision::element>,
+                         .precision = std::string{precision_name<typename Setup::precision>()}};
+    for (const std::string_view state : Setup::optimizer::rule::state_names)
+        (settings.state_names += settings.state_names.empty() ? "" : ",") += state;
+    return settings;
+}
+
+}  // namespace strata::train
