@@ -51,6 +51,10 @@ if(TARGET strata_tool)
     install(TARGETS strata_tool RUNTIME OPTIONAL)
     strata_say_if_missing(strata_tool "the command strata")
 endif()
+if(TARGET strata_trainer)
+    install(TARGETS strata_trainer RUNTIME OPTIONAL)
+    strata_say_if_missing(strata_trainer "what `strata train` starts")
+endif()
 
 configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
     INSTALL_DESTINATION "${strata_package_dir}" PATH_VARS CMAKE_INSTALL_BINDIR)

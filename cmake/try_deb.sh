@@ -5,8 +5,8 @@
 #   --keep, --mirror  as of cmake/try_on_debian.sh
 #
 # In a clean chroot of this machine's release, which sees no header of this tree: apt installs the package with what it depends on and
-# recommends, an example of the package is built by find_package and by pkg-config, both train on 2 ranks through `strata launch`, and
-# nothing is left once the package is purged. By hand, outside of the everyday tests: packages of a gigabyte, and root.
+# recommends, `strata train` trains from a DeepSpeed JSON, an example of the package is built by find_package and by pkg-config and trains
+# through `strata launch`, all on 2 ranks, and nothing is left once the package is purged. By hand, outside of the everyday tests: packages of a gigabyte, and root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -27,6 +27,23 @@ if [ "${1:-}" = --inside ]; then
     said apt-get update
     said apt-get install -y "./$(basename "$package")"
     strata --version
+
+    echo "== strata train: a DeepSpeed JSON and a folder of pictures"
+    said apt-get install -y imagemagick
+    mkdir pictures
+    for name in a b c d e f g h; do
+        convert -size 64x64 "xc:rgb($((RANDOM % 256)),100,50)" "pictures/$name.png"
+        echo "a picture called $name" >"pictures/$name.txt"
+    done
+    cat >list.json <<LIST
+[{"id": "pictures", "type": "local", "resolution": 64, "instance_data_dir": "$work/pictures", "cache_dir_vae": "$work/vae"},
+ {"id": "captions", "type": "local", "dataset_type": "text_embeds", "cache_dir": "$work/captions"}]
+LIST
+    echo '{"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}' >ds.json
+    OMP_NUM_THREADS=1 strata train ds.json list.json -n 2 --max_train_steps 20 --learning_rate 1e-3 \
+        --aspect_bucket_alignment 16 --output "$work/trained" | tee "$work/said"
+    grep -q 'Trainer<SmallFlux, ZeroStage<3>, Precision<Bf16>>' "$work/said"
+    test -s "$work/trained/report.html"
 
     echo "== find_package: example 01"
     said cmake -S /usr/share/doc/strata/examples -B examples -DCMAKE_BUILD_TYPE=Release

@@ -1,4 +1,4 @@
-// 02_train_pictures - captioned pictures in, a text-to-image model out. examples/quickstart.sh runs it.
+// 02_train_pictures - captioned pictures in, a text-to-image model out; what `strata train` does, as a program of one's own.
 //
 //   pictures -> aspect buckets -> latents (cached) --+
 //   captions -------------> embeddings (cached) -----+-> batches -> SmallFlux -> samples every so often

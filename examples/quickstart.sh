@@ -25,6 +25,6 @@ echo "== data: $out/stamps"
 examples/datasets/stamps.sh "$out/stamps" --config "$out/multidatabackend.json"
 
 echo "== train: 2 ranks, results in $out/run (Ctrl-C saves; run again to resume)"
-"$build/tools/strata" launch -n 2 -- "$build/examples/02_train_pictures" --config examples/quickstart.json --output "$out/run" "$@"
+"$build/tools/strata" train examples/quickstart.json -n 2 --output "$out/run" "$@"
 
 echo "== look at $out/run/report.html, or at the newest picture in $out/run/samples/"

@@ -98,31 +98,55 @@ std::string cut(const std::string& value) {
     return value.substr(0, end) + "...";
 }
 
-/// A line a key; its effect is behind it where a terminal has the room, and below it otherwise.
-std::string keys_text(const AnyConfig& file) {
-    const std::string here = file.file.string() + ":";  // stands in the headline
+/// The file that a key stands in; empty for a flag, a variable, and a key that a file leaves out.
+std::string file_of(const Finding& one) {
+    if (one.mark.line == 0) return {};
+    const std::string mark = ":" + std::to_string(one.mark.line) + ":" + std::to_string(one.mark.column);
+    return one.place.substr(0, one.place.size() - std::min(one.place.size(), mark.size()));
+}
+
+/// A line a key, the keys of a file together; its effect is behind it where a terminal has the room, and
+/// below it otherwise.
+///
+///   names_files  a line in front of each file's keys
+std::string keys_text(std::span<const Finding> findings, bool names_files) {
     std::vector<std::array<std::string, 4>> rows;
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> files;  // and their rows
+    for (const Finding& one : findings)
+        if (const std::string file = file_of(one); !file.empty() &&
+            std::none_of(files.begin(), files.end(), [&](const auto& known) { return known.first == file; }))
+            files.push_back({file, {}});
     std::array<std::size_t, 3> widths{3, 5, 4};
-    for (const Finding& one : file.findings.all()) {
+    for (const Finding& one : findings) {
+        const bool is_left_out =  // of a file, and named as its whole
+            std::any_of(files.begin(), files.end(), [&](const auto& known) { return known.first == one.place; });
+        const std::string file = is_left_out ? one.place : file_of(one);
+        const std::string place = file.empty() ? one.place : one.place.substr(std::min(one.place.size(), file.size() + 1));
+        auto of_file = std::find_if(files.begin(), files.end(), [&](const auto& known) { return known.first == file; });
+        if (of_file == files.end()) of_file = files.insert(files.end(), {file, {}});
+        of_file->second.push_back(rows.size());
         const bool needs_eyes = one.warns || one.effect == Effect::refused;
         rows.push_back({core::printable(one.key.empty() ? "(the file)" : one.key), core::printable(cut(one.value)),
-                        core::printable(one.place.starts_with(here) ? one.place.substr(here.size()) : one.place),
-                        core::printable((needs_eyes ? "! " : "") + effect_of(one))});
+                        core::printable(place), core::printable((needs_eyes ? "! " : "") + effect_of(one))});
         for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], rows.back()[i].size());
     }
     const std::size_t columns = terminal_columns().value_or(100);
     const std::size_t left = 2 + widths[0] + 2 + widths[1] + 2 + widths[2] + 2;
     Table table{{{"key"}, {"value"}, {"from"}, {"effect"}}};
-    std::vector<std::string> below{""};  // the heading has nothing
-    for (const auto& [key, value, from, effect] : rows) {
-        const bool fits = left + effect.size() <= columns;
-        table.row({key, value, from, fits ? effect : ""});
-        below.push_back(fits ? "" : wrapped(effect, "      ", "      ", columns));
-    }
+    std::vector<std::string> above{""}, below{""};  // the heading has nothing
+    for (const auto& [file, its_rows] : files)
+        for (const std::size_t row : its_rows) {
+            const auto& [key, value, from, effect] = rows[row];
+            const bool fits = left + effect.size() <= columns;
+            table.row({key, value, from, fits ? effect : ""});
+            above.push_back((names_files || files.size() > 1) && row == its_rows.front() && !file.empty() ? core::printable(file) + "\n" : "");
+            below.push_back(fits ? "" : wrapped(effect, "      ", "      ", columns));
+        }
     std::istringstream lines{table.text("  ")};
     std::string text;
     std::size_t number = 0;
-    for (std::string line; std::getline(lines, line);) text += line + "\n" + below.at(number++);
+    for (std::string line; std::getline(lines, line); ++number)
+        text += above.at(number) + line + "\n" + below.at(number);
     return text;
 }
 
@@ -200,10 +224,12 @@ std::string explained_text(std::span<const AnyConfig> files) {
     std::string text;
     for (const AnyConfig& file : files) {
         text += head(file);
-        text += keys_text(file) + asked_for(file);
+        text += keys_text(file.findings.all(), false) + asked_for(file);
     }
     return text;
 }
+
+std::string understood_text(std::span<const Finding> findings) { return keys_text(findings, true); }
 
 std::string configs_json(std::span<const AnyConfig> files) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();

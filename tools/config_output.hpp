@@ -17,6 +17,9 @@ namespace strata::tools {
 /// Every key with what becomes of it, and what is asked for at the end.
 [[nodiscard]] std::string explained_text(std::span<const config::AnyConfig> files);
 
+/// One table of keys of several files: value, place with the file's name, what becomes of it.
+[[nodiscard]] std::string understood_text(std::span<const config::Finding> findings);
+
 /// {"files": [{"file", "format", "policies", "findings": [...]}, ...], "problems", "warnings"}.
 [[nodiscard]] std::string configs_json(std::span<const config::AnyConfig> files);
 

@@ -212,7 +212,8 @@ TEST(Commands, AReaderNoticesWhatIsNotThere) {
     EXPECT_NE(reader.run("tools/no_such_file.sh 2"), "");
     EXPECT_NE(reader.run("./01_train_your_model --output x"), "") << "nowhere";
     EXPECT_EQ(reader.run("cmake --build --preset quickstart   # some targets"), "");
-    EXPECT_EQ(reader.run("build/quickstart/examples/02_train_pictures"), "");
+    EXPECT_EQ(reader.run("build/quickstart/tools/strata"), "");
+    EXPECT_EQ(reader.run("build/quickstart/tools/strata-train"), "");
     EXPECT_NE(reader.run("build/quickstart/examples/01_train_your_model"), "") << "the preset does not build it";
     EXPECT_EQ(reader.run("cmake --preset quickstart && cmake --build --preset quickstart --target all"), "");
     EXPECT_EQ(reader.run("build/quickstart/examples/01_train_your_model"), "");

@@ -49,7 +49,7 @@ list=$(dpkg-deb --fsys-tarfile "$package" | tar -tv --full-time)
 files=$(sed 's/.* \.\//\//' <<<"$list")
 library=$(grep -E '/libstrata\.a$' <<<"$files" || true)
 expect 'libstrata.a' names "$library" '^/usr/lib/(.*/)?libstrata\.a$'
-for file in /usr/bin/strata /usr/include/strata/strata.hpp /usr/include/strata/core/impl/error.ipp \
+for file in /usr/bin/strata /usr/bin/strata-train /usr/include/strata/strata.hpp /usr/include/strata/core/impl/error.ipp \
     "${library%libstrata.a}cmake/strata/strata-config.cmake" "${library%libstrata.a}cmake/strata/strata-compiled-targets.cmake" \
     "${library%libstrata.a}pkgconfig/strata.pc" /usr/share/doc/strata/{copyright,changelog.gz,README.md} /usr/share/man/man1/strata.1.gz \
     /usr/share/doc/strata/examples/CMakeLists.txt; do
@@ -74,6 +74,7 @@ told=$(grep -rIlF -e "$build" -e "$source/" "$work/root" || true)
 expect "paths of this machine in: $told" test -z "$told"
 manual=$(gzip -dc "$work/root/usr/share/man/man1/strata.1.gz")
 expect 'manual: strata data' names "$manual" '^\.SH STRATA DATA$'
+expect 'manual: strata train' names "$manual" '^\.SH STRATA TRAIN$'
 expect 'manual: strata launch' names "$manual" '^\.SH STRATA LAUNCH$'
 expect changelog names "$(gzip -dc "$work/root/usr/share/doc/strata/changelog.gz")" \
     '^ -- Ann Example <ann@example.org>  Tue, 14 Nov 2023 22:13:20 \+0000$'

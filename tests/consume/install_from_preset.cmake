@@ -59,7 +59,8 @@ run_or_fail(said "${CMAKE_COMMAND}" --install "build/${PRESET}" --prefix "${WORK
 expect_installed("${WORK}/bare" ${package})
 foreach(words IN ITEMS
         "Not installed: libstrata.a, strata::compiled, because it was not built. Fix: cmake --build "
-        "Not installed: strata, the command strata, because it was not built. Fix: cmake --build ")
+        "Not installed: strata, the command strata, because it was not built. Fix: cmake --build "
+        "Not installed: strata-train, what `strata train` starts, because it was not built. Fix: cmake --build ")
     string(FIND "${said}" "${words}" at)
     if(at LESS 0)
         message(SEND_ERROR "preset ${PRESET}: installing what was not built does not say '${words}':\n${said}")
@@ -74,7 +75,7 @@ endif()
 
 run_or_fail(said "${CMAKE_COMMAND}" --build --preset "${PRESET}")
 run_or_fail(said "${CMAKE_COMMAND}" --install "build/${PRESET}" --prefix "${WORK}/prefix")
-expect_installed("${WORK}/prefix" ${package} lib/libstrata.a bin/strata)
+expect_installed("${WORK}/prefix" ${package} lib/libstrata.a bin/strata bin/strata-train)
 if(said MATCHES "Not installed[^\n]*")
     message(SEND_ERROR "preset ${PRESET} does not build all that is installed: ${CMAKE_MATCH_0}")
 endif()

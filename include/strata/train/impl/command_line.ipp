@@ -74,6 +74,11 @@ public:
         const bool is_said = at_ + 1 < words_.size() && (words_[at_ + 1] == "true" || words_[at_ + 1] == "false");
         return is_said ? std::string{words_[++at_]} : "true";
     }
+    /// Of a key that is known only where it is read: alone it is "true".
+    std::string value_or_truth() {
+        const bool is_alone = !inside_ && (at_ + 1 >= words_.size() || words_[at_ + 1].starts_with("--"));
+        return is_alone ? "true" : value("VALUE");
+    }
     void take_no_value() const {
         if (inside_) throw Error{Errc::bad_argument, flag_ + " takes no value", "type " + flag_ + " alone"};
     }
@@ -121,8 +126,10 @@ inline bool take_key(Words& words, std::span<const SettingsKeys> keys, config::O
     const std::string_view key = words.key();
     if (key.size() == words.flag().size()) return false;
     const auto is_named = [key](const auto& other) { return other.key == key; };
-    const auto take = [&](config::KeyKind kind) {
-        std::string value = kind == config::KeyKind::flag ? words.truth() : words.value("VALUE");
+    const auto take = [&](config::KeyKind kind, bool is_of_family = false) {
+        std::string value = kind == config::KeyKind::flag ? words.truth()
+                            : is_of_family                ? words.value_or_truth()
+                                                          : words.value("VALUE");
         const auto given =
             std::find_if(overrides.begin(), overrides.end(), [key](const auto& one) { return one.name == key; });
         if (given == overrides.end())
@@ -152,7 +159,8 @@ inline bool take_key(Words& words, std::span<const SettingsKeys> keys, config::O
     }
     const auto begins = [key](const config::KeyFamily& family) { return key.starts_with(family.prefix); };
     for (const SettingsKeys& list : keys)
-        if (std::any_of(list.families.begin(), list.families.end(), begins)) return take(config::KeyKind::word);
+        if (std::any_of(list.families.begin(), list.families.end(), begins))
+            return take(config::KeyKind::word, true);
     return false;
 }
 

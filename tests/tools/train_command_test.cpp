@@ -1,0 +1,188 @@
+// `strata train` as people meet it: their files in, a table of what was understood, a trainer that runs.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "../unit/data/pictures.hpp"
+#include "../unit/storage/temporary_folder.hpp"
+#include "run_tool.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using strata_test::Outcome;
+using strata_test::Running;
+using strata_test::text_of;
+
+/// Twelve pictures with captions, and a list of them.
+struct TrainCommand : testing::Test {
+    strata_test::TemporaryFolder temporary;
+    fs::path folder = temporary.path();
+
+    void SetUp() override {
+        fs::create_directories(folder / "pictures");
+        for (int i = 0; i < 12; ++i) {
+            const auto bytes = strata_test::plain_png(64, 64, static_cast<std::uint8_t>(20 * i), 100, 50);
+            const std::string stem = (folder / "pictures" / ("p" + std::to_string(10 + i))).string();
+            std::ofstream{stem + ".png", std::ios::binary}.write(reinterpret_cast<const char*>(bytes.data()),
+                                                                 static_cast<std::streamsize>(bytes.size()));
+            std::ofstream{stem + ".txt"} << "colour " << i << '\n';
+        }
+        write("list.json", R"([{"id": "pictures", "type": "local", "resolution": 64, "instance_data_dir": ")" +
+                               path("pictures") + R"(", "cache_dir_vae": ")" + path("vae") +
+                               R"("}, {"id": "texts", "type": "local", "dataset_type": "text_embeds", "cache_dir": ")" +
+                               path("texts") + "\"}]");
+        write_config(R"("mixed_precision": "bf16")");
+    }
+    void write(const std::string& name, const std::string& text) const { std::ofstream{folder / name} << text; }
+    /// SimpleTuner's keys, as it writes them, and more.
+    void write_config(const std::string& keys) const {
+        write("config.json", R"({"--data_backend_config": ")" + path("list.json") + R"(", "--output_dir": ")" +
+                                 path("output") +
+                                 R"(", "--model_family": "sd3", "--model_type": "full", "--seed": 42,
+ "--aspect_bucket_alignment": 16, "--train_batch_size": 2, "--max_train_steps": 3, "--learning_rate": "1e-3",
+ "--lr_scheduler": "constant", "--validation_disable": true, "--report_to": "wandb", )" +
+                                 keys + "}");
+    }
+    [[nodiscard]] std::string path(const std::string& name) const { return (folder / name).string(); }
+    Outcome train(std::vector<std::string> words) const {
+        words.insert(words.begin(), {STRATA_TOOL, "train"});
+        return Running{words, folder}.wait();
+    }
+    /// The lines of metrics.jsonl that are steps.
+    [[nodiscard]] static std::vector<json> steps_in(const fs::path& output) {
+        std::istringstream lines{text_of(output / "metrics.jsonl")};
+        std::vector<json> steps;
+        for (std::string line; std::getline(lines, line);)
+            if (json one = json::parse(line); one.contains("loss")) steps.push_back(std::move(one));
+        return steps;
+    }
+    [[nodiscard]] static std::vector<double> losses_in(const fs::path& output) {
+        std::vector<double> losses;
+        for (const json& step : steps_in(output)) losses.push_back(step.at("loss").get<double>());
+        return losses;
+    }
+    static void expect_words(const std::string& text, const std::vector<std::string>& all) {
+        for (const std::string& words : all) EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+    }
+};
+
+TEST_F(TrainCommand, ADryRunTellsEveryKeyOfEveryFileAndTheTrainer) {
+    write("default_config.yaml", "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 2\n");
+    write("ds.json", R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"},
+ "offload_param": {"device": "cpu"}}, "gradient_clipping": 0.5, "train_micro_batch_size_per_gpu": 4})");
+    const Outcome outcome = train({path("ds.json"), path("config.json"), path("default_config.yaml"), "--dry-run",
+                                   "--optimizer", "lion", "--gradient_checkpointing"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    expect_words(outcome.out,
+                 {"key", "value", "from", "effect", "config.json:1:", "ds.json:1:33", "default_config.yaml:2:18",
+                  "engine.max_grad_norm", "schedule.lr", "metrics go to metrics.jsonl", "Optimizer<Lion>",
+                  "SmallFlux, the quickstart's, is trained in its place", "list.json",
+                  "trainer  Trainer<SmallFlux, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Cpu, Parameters>, "
+                  "Optimizer<Lion>, Precision<Bf16>, Recompute<Blocks>>",
+                  "batch    8 samples a step: 2 ranks x 4 samples x 1 micro-batch"});
+    EXPECT_FALSE(fs::exists(folder / "output"));
+    EXPECT_TRUE(outcome.err.empty()) << outcome.err;
+}
+
+TEST_F(TrainCommand, ASimpleTunerFolderTrainsAsItIs) {
+    const Outcome outcome = train({folder.string(), "-n", "2"});
+    ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    expect_words(outcome.out, {"model    SmallFlux, the quickstart's model, in place of sd3", "ZeroStage<2>"});
+    EXPECT_EQ(losses_in(folder / "output").size(), 3U);
+    EXPECT_TRUE(fs::exists(folder / "output" / "report.html"));
+}
+
+TEST_F(TrainCommand, PlacesAndRecomputationChangeNoBit) {
+    write("ds.json", R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": ")" +
+                         path("nvme") + R"("}, "offload_param": {"device": "cpu"}}})");
+    fs::create_directories(folder / "nvme");
+    const Outcome plain = train({path("config.json"), "--output", path("plain")});
+    ASSERT_EQ(plain.status, 0) << plain.out << plain.err;
+    const Outcome offloaded = train({path("config.json"), path("ds.json"), "--output", path("offloaded"),
+                                     "--gradient_checkpointing", "--gradient_checkpointing_interval", "2"});
+    ASSERT_EQ(offloaded.status, 0) << offloaded.out << offloaded.err;
+    expect_words(offloaded.out, {"OffloadTarget<Nvme>, OffloadTarget<Cpu, Parameters>", "Recompute<EveryOther<2>>"});
+    EXPECT_EQ(losses_in(folder / "plain"), losses_in(folder / "offloaded"));
+    EXPECT_EQ(losses_in(folder / "plain").size(), 3U);
+}
+
+TEST_F(TrainCommand, FlagsGoBeforeDeepSpeedAndThatBeforeTheTrainersFile) {
+    write("ds.json", R"({"optimizer": {"type": "Adam", "params": {"lr": 5e-4}}, "gradient_accumulation_steps": 2})");
+    const Outcome file = train({path("config.json"), path("ds.json"), "--max_train_steps=1"});
+    ASSERT_EQ(file.status, 0) << file.out << file.err;
+    ASSERT_EQ(steps_in(folder / "output").size(), 1U);
+    EXPECT_DOUBLE_EQ(steps_in(folder / "output").front().at("lr").get<double>(), 5e-4);
+    const Outcome flag = train({path("config.json"), "--learning_rate", "2e-4", "--max_train_steps", "1", "--fresh"});
+    ASSERT_EQ(flag.status, 0) << flag.out << flag.err;
+    EXPECT_DOUBLE_EQ(steps_in(folder / "output").front().at("lr").get<double>(), 2e-4);
+}
+
+TEST_F(TrainCommand, ADeepSpeedFileAndFlagsAreEnough) {
+    write("ds.json", R"({"train_batch_size": 8, "gradient_accumulation_steps": 2, "bf16": {"enabled": true},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}, "zero_optimization": {"stage": 1}})");
+    const Outcome outcome =
+        train({path("ds.json"), "-n", "2", "--data_backend_config", path("list.json"), "--max_train_steps", "2",
+               "--aspect_bucket_alignment", "16", "--output_dir", path("output"), "--validation_resolution", "64"});
+    ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    expect_words(outcome.out, {"ZeroStage<1>", "8 samples a step: 2 ranks x 2 samples x 2 micro-batches"});
+    EXPECT_EQ(steps_in(folder / "output").size(), 2U);
+}
+
+TEST_F(TrainCommand, AllProblemsOfAllFilesComeBeforeARankIsStarted) {
+    write_config(R"("--learing_rate": 1, "--lr_warmup_steps": -1)");
+    write("list.json", R"([{"id": "a", "type": "local", "instance_data_dir": "x", "repets": 1}])");
+    write("ds.json", R"({"zero_optimization": {"stage": 9}})");
+    const Outcome outcome = train({path("config.json"), path("ds.json"), "-n", "2", "--lr_scheduler", "cosinus"});
+    EXPECT_EQ(outcome.status, 1) << outcome.out;
+    expect_words(outcome.err, {"learing_rate is unknown", "lr_warmup_steps", "repets", "stage is 9", "cosinus"});
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+    EXPECT_FALSE(fs::exists(folder / "output"));
+}
+
+TEST_F(TrainCommand, ACompositionThatIsNotThereIsRefusedWithTheNearest) {
+    write("ds.json", R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme", "nvme_path": "/tmp"}},
+ "optimizer": {"type": "Lamb", "params": {"lr": 1e-3}}})");
+    const Outcome outcome = train({path("config.json"), path("ds.json")});
+    EXPECT_EQ(outcome.status, 1) << outcome.out;
+    expect_words(outcome.err, {"OffloadTarget<Nvme>, Optimizer<Lamb>", "the nearest has", "ds.json:"});
+}
+
+TEST_F(TrainCommand, ABatchThatSoManyRanksCannotHaveIsTheSentencePeopleKnow) {
+    write("ds.json", R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2})");
+    const Outcome outcome = train({path("config.json"), path("ds.json"), "-n", "2", "--dry-run"});
+    EXPECT_EQ(outcome.status, 1) << outcome.out;
+    expect_words(outcome.err, {"train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size",
+                               "(1) set train_batch_size to"});
+}
+
+TEST_F(TrainCommand, WordsThatMakeNoSenseAreAnswered) {
+    write("second.json", R"({"learning_rate": 1e-4, "max_train_steps": 1})");
+    write("machines.yaml", "distributed_type: DEEPSPEED\nnum_machines: 2\nnum_processes: 16\n");
+    const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+        {{}, "strata train needs a CONFIG"},
+        {{path("config.json"), path("second.json")}, "are both trainer configurations"},
+        {{path("config.json"), path("machines.yaml")}, "is for 2 machines"},
+        {{path("config.json"), "-n", "0"}, "-n is '0'"},
+        {{path("config.json"), "-m"}, "strata train has no option -m"},
+        {{path("config.json"), "--seed"}, "--seed needs a value"},
+        {{path("config.json"), "--learing_rate", "1e-4"}, "learning_rate"},
+        {{path("nowhere.json")}, "nowhere.json"},
+    };
+    for (const auto& [words, says] : cases) {
+        const Outcome outcome = train(words);
+        EXPECT_NE(outcome.status, 0) << says;
+        EXPECT_NE(outcome.err.find(says), std::string::npos) << says << "\n" << outcome.err << outcome.out;
+        EXPECT_NE(outcome.err.find("Fix: "), std::string::npos) << outcome.err;
+    }
+}
+
+}  // namespace

@@ -1,0 +1,47 @@
+#pragma once
+// tools/train/small_flux_run.hpp - what a run of SmallFlux needs besides its trainer, and the trainers, one list a file.
+
+#include <cstdint>
+#include <memory>
+
+#include <strata/config/intent.hpp>
+#include <strata/data/image_text_source.hpp>
+#include <strata/models/hashed_text.hpp>
+#include <strata/models/linear_codec.hpp>
+#include <strata/policy/backend.hpp>
+#include <strata/train/gallery.hpp>
+#include <strata/train/session.hpp>
+
+#include "compositions.hpp"
+#include "train_settings.hpp"
+
+namespace strata::tools {
+
+/// Pictures, encoders and samples of one run.
+struct SmallFluxRun {
+    /// A data set may be a folder or a bucket.
+    using Pictures = data::ImageTextSource<models::LinearCodec, models::HashedText, Backend<S3>::store>;
+
+    /// Fills caches. Collective. Throws what ImageTextSource and Gallery throw.
+    SmallFluxRun(Session& session, const TrainSettings& settings);
+
+    Session& session;
+    const TrainSettings& settings;
+    std::shared_ptr<const models::LinearCodec> codec = std::make_shared<const models::LinearCodec>();
+    std::shared_ptr<const models::HashedText> text = std::make_shared<const models::HashedText>();
+    train::Gallery<models::LinearCodec, models::HashedText> gallery;
+    Pictures pictures;
+
+private:
+    [[nodiscard]] static train::GalleryOptions gallery_options(const TrainSettings& settings);
+    [[nodiscard]] data::ImageTextOptions data_options() const;
+};
+
+/// Trains with the first composition of a list that does what is asked for. Collective. Throws what a trainer throws.
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWBf16 list);
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWPureBf16 list);
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWFp16 list);
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWFp32 list);
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, OtherRules list);
+
+}  // namespace strata::tools

@@ -1,0 +1,42 @@
+// strata-train - what `strata train` starts on every rank: reads configurations as they are, and trains what they ask for.
+
+#include <cstdio>
+
+#include <strata/config/dispatch.hpp>
+#include <strata/core/error.hpp>
+#include <strata/train/session.hpp>
+
+#include "../config_output.hpp"
+#include "small_flux_run.hpp"
+#include "train_plan.hpp"
+#include "train_settings.hpp"
+
+namespace {
+
+using namespace strata;
+
+/// Calls the list that has the composition of this number.
+template <class... Lists>
+void train_in(tools::SmallFluxRun& run, const tools::TrainPlan& plan, config::Combinations<Lists...>) {
+    std::size_t first = 0;
+    const auto try_list = [&](auto list) {
+        const std::size_t next = first + config::listed_v<decltype(list)>.size();
+        if (plan.chosen >= first && plan.chosen < next) tools::train_small_flux(run, plan.asked, list);
+        first = next;
+    };
+    (try_list(Lists{}), ...);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return strata::run<tools::TrainSettings>(argc, argv, [](Session& session, const tools::TrainSettings& settings) {
+        session.set_collective_timeout(settings.options.collective_timeout);
+        const tools::TrainPlan plan = tools::plan_training(settings, session.world());
+        if (session.rank() == 0) tools::print(plan.text + "\n");
+        session.output();  // taken before hours of encoding: no other run works there
+        tools::AsConfigured::every = plan.recompute;
+        tools::SmallFluxRun run{session, settings};
+        train_in(run, plan, tools::TrainCompositions{});
+    });
+}

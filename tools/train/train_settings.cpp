@@ -1,0 +1,194 @@
+#include "train_settings.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <strata/config/any_config.hpp>
+#include <strata/config/document.hpp>
+#include <strata/config/intent.hpp>
+#include <strata/config/simpletuner.hpp>
+#include <strata/core/error.hpp>
+
+namespace strata::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view plain(std::string_view key) { return key.starts_with("--") ? key.substr(2) : key; }
+
+/// The key as the file writes it, so that a flag takes its place: with dashes, or by its other name.
+std::string spelled(const config::Node& file, const std::string& key) {
+    const auto& keys = config::trainer_schema().keys();
+    const auto info = std::find_if(keys.begin(), keys.end(),
+                                   [&](const config::KeyInfo& one) { return one.key == key || one.alias == key; });
+    for (const config::Node::Member& member : file.members()) {
+        const std::string_view name = plain(member.key);
+        const bool is_other_name = info != keys.end() && (name == info->key || (name == info->alias && !name.empty()));
+        if (name == key || is_other_name) return member.key;
+    }
+    return key;
+}
+
+/// The same without a key.
+config::Node without(const config::Node& file, const std::string& key) {
+    config::DocumentBuilder rest{file.source()};
+    rest.begin_object({});
+    for (const config::Node::Member& member : file.members()) {
+        if (member.key == key) continue;
+        rest.key(member.key, member.mark);
+        rest.copy(member.value, member.value.mark());
+    }
+    rest.end();
+    return rest.finish().root;
+}
+
+/// What a flag says, as a file would say it at that key.
+config::Node node_of(const config::Override& flag, const std::string& key, config::KeyKind kind) {
+    const std::string source = "--" + flag.name;
+    config::DocumentBuilder one{source};
+    one.begin_object({});
+    one.key(key, {});
+    const std::string& first = flag.values.front();
+    const bool is_json = kind != config::KeyKind::text && (first.starts_with('{') || first.starts_with('['));
+    const bool is_list = kind == config::KeyKind::list && !is_json;
+    if (is_json)
+        one.copy(config::parse_json(first, source, config::JsonDialect::strict).root, {});
+    if (is_list) one.begin_list({});
+    for (const std::string& value : flag.values)
+        if (!is_json) one.scalar(config::NodeKind::text, value, {});
+    if (is_list) one.end();
+    one.end();
+    return one.finish().root;
+}
+
+/// What a command line says, over a document.
+config::Node with_flags(const config::Node& file, const config::Overrides& flags) {
+    const auto& keys = config::trainer_schema().keys();
+    config::Node rest = file;
+    config::Node said = config::document_of({}, "command line").root;
+    for (const config::Override& flag : flags) {
+        const auto info = std::find_if(keys.begin(), keys.end(), [&](const config::KeyInfo& one) {
+            return one.key == flag.name || one.alias == flag.name;
+        });
+        const config::KeyKind kind = info == keys.end() ? config::KeyKind::word : info->kind;
+        const std::string key = spelled(file, flag.name);
+        if (rest.find(key) != nullptr) rest = without(rest, key);
+        const bool is_left_out = flag.values.front() == "null" && kind != config::KeyKind::text;
+        if (!is_left_out) said = config::overlay(said, node_of(flag, key, kind));
+    }
+    return config::overlay(rest, said);
+}
+
+/// A document with the keys of a trainer's configuration, whatever the file is.
+config::Document document_of(const fs::path& file) {
+    const auto naming = [&](const char* key) {
+        return config::document_of({{key, file.string(), file.string()}}, file.string());
+    };
+    switch (config::look_at_config(file).format) {
+        case config::ConfigFormat::deepspeed:
+            return naming("deepspeed_config");
+        case config::ConfigFormat::accelerate:
+            return naming("accelerate_config");
+        case config::ConfigFormat::datasets:
+            return naming("data_backend_config");
+        case config::ConfigFormat::trainer:
+            break;
+    }
+    return config::load_trainer_document(file);
+}
+
+/// As the key is written, or below the folder of the file that names it.
+fs::path found_from(const fs::path& named, const fs::path& by) {
+    std::error_code none;
+    for (const fs::path& one : {named, by.parent_path() / named, by.parent_path() / named.filename()})
+        if (fs::is_regular_file(one, none)) return one;
+    return named;
+}
+
+void read_datasets(TrainSettings& settings, const fs::path& by) {
+    const bool is_named = std::any_of(settings.findings.all().begin(), settings.findings.all().end(),
+                                      [](const auto& one) { return plain(one.key) == "data_backend_config"; });
+    settings.data_backend_config = found_from(settings.data_backend_config, by);
+    if (std::error_code none; !is_named && !fs::exists(settings.data_backend_config, none)) {
+        config::Finding finding;
+        finding.effect = config::Effect::refused;
+        finding.code = Errc::unreadable_config;
+        finding.words = "no data sets are named, and there is no " + settings.data_backend_config.string() + " here";
+        finding.fix = "give the dataset list as well: --data_backend_config FILE";
+        return settings.findings.add(std::move(finding));
+    }
+    const config::AnyConfig list = config::look_at_config(settings.data_backend_config, settings.image_defaults(),
+                                                          config::ConfigFormat::datasets);
+    for (const config::Finding& one : list.findings.all()) settings.findings.add(one);
+    if (list.datasets) settings.datasets = *list.datasets;
+}
+
+/// The quickstart's model is what there is; who asked for another one is told so.
+void name_model(TrainSettings& settings) {
+    const std::string& family = settings.reading.model_family;
+    settings.model = "SmallFlux, the quickstart's model";
+    config::Findings told;
+    for (config::Finding one : settings.findings.all()) {
+        const std::string_view key = plain(one.key);
+        const bool is_model = one.effect == config::Effect::mapped &&
+                              (key == "model_family" || key == "model_flavour" || key == "pretrained_model_name_or_path");
+        if (is_model && family != "small") {
+            one.effect = config::Effect::none;
+            one.warns = true;
+            one.to.clear();
+            one.words = "this strata has no such model yet: SmallFlux, the quickstart's, is trained in its place, from "
+                        "random weights";
+        }
+        told.add(std::move(one));
+    }
+    if (!family.empty() && family != "small") settings.model += ", in place of " + family;
+    settings.findings = std::move(told);
+}
+
+}  // namespace
+
+const config::Schema<TrainSettings>& TrainSettings::schema() {
+    static const config::Schema<TrainSettings> schema = [] {
+        config::Schema<TrainSettings> keys;
+        keys.of_base(config::trainer_schema(), [](const config::KeyInfo&) { return true; });
+        // load() looks at them all: it knows every key of SimpleTuner's, and the nearest to one that is nobody's.
+        keys.family({"", "keys that SimpleTuner documents, and those of update rules"}, &TrainSettings::optimizer);
+        return keys;
+    }();
+    return schema;
+}
+
+TrainSettings TrainSettings::load(const fs::path& file, const config::Overrides& overrides) {
+    config::Document document = document_of(file);
+    if (!document.root.is(config::NodeKind::object))
+        throw Error{Errc::bad_value, file.string() + " is not an object of keys and values",
+                    "write {\"key\": value, ...}"};
+    document.root = with_flags(document.root, overrides);
+    TrainSettings settings;
+    static_cast<config::TrainerConfig&>(settings) = config::look_at_trainer_config(document);
+    settings.findings = std::exchange(settings.reading.findings, {});  // told in one table, and not line by line as well
+    read_datasets(settings, file);
+    settings.findings.throw_if_refused();
+    name_model(settings);
+    return settings;
+}
+
+std::string batch_line(const TrainSettings& settings, int ranks) {
+    const std::int64_t micro = settings.train_batch_size;
+    const std::int64_t accumulation = settings.options.engine.gradient_accumulation_steps;
+    const config::BatchIntent& asked = settings.reading.intent.batch;
+    if (asked.global && *asked.global != micro * accumulation * ranks)
+        (void)config::batch_on(settings.reading.intent, ranks, micro);  // says it as people know it
+    const auto counted = [](std::int64_t number, const char* what) {
+        return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+    };
+    return std::to_string(micro * accumulation * ranks) + " samples a step: " + counted(ranks, "rank") + " x " +
+           counted(micro, "sample") + " x " +
+           (accumulation == 1 ? "1 micro-batch" : std::to_string(accumulation) + " micro-batches");
+}
+
+}  // namespace strata::tools

@@ -1,0 +1,203 @@
+#include "train_command.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <strata/config/any_config.hpp>
+#include <strata/core/error.hpp>
+#include <strata/train/command_line.hpp>
+
+#include "arguments.hpp"
+#include "config_output.hpp"
+#include "launch_command.hpp"
+#include "train/train_plan.hpp"
+#include "train/train_settings.hpp"
+
+namespace strata::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+using config::ConfigFormat;
+
+constexpr std::array options{
+    Option{"-n", "N", "ranks on this machine; else num_processes of a file or flag, else 1"},
+    Option{"-v", "", "says what is set and how the ranks are started"},
+    Option{"--dry-run", "", "prints what was understood, and which trainer it makes; trains nothing"},
+    Option{"--output", "DIR", "where results go, in place of output_dir"},
+    Option{"--fresh", "", "starts over: removes what an earlier run left in the output directory"},
+    Option{"--KEY", "VALUE", "in place of what the files say: --learning_rate 1e-4 --optimizer lion"},
+    Option{"--help", "", "prints this text"},
+};
+
+void print_help() {
+    print(
+        "strata train CONFIG... [OPTION ...]\n"
+        "\n"
+        "Trains what configurations ask for, as they are: a trainer's configuration (SimpleTuner's config.json, config.toml,\n"
+        "config.env, or the folder they are in), over it an Accelerate YAML, over that a DeepSpeed JSON; and a dataset list.\n"
+        "Which is which, their keys tell. What was understood of every key is printed first, in one table.\n\n" +
+        help_lines(options) +
+        "\nEvery key of a trainer's configuration is such a flag; strata-train --help lists them. Ranks are started, and stop\n"
+        "when they are asked to, as with `strata launch`.\n"
+        "\nExit status: as of strata launch; 1 for files that are refused, before a rank is started.\n");
+}
+
+/// The words of a command line, by what they are.
+struct TrainWords {
+    std::vector<std::string> files;
+    std::vector<std::string> flags;  ///< of strata-train, with their values
+    std::vector<std::string> own;    ///< of this command
+};
+
+TrainWords sorted(std::span<const std::string> words) {
+    const auto& keys = TrainSettings::schema().keys();
+    TrainWords sorted;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i];
+        const std::string_view next = i + 1 < words.size() ? std::string_view{words[i + 1]} : "--";
+        if (word == "-v" || word == "--dry-run" || word == "--help") {
+            sorted.own.push_back(word);
+        } else if (word == "-n" || word.starts_with("-n=")) {
+            sorted.own.push_back(word);
+            if (word == "-n" && i + 1 < words.size()) sorted.own.push_back(words[++i]);
+        } else if (word.starts_with("--")) {
+            sorted.flags.push_back(word);
+            if (word.find('=') != std::string::npos || word == "--fresh" || next.starts_with("--")) continue;
+            const auto info = std::find_if(keys.begin(), keys.end(), [&](const config::KeyInfo& one) {
+                return "--" + one.key == word || (!one.alias.empty() && "--" + one.alias == word);
+            });
+            const bool is_flag = info != keys.end() && info->kind == config::KeyKind::flag;
+            if (!is_flag || next == "true" || next == "false") sorted.flags.push_back(words[++i]);
+        } else if (word.size() > 1 && word.front() == '-') {
+            sorted.own.push_back(word);  // which refuses it
+        } else {
+            sorted.files.push_back(word);
+        }
+    }
+    return sorted;
+}
+
+/// The files of each format, at most one; the trainer's names some of them.
+class Files {
+public:
+    void add(const std::string& word) {
+        std::error_code none;
+        const bool is_folder = fs::is_directory(word, none);
+        for (const config::AnyConfig& one : config::look_at_configs(word)) {
+            // What lies beside a configuration, or is named by it, is no second word.
+            if (one.file != word && !(is_folder && one.format == ConfigFormat::trainer) && is_named(one)) continue;
+            auto& file = files_.at(static_cast<std::size_t>(one.format));
+            if (file && one.file == word)
+                throw Error{Errc::bad_argument,
+                            "'" + file->string() + "' and '" + one.file.string() + "' are both " +
+                                std::string{name_of(one.format)} + " configurations",
+                            "name one of them"};
+            if (!file) file = one.file;
+            if (one.trainer) trainer_ = *one.trainer;
+        }
+    }
+    /// Flags that name them. The first of them is --config.
+    [[nodiscard]] std::vector<std::string> flags() const {
+        constexpr std::array order{std::pair{ConfigFormat::trainer, ""},
+                                   std::pair{ConfigFormat::deepspeed, "--deepspeed_config"},
+                                   std::pair{ConfigFormat::accelerate, "--accelerate_config"},
+                                   std::pair{ConfigFormat::datasets, "--data_backend_config"}};
+        std::vector<std::string> words;
+        for (const auto& [format, flag] : order) {
+            const auto& file = files_.at(static_cast<std::size_t>(format));
+            if (!file) continue;
+            words.insert(words.end(), {words.empty() ? "--config" : flag, file->string()});
+        }
+        return words;
+    }
+
+private:
+    /// Whether the trainer's configuration says itself which file of that format there is.
+    [[nodiscard]] bool is_named(const config::AnyConfig& file) const {
+        if (file.format == ConfigFormat::datasets) return true;
+        const std::string key =
+            file.format == ConfigFormat::deepspeed ? "deepspeed_config" : "accelerate_config";
+        if (!trainer_) return false;
+        const auto& all = trainer_->reading.findings.all();
+        return std::any_of(all.begin(), all.end(), [&](const config::Finding& one) {
+            return one.key == key || one.key == "--" + key;
+        });
+    }
+    std::array<std::optional<fs::path>, 4> files_;
+    std::optional<config::TrainerConfig> trainer_;
+};
+
+/// Beside this program.
+std::string trainer_file() {
+    std::error_code failed;
+    const fs::path own = fs::read_symlink("/proc/self/exe", failed);
+    const fs::path file = own.parent_path() / "strata-train";
+    if (failed || ::access(file.c_str(), X_OK) != 0)
+        throw Error{Errc::cannot_launch, "there is no strata-train beside " + own.string(),
+                    "build the target strata_trainer, which needs libtorch, and install again"};
+    return file.string();
+}
+
+/// What the configuration says, where -n does not.
+int ranks_of(const TrainSettings& settings, const std::optional<std::int64_t>& given) {
+    if (given) return static_cast<int>(*given);
+    const config::LaunchIntent& launch = settings.reading.intent.launch;
+    if (launch.machines.value_or(1) > 1)
+        throw Error{Errc::bad_argument,
+                    "the configuration is for " + std::to_string(*launch.machines) +
+                        " machines, and strata train starts ranks on this one",
+                    "type -n RANKS to train on this machine alone, or start strata-train by your cluster's launcher"};
+    const std::int64_t ranks = launch.ranks.value_or(1);
+    if (ranks < 1 || ranks > 1024)
+        throw Error{Errc::bad_argument, "the configuration asks for " + std::to_string(ranks) + " ranks",
+                    "type -n with a number from 1 to 1024"};
+    return static_cast<int>(ranks);
+}
+
+}  // namespace
+
+int train_command(std::span<const std::string> words) {
+    TrainWords sorted = tools::sorted(words);
+    const Arguments arguments{"strata train", sorted.own, options};
+    if (arguments.has("--help")) {
+        print_help();
+        return 0;
+    }
+    const auto given = arguments.integer("-n", 1, 1024);
+    Files files;
+    for (const std::string& word : sorted.files) files.add(word);
+    std::vector<std::string> flags = files.flags();
+    if (flags.empty())
+        throw Error{Errc::bad_argument, "strata train needs a CONFIG",
+                    "type strata train config.json; strata train --help says what it may be"};
+    flags.insert(flags.end(), sorted.flags.begin(), sorted.flags.end());
+    if (given) flags.insert(flags.end(), {"--num_processes", std::to_string(*given)});
+
+    std::vector<const char*> argv{"strata train"};
+    for (const std::string& flag : flags) argv.push_back(flag.c_str());
+    const std::array keys{train::SettingsKeys::of<TrainSettings>()};
+    const auto line = train::CommandLine::parse(static_cast<int>(argv.size()), argv.data(), keys);
+    const TrainSettings settings = TrainSettings::load(*line.config, line.overrides);
+    const int ranks = ranks_of(settings, given);
+    const TrainPlan plan = plan_training(settings, ranks);
+    if (arguments.has("--dry-run")) {
+        print(plan.text);
+        return 0;
+    }
+    std::vector<std::string> launched{"-n", std::to_string(ranks)};
+    if (arguments.has("-v")) launched.emplace_back("-v");
+    launched.insert(launched.end(), {"--", trainer_file()});
+    launched.insert(launched.end(), flags.begin(), flags.end());
+    return launch_command(launched);
+}
+
+}  // namespace strata::tools
