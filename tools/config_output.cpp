@@ -113,7 +113,8 @@ std::string keys_text(std::span<const Finding> findings, bool names_files) {
     std::vector<std::array<std::string, 4>> rows;
     std::vector<std::pair<std::string, std::vector<std::size_t>>> files;  // and their rows
     for (const Finding& one : findings)
-        if (const std::string file = file_of(one); !file.empty() &&
+        if (const std::string file = file_of(one);
+            !file.empty() &&
             std::none_of(files.begin(), files.end(), [&](const auto& known) { return known.first == file; }))
             files.push_back({file, {}});
     std::array<std::size_t, 3> widths{3, 5, 4};
@@ -121,7 +122,8 @@ std::string keys_text(std::span<const Finding> findings, bool names_files) {
         const bool is_left_out =  // of a file, and named as its whole
             std::any_of(files.begin(), files.end(), [&](const auto& known) { return known.first == one.place; });
         const std::string file = is_left_out ? one.place : file_of(one);
-        const std::string place = file.empty() ? one.place : one.place.substr(std::min(one.place.size(), file.size() + 1));
+        const std::string place =
+            file.empty() ? one.place : one.place.substr(std::min(one.place.size(), file.size() + 1));
         auto of_file = std::find_if(files.begin(), files.end(), [&](const auto& known) { return known.first == file; });
         if (of_file == files.end()) of_file = files.insert(files.end(), {file, {}});
         of_file->second.push_back(rows.size());
@@ -139,7 +141,9 @@ std::string keys_text(std::span<const Finding> findings, bool names_files) {
             const auto& [key, value, from, effect] = rows[row];
             const bool fits = left + effect.size() <= columns;
             table.row({key, value, from, fits ? effect : ""});
-            above.push_back((names_files || files.size() > 1) && row == its_rows.front() && !file.empty() ? core::printable(file) + "\n" : "");
+            above.push_back((names_files || files.size() > 1) && row == its_rows.front() && !file.empty()
+                                ? core::printable(file) + "\n"
+                                : "");
             below.push_back(fits ? "" : wrapped(effect, "      ", "      ", columns));
         }
     std::istringstream lines{table.text("  ")};

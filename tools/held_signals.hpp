@@ -1,5 +1,5 @@
 #pragma once
-// tools/held_signals.hpp - the signals that ask `strata launch` to stop, held back from before main on.
+// tools/held_signals.hpp - the signals that ask `strata launch` and `strata train` to stop, held back from before main on.
 
 #include <array>
 #include <csignal>
@@ -14,7 +14,7 @@ inline constexpr std::array<int, 4> stop_signals{SIGINT, SIGTERM, SIGHUP, SIGUSR
 /// The stop signals, but for those that were ignored when the process started: `nohup` means it.
 [[nodiscard]] sigset_t heeded_stop_signals();
 
-/// Blocks all of stop_signals, so that the kernel keeps one that arrives until somebody reads it. For `strata launch`
+/// Blocks all of stop_signals, so that the kernel keeps one that arrives until somebody reads it. For `strata launch` and `train`
 /// this has happened when main begins, before libraries were initialised; a further call does no harm.
 void hold_stop_signals();
 

@@ -124,13 +124,11 @@ private:
     /// Whether the trainer's configuration says itself which file of that format there is.
     [[nodiscard]] bool is_named(const config::AnyConfig& file) const {
         if (file.format == ConfigFormat::datasets) return true;
-        const std::string key =
-            file.format == ConfigFormat::deepspeed ? "deepspeed_config" : "accelerate_config";
+        const std::string key = file.format == ConfigFormat::deepspeed ? "deepspeed_config" : "accelerate_config";
         if (!trainer_) return false;
         const auto& all = trainer_->reading.findings.all();
-        return std::any_of(all.begin(), all.end(), [&](const config::Finding& one) {
-            return one.key == key || one.key == "--" + key;
-        });
+        return std::any_of(all.begin(), all.end(),
+                           [&](const config::Finding& one) { return one.key == key || one.key == "--" + key; });
     }
     std::array<std::optional<fs::path>, 4> files_;
     std::optional<config::TrainerConfig> trainer_;

@@ -56,6 +56,7 @@ public:
         ::waitpid(process_, nullptr, 0);
     }
 
+    [[nodiscard]] pid_t pid() const { return process_; }
     void signal(int number) const { ::kill(process_, number); }
     Outcome wait() {
         int status = 0;

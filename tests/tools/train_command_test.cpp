@@ -1,10 +1,15 @@
 // `strata train` as people meet it: their files in, a table of what was understood, a trainer that runs.
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -149,7 +154,8 @@ TEST_F(TrainCommand, AllProblemsOfAllFilesComeBeforeARankIsStarted) {
 }
 
 TEST_F(TrainCommand, ACompositionThatIsNotThereIsRefusedWithTheNearest) {
-    write("ds.json", R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme", "nvme_path": "/tmp"}},
+    write("ds.json",
+          R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme", "nvme_path": "/tmp"}},
  "optimizer": {"type": "Lamb", "params": {"lr": 1e-3}}})");
     const Outcome outcome = train({path("config.json"), path("ds.json")});
     EXPECT_EQ(outcome.status, 1) << outcome.out;
@@ -162,6 +168,28 @@ TEST_F(TrainCommand, ABatchThatSoManyRanksCannotHaveIsTheSentencePeopleKnow) {
     EXPECT_EQ(outcome.status, 1) << outcome.out;
     expect_words(outcome.err, {"train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size",
                                "(1) set train_batch_size to"});
+}
+
+/// As with `strata launch`: from before main on a signal is held, and files are read only then.
+TEST_F(TrainCommand, AStopWhileFilesAreReadStartsNothingAndLosesNothing) {
+    const auto holds = [](pid_t process) {
+        const std::string at = "/proc/" + std::to_string(process);
+        std::error_code none;
+        if (fs::read_symlink(at + "/exe", none) != fs::canonical(STRATA_TOOL)) return false;
+        const std::string text = text_of(at + "/status");
+        const auto mask = text.find("SigBlk:\t");
+        return mask != std::string::npos &&
+               (std::stoull(text.substr(mask + 8, 16), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
+    };
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        Running running{{STRATA_TOOL, "train", path("config.json")}, folder};
+        while (!holds(running.pid())) ASSERT_FALSE(running.has_ended());
+        std::this_thread::sleep_for(std::chrono::milliseconds{20 * attempt});
+        running.signal(SIGINT);
+        const Outcome outcome = running.wait();
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        EXPECT_EQ(outcome.err, "stopped before training began; nothing was started\n");
+    }
 }
 
 TEST_F(TrainCommand, WordsThatMakeNoSenseAreAnswered) {

@@ -1,5 +1,5 @@
 #pragma once
-// tools/train/compositions.hpp - the trainers that `strata train` has, as types; each costs a second or two to compile.
+// tools/train/compositions.hpp - the trainers that `strata train` has, as types; each takes the compiler a second or two.
 
 #include <cstdint>
 
@@ -19,38 +19,48 @@ struct AsConfigured {
     static bool recomputes(std::int32_t unit, std::int32_t) noexcept { return every > 0 && unit % every == 0; }
 };
 
-/// Where state and parameters are. The first that does what a configuration says is taken, so that one that says nothing
-/// has its state split over the ranks, in device memory.
-using Places = AnyOf<Policies<ZeroStage<2>>, Policies<ZeroStage<2>, OffloadTarget<Cpu>>, Policies<ZeroStage<3>>,
-                     Policies<ZeroStage<3>, OffloadTarget<Cpu>>,
-                     Policies<ZeroStage<3>, OffloadTarget<Cpu, OptimizerState, Parameters>>, Policies<ZeroStage<1>>,
-                     Policies<ZeroStage<0>>, Policies<ZeroStage<1>, OffloadTarget<Cpu>>,
-                     Policies<ZeroStage<2>, OffloadTarget<Nvme>>, Policies<ZeroStage<3>, OffloadTarget<Nvme>>,
-                     Policies<ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>>,
-                     Policies<ZeroStage<3>, OffloadTarget<Nvme>, OffloadTarget<Cpu, Parameters>>,
-                     Policies<ZeroStage<3>, OffloadTarget<Cpu, Parameters>>>;
-/// Of rules, formats and averages that fewer people use.
-using UsualPlaces = AnyOf<Policies<ZeroStage<2>>, Policies<ZeroStage<2>, OffloadTarget<Cpu>>, Policies<ZeroStage<3>>,
-                          Policies<ZeroStage<3>, OffloadTarget<Cpu, OptimizerState, Parameters>>,
-                          Policies<ZeroStage<0>>>;
+/// Where state and parameters are, in the order in which a configuration that leaves it open is answered: one that says
+/// nothing has its state split over the ranks, in device memory.
+using UsualPlaces =
+    AnyOf<Policies<ZeroStage<2>>, Policies<ZeroStage<2>, OffloadTarget<Cpu>>, Policies<ZeroStage<3>>,
+          Policies<ZeroStage<3>, OffloadTarget<Cpu, OptimizerState, Parameters>>,
+          Policies<ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>>, Policies<ZeroStage<0>>>;
+
+#ifdef STRATA_ALL_TRAINERS  // as a package has them
+using Places =
+    AnyOf<UsualPlaces, Policies<ZeroStage<1>>, Policies<ZeroStage<1>, OffloadTarget<Cpu>>,
+          Policies<ZeroStage<1>, OffloadTarget<Nvme>>, Policies<ZeroStage<2>, OffloadTarget<Nvme>>,
+          Policies<ZeroStage<3>, OffloadTarget<Cpu>>, Policies<ZeroStage<3>, OffloadTarget<Cpu, Parameters>>,
+          Policies<ZeroStage<3>, OffloadTarget<Nvme>>, Policies<ZeroStage<3>, OffloadTarget<Nvme, Parameters>>,
+          Policies<ZeroStage<3>, OffloadTarget<Nvme>, OffloadTarget<Cpu, Parameters>>,
+          Policies<ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>>;
+using AveragedPlaces = Places;
+using PlacesOfOtherRules = UsualPlaces;
+using OtherRules = AnyOf<Optimizer<Lion>, Optimizer<Adam>, Optimizer<Sgd>, Optimizer<Adagrad>, Optimizer<Lamb>>;
+#else
+using Places = AnyOf<UsualPlaces, Policies<ZeroStage<1>>, Policies<ZeroStage<3>, OffloadTarget<Cpu>>>;
+using AveragedPlaces = AnyOf<Policies<ZeroStage<2>>, Policies<ZeroStage<2>, OffloadTarget<Cpu>>>;
+using PlacesOfOtherRules = AveragedPlaces;
+using OtherRules = AnyOf<Optimizer<Lion>, Optimizer<Adam>>;
+#endif
 
 template <class... Choices>
 using Recomputing = Each<Choices..., Recompute<AsConfigured>>;
+template <class Format>
+using WithAdamW = Combinations<Recomputing<Places, Optimizer<AdamW>, Precision<Format>>,
+                               Recomputing<AveragedPlaces, Optimizer<AdamW>, Precision<Format>, Ema<Cpu>>>;
+template <class Format>
+using WithOtherRules = Recomputing<PlacesOfOtherRules, OtherRules, Precision<Format>>;
 
-// One list a file that is compiled, so that they are made side by side. Bf16 comes first: it is what is meant where
-// nothing is said.
-using AdamWBf16 = Recomputing<Places, Optimizer<AdamW>, Precision<Bf16>>;
-using AdamWFp32 = Combinations<Recomputing<Places, Optimizer<AdamW>, Precision<Fp32>>,
-                               Recomputing<UsualPlaces, Optimizer<AdamW>, Precision<Fp32>, Ema<Cpu>>>;
-using AdamWFp16 = Recomputing<Places, Optimizer<AdamW>, Precision<Fp16>>;
-using AdamWPureBf16 = Combinations<Recomputing<Places, Optimizer<AdamW>, Precision<PureBf16>>,
-                                   Recomputing<UsualPlaces, Optimizer<AdamW>, Precision<PureBf16>, Ema<Cpu>>>;
-using OtherRules = Combinations<
-    Recomputing<UsualPlaces, Optimizer<AdamW>, Precision<Bf16>, Ema<Cpu>>,
-    Recomputing<UsualPlaces, AnyOf<Optimizer<Lion>, Optimizer<Adam>, Optimizer<Sgd>, Optimizer<Adagrad>, Optimizer<Lamb>>,
-                Precision<Bf16>>,
-    Recomputing<UsualPlaces, Optimizer<Lion>, Precision<PureBf16>>>;
+// One list a file that is compiled, so that they are made side by side.
+using AdamWBf16 = WithAdamW<Bf16>;
+using AdamWPureBf16 = WithAdamW<PureBf16>;
+using AdamWFp16 = WithAdamW<Fp16>;
+using AdamWFp32 = WithAdamW<Fp32>;
+using OthersBf16 = WithOtherRules<Bf16>;
+using OthersPureBf16 = WithOtherRules<PureBf16>;
 
-using TrainCompositions = Combinations<AdamWBf16, AdamWPureBf16, AdamWFp16, AdamWFp32, OtherRules>;
+/// What is meant where a configuration leaves rule or format open comes first: AdamW in bf16, with fp32 master weights.
+using TrainCompositions = Combinations<AdamWBf16, AdamWPureBf16, AdamWFp16, AdamWFp32, OthersBf16, OthersPureBf16>;
 
 }  // namespace strata::tools

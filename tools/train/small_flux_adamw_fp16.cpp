@@ -2,6 +2,8 @@
 
 namespace strata::tools {
 
-void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWFp16 list) { train_one_of(run, asked, list); }
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWFp16 list) {
+    train_one_of(run, asked, list);
+}
 
 }  // namespace strata::tools

@@ -9,6 +9,7 @@
 #include <strata/models/hashed_text.hpp>
 #include <strata/models/linear_codec.hpp>
 #include <strata/policy/backend.hpp>
+#include <strata/storage/folder_or_bucket.hpp>
 #include <strata/train/gallery.hpp>
 #include <strata/train/session.hpp>
 
@@ -42,6 +43,7 @@ void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWBf16 
 void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWPureBf16 list);
 void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWFp16 list);
 void train_small_flux(SmallFluxRun& run, const config::Intent& asked, AdamWFp32 list);
-void train_small_flux(SmallFluxRun& run, const config::Intent& asked, OtherRules list);
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, OthersBf16 list);
+void train_small_flux(SmallFluxRun& run, const config::Intent& asked, OthersPureBf16 list);
 
 }  // namespace strata::tools

@@ -55,8 +55,7 @@ config::Node node_of(const config::Override& flag, const std::string& key, confi
     const std::string& first = flag.values.front();
     const bool is_json = kind != config::KeyKind::text && (first.starts_with('{') || first.starts_with('['));
     const bool is_list = kind == config::KeyKind::list && !is_json;
-    if (is_json)
-        one.copy(config::parse_json(first, source, config::JsonDialect::strict).root, {});
+    if (is_json) one.copy(config::parse_json(first, source, config::JsonDialect::strict).root, {});
     if (is_list) one.begin_list({});
     for (const std::string& value : flag.values)
         if (!is_json) one.scalar(config::NodeKind::text, value, {});
@@ -121,8 +120,8 @@ void read_datasets(TrainSettings& settings, const fs::path& by) {
         finding.fix = "give the dataset list as well: --data_backend_config FILE";
         return settings.findings.add(std::move(finding));
     }
-    const config::AnyConfig list = config::look_at_config(settings.data_backend_config, settings.image_defaults(),
-                                                          config::ConfigFormat::datasets);
+    const config::AnyConfig list =
+        config::look_at_config(settings.data_backend_config, settings.image_defaults(), config::ConfigFormat::datasets);
     for (const config::Finding& one : list.findings.all()) settings.findings.add(one);
     if (list.datasets) settings.datasets = *list.datasets;
 }
@@ -134,14 +133,16 @@ void name_model(TrainSettings& settings) {
     config::Findings told;
     for (config::Finding one : settings.findings.all()) {
         const std::string_view key = plain(one.key);
-        const bool is_model = one.effect == config::Effect::mapped &&
-                              (key == "model_family" || key == "model_flavour" || key == "pretrained_model_name_or_path");
+        const bool is_model =
+            one.effect == config::Effect::mapped &&
+            (key == "model_family" || key == "model_flavour" || key == "pretrained_model_name_or_path");
         if (is_model && family != "small") {
             one.effect = config::Effect::none;
             one.warns = true;
             one.to.clear();
-            one.words = "this strata has no such model yet: SmallFlux, the quickstart's, is trained in its place, from "
-                        "random weights";
+            one.words =
+                "this strata has no such model yet: SmallFlux, the quickstart's, is trained in its place, from "
+                "random weights";
         }
         told.add(std::move(one));
     }
@@ -170,7 +171,8 @@ TrainSettings TrainSettings::load(const fs::path& file, const config::Overrides&
     document.root = with_flags(document.root, overrides);
     TrainSettings settings;
     static_cast<config::TrainerConfig&>(settings) = config::look_at_trainer_config(document);
-    settings.findings = std::exchange(settings.reading.findings, {});  // told in one table, and not line by line as well
+    settings.findings =
+        std::exchange(settings.reading.findings, {});  // told in one table, and not line by line as well
     read_datasets(settings, file);
     settings.findings.throw_if_refused();
     name_model(settings);
