@@ -105,47 +105,63 @@ std::string file_of(const Finding& one) {
     return one.place.substr(0, one.place.size() - std::min(one.place.size(), mark.size()));
 }
 
-/// A line a key, the keys of a file together; its effect is behind it where a terminal has the room, and
-/// below it otherwise.
-///
-///   names_files  a line in front of each file's keys
-std::string keys_text(std::span<const Finding> findings, bool names_files) {
-    std::vector<std::array<std::string, 4>> rows;
-    std::vector<std::pair<std::string, std::vector<std::size_t>>> files;  // and their rows
+/// What was found in one file, in its order; the name is empty for flags and variables.
+struct OfFile {
+    std::string file;
+    std::vector<const Finding*> findings;
+};
+std::vector<OfFile> by_file(std::span<const Finding> findings) {
+    std::vector<OfFile> files;
+    const auto of = [&](const std::string& file) {
+        return std::find_if(files.begin(), files.end(), [&](const OfFile& known) { return known.file == file; });
+    };
+    // Files first: of a key that a file leaves out, the place is the file's name.
     for (const Finding& one : findings)
-        if (const std::string file = file_of(one);
-            !file.empty() &&
-            std::none_of(files.begin(), files.end(), [&](const auto& known) { return known.first == file; }))
+        if (const std::string file = file_of(one); !file.empty() && of(file) == files.end())
             files.push_back({file, {}});
-    std::array<std::size_t, 3> widths{3, 5, 4};
     for (const Finding& one : findings) {
-        const bool is_left_out =  // of a file, and named as its whole
-            std::any_of(files.begin(), files.end(), [&](const auto& known) { return known.first == one.place; });
-        const std::string file = is_left_out ? one.place : file_of(one);
-        const std::string place =
-            file.empty() ? one.place : one.place.substr(std::min(one.place.size(), file.size() + 1));
-        auto of_file = std::find_if(files.begin(), files.end(), [&](const auto& known) { return known.first == file; });
-        if (of_file == files.end()) of_file = files.insert(files.end(), {file, {}});
-        of_file->second.push_back(rows.size());
-        const bool needs_eyes = one.warns || one.effect == Effect::refused;
-        rows.push_back({core::printable(one.key.empty() ? "(the file)" : one.key), core::printable(cut(one.value)),
-                        core::printable(place), core::printable((needs_eyes ? "! " : "") + effect_of(one))});
-        for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], rows.back()[i].size());
+        const std::string file = of(one.place) != files.end() ? one.place : file_of(one);
+        if (of(file) == files.end()) files.push_back({file, {}});
+        of(file)->findings.push_back(&one);
     }
-    const std::size_t columns = terminal_columns().value_or(100);
+    return files;
+}
+
+/// Key, value, place in the file, effect.
+using KeyLine = std::array<std::string, 4>;
+KeyLine line_of(const Finding& one, const std::string& file) {
+    const bool needs_eyes = one.warns || one.effect == Effect::refused;
+    const std::string place = file.empty() ? one.place : one.place.substr(std::min(one.place.size(), file.size() + 1));
+    return {core::printable(one.key.empty() ? "(the file)" : one.key), core::printable(cut(one.value)),
+            core::printable(place), core::printable((needs_eyes ? "! " : "") + effect_of(one))};
+}
+
+/// A line a key, the keys of a file together; its effect is behind it where a terminal has the room, and below it
+/// otherwise.
+///
+///   names_files  a line in front of each file's keys, even if there is but one
+std::string keys_text(std::span<const Finding> findings, bool names_files) {
+    const std::vector<OfFile> files = by_file(findings);
+    std::array<std::size_t, 3> widths{3, 5, 4};
+    for (const OfFile& of : files)
+        for (const Finding* const one : of.findings) {
+            const KeyLine line = line_of(*one, of.file);
+            for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+        }
     const std::size_t left = 2 + widths[0] + 2 + widths[1] + 2 + widths[2] + 2;
     Table table{{{"key"}, {"value"}, {"from"}, {"effect"}}};
-    std::vector<std::string> above{""}, below{""};  // the heading has nothing
-    for (const auto& [file, its_rows] : files)
-        for (const std::size_t row : its_rows) {
-            const auto& [key, value, from, effect] = rows[row];
+    std::vector<std::string> above{""}, below{""};  // of each line; the heading has nothing
+    for (const OfFile& of : files) {
+        const std::string name = of.file.empty() ? "(command line and environment)" : core::printable(of.file);
+        above.push_back(names_files || files.size() > 1 ? name + "\n" : "");
+        for (const Finding* const one : of.findings) {
+            auto [key, value, place, effect] = line_of(*one, of.file);
             const bool fits = left + effect.size() <= columns;
-            table.row({key, value, from, fits ? effect : ""});
-            above.push_back((names_files || files.size() > 1) && row == its_rows.front() && !file.empty()
-                                ? core::printable(file) + "\n"
-                                : "");
             below.push_back(fits ? "" : wrapped(effect, "      ", "      ", columns));
+            table.row({key, value, place, fits ? effect : ""});
         }
+        above.resize(below.size());
+    }
     std::istringstream lines{table.text("  ")};
     std::string text;
     std::size_t number = 0;

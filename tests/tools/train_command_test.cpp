@@ -85,14 +85,15 @@ TEST_F(TrainCommand, ADryRunTellsEveryKeyOfEveryFileAndTheTrainer) {
     write("ds.json", R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"},
  "offload_param": {"device": "cpu"}}, "gradient_clipping": 0.5, "train_micro_batch_size_per_gpu": 4})");
     const Outcome outcome = train({path("ds.json"), path("config.json"), path("default_config.yaml"), "--dry-run",
-                                   "--optimizer", "lion", "--gradient_checkpointing"});
+                                   "--optimizer", "adamw", "--gradient_checkpointing"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     expect_words(outcome.out,
-                 {"key", "value", "from", "effect", "config.json:1:", "ds.json:1:33", "default_config.yaml:2:18",
-                  "engine.max_grad_norm", "schedule.lr", "metrics go to metrics.jsonl", "Optimizer<Lion>",
+                 {"key", "value", "from", "effect", path("config.json") + "\n", path("ds.json") + "\n", " 1:33 ",
+                  path("default_config.yaml") + "\n", " 2:18 ", "(command line and environment)\n",
+                  "engine.max_grad_norm", "schedule.lr", "metrics go to metrics.jsonl", "Optimizer<AdamW>",
                   "SmallFlux, the quickstart's, is trained in its place", "list.json",
-                  "trainer  Trainer<SmallFlux, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Cpu, Parameters>, "
-                  "Optimizer<Lion>, Precision<Bf16>, Recompute<Blocks>>",
+                  "trainer  Trainer<SmallFlux, ZeroStage<3>, OffloadTarget<Cpu, OptimizerState, Parameters>, "
+                  "Precision<Bf16>, Recompute<Blocks>>",
                   "batch    8 samples a step: 2 ranks x 4 samples x 1 micro-batch"});
     EXPECT_FALSE(fs::exists(folder / "output"));
     EXPECT_TRUE(outcome.err.empty()) << outcome.err;
@@ -106,16 +107,47 @@ TEST_F(TrainCommand, ASimpleTunerFolderTrainsAsItIs) {
     EXPECT_TRUE(fs::exists(folder / "output" / "report.html"));
 }
 
+/// A full-rank configuration that somebody has on GitHub, and its dataset list: photographs in place of theirs, paths of
+/// this folder, and two steps instead of ten thousand.
+TEST_F(TrainCommand, ARealSimpleTunerFolderTrainsWithNothingEditedButPaths) {
+    const fs::path reference = STRATA_REFERENCE_DIR;
+    const fs::path configs = reference / "data/configs/simpletuner";
+    const fs::path list = configs / "121_multidatabackend-multiresolution-test.json";
+    if (reference.empty() || !fs::exists(list))
+        GTEST_SKIP() << "no reference material: configure with -DSTRATA_REFERENCE_DIR=/path";
+    const auto with = [](std::string text, const std::string& from, const std::string& to) {
+        for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+            text.replace(at, from.size(), to);
+        return text;
+    };
+    fs::create_directories(folder / "real/config");
+    write(
+        "real/config/multidatabackend-multiresolution-test.json",
+        with(with(text_of(list), "./datasets/quilt-1m/quilt_1m_samples", path("photos")), "./test/", path("caches/")));
+    write("real/config.json", with(text_of(configs / "040_config.json"), "test/models", path("output")));
+    fs::create_directories(folder / "photos");
+    for (const char* name : {"japanese-shop", "book-beside-flowers", "mongolels", "tanners_ridge"})
+        for (const char* extension : {".jpg", ".txt"})
+            fs::copy_file(reference / "data/images/photos/immich" / (std::string{name} + extension),
+                          folder / "photos" / (std::string{name} + extension));
+    const Outcome outcome = train({path("real"), "--max_train_steps", "2", "--lr_warmup_steps", "0",
+                                   "--validation_disable", "--allow_dataset_oversubscription"});
+    ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    expect_words(outcome.out, {"Precision<PureBf16>, Recompute<Blocks>", "4 micro-batches", "in place of sd3"});
+    EXPECT_EQ(losses_in(folder / "output").size(), 2U);
+}
+
 TEST_F(TrainCommand, PlacesAndRecomputationChangeNoBit) {
     write("ds.json", R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": ")" +
-                         path("nvme") + R"("}, "offload_param": {"device": "cpu"}}})");
+                         path("nvme") + R"("}, "offload_param": {"device": "nvme", "nvme_path": ")" + path("nvme") +
+                         R"("}}})");
     fs::create_directories(folder / "nvme");
     const Outcome plain = train({path("config.json"), "--output", path("plain")});
     ASSERT_EQ(plain.status, 0) << plain.out << plain.err;
     const Outcome offloaded = train({path("config.json"), path("ds.json"), "--output", path("offloaded"),
                                      "--gradient_checkpointing", "--gradient_checkpointing_interval", "2"});
     ASSERT_EQ(offloaded.status, 0) << offloaded.out << offloaded.err;
-    expect_words(offloaded.out, {"OffloadTarget<Nvme>, OffloadTarget<Cpu, Parameters>", "Recompute<EveryOther<2>>"});
+    expect_words(offloaded.out, {"OffloadTarget<Nvme, OptimizerState, Parameters>", "Recompute<EveryOther<2>>"});
     EXPECT_EQ(losses_in(folder / "plain"), losses_in(folder / "offloaded"));
     EXPECT_EQ(losses_in(folder / "plain").size(), 3U);
 }
