@@ -148,6 +148,7 @@ std::string keys_text(std::span<const Finding> findings, bool names_files) {
             const KeyLine line = line_of(*one, of.file);
             for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
         }
+    const std::size_t columns = terminal_columns().value_or(100);
     const std::size_t left = 2 + widths[0] + 2 + widths[1] + 2 + widths[2] + 2;
     Table table{{{"key"}, {"value"}, {"from"}, {"effect"}}};
     std::vector<std::string> above{""}, below{""};  // of each line; the heading has nothing

@@ -95,6 +95,10 @@ public:
         for (const config::AnyConfig& one : config::look_at_configs(word)) {
             // What lies beside a configuration, or is named by it, is no second word.
             if (one.file != word && !(is_folder && one.format == ConfigFormat::trainer) && is_named(one)) continue;
+            if (one.format == ConfigFormat::launch)
+                throw Error{Errc::bad_argument,
+                            "'" + word + "' is a script or a hostfile, which holds no run's settings",
+                            "name the files that it names; strata config explain " + word + " lists them"};
             auto& file = files_.at(static_cast<std::size_t>(one.format));
             if (file && one.file == word)
                 throw Error{Errc::bad_argument,
@@ -130,7 +134,7 @@ private:
         return std::any_of(all.begin(), all.end(),
                            [&](const config::Finding& one) { return one.key == key || one.key == "--" + key; });
     }
-    std::array<std::optional<fs::path>, 4> files_;
+    std::array<std::optional<fs::path>, 5> files_;  // by format
     std::optional<config::TrainerConfig> trainer_;
 };
 

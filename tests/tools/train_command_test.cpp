@@ -227,6 +227,7 @@ TEST_F(TrainCommand, AStopWhileFilesAreReadStartsNothingAndLosesNothing) {
 TEST_F(TrainCommand, WordsThatMakeNoSenseAreAnswered) {
     write("second.json", R"({"learning_rate": 1e-4, "max_train_steps": 1})");
     write("machines.yaml", "distributed_type: DEEPSPEED\nnum_machines: 2\nnum_processes: 16\n");
+    write("run.sh", "accelerate launch --num_processes 2 train.py\n");
     const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
         {{}, "strata train needs a CONFIG"},
         {{path("config.json"), path("second.json")}, "are both trainer configurations"},
@@ -236,6 +237,7 @@ TEST_F(TrainCommand, WordsThatMakeNoSenseAreAnswered) {
         {{path("config.json"), "--seed"}, "--seed needs a value"},
         {{path("config.json"), "--learing_rate", "1e-4"}, "learning_rate"},
         {{path("nowhere.json")}, "nowhere.json"},
+        {{path("run.sh")}, "is a script or a hostfile"},
     };
     for (const auto& [words, says] : cases) {
         const Outcome outcome = train(words);
