@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -158,9 +159,21 @@ TEST_F(TrainCommand, FlagsGoBeforeDeepSpeedAndThatBeforeTheTrainersFile) {
     ASSERT_EQ(file.status, 0) << file.out << file.err;
     ASSERT_EQ(steps_in(folder / "output").size(), 1U);
     EXPECT_DOUBLE_EQ(steps_in(folder / "output").front().at("lr").get<double>(), 5e-4);
-    const Outcome flag = train({path("config.json"), "--learning_rate", "2e-4", "--max_train_steps", "1", "--fresh"});
+    const Outcome flag =
+        train({path("config.json"), path("ds.json"), "--learning_rate", "2e-4", "--max_train_steps", "1", "--fresh"});
     ASSERT_EQ(flag.status, 0) << flag.out << flag.err;
     EXPECT_DOUBLE_EQ(steps_in(folder / "output").front().at("lr").get<double>(), 2e-4);
+}
+
+TEST_F(TrainCommand, TheEnvironmentGoesBeforeAcceleratesFileAndFlagsBeforeBoth) {
+    write("accelerate.yaml", "distributed_type: DEEPSPEED\nmixed_precision: bf16\n");
+    write_config(R"("max_grad_norm": 1)");
+    ::setenv("ACCELERATE_MIXED_PRECISION", "fp16", 1);
+    const Outcome variable = train({path("config.json"), path("accelerate.yaml"), "--dry-run"});
+    const Outcome flag = train({path("config.json"), path("accelerate.yaml"), "--dry-run", "--mixed_precision", "no"});
+    ::unsetenv("ACCELERATE_MIXED_PRECISION");
+    expect_words(variable.out, {"Trainer<SmallFlux, ZeroStage<2>, Precision<Fp16>>", "ACCELERATE_MIXED_PRECISION"});
+    expect_words(flag.out, {"Trainer<SmallFlux, ZeroStage<2>>", "--mixed_precision"});
 }
 
 TEST_F(TrainCommand, ADeepSpeedFileAndFlagsAreEnough) {

@@ -46,6 +46,35 @@ TEST(Overrides, GoBeforeTheFile) {
     EXPECT_EQ(config.validation_prompts, (std::vector<std::string>{"one, with a comma", "[two]"}));
 }
 
+TEST(Overrides, GoBeforeTheFilesThatAConfigurationNames) {
+    const char* json =
+        R"({"learning_rate": 1e-3, "deepspeed_config": {"gradient_clipping": 0.5, "bf16": {"enabled": true},
+        "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4,
+        "optimizer": {"type": "AdamW", "params": {"lr": 5e-4, "betas": [0.8, 0.9], "eps": 1e-7}},
+        "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 5e-4, "warmup_num_steps": 7}}}})";
+    const auto beta2 = [](const TrainerConfig& config) -> std::string {
+        const auto* const given = config.optimizer.find("optimizer_beta2");
+        return given == nullptr ? "none" : given->json;
+    };
+    const TrainerConfig file = load(json, {});
+    EXPECT_EQ(file.options.engine.max_grad_norm, 0.5);
+    EXPECT_EQ(file.options.schedule.custom(100), 5e-4) << "DeepSpeed's WarmupLR, behind its warm-up";
+    EXPECT_EQ(beta2(file), "0.9");
+    const TrainerConfig flags = load(json, {{"max_grad_norm", {"2"}},
+                                            {"train_batch_size", {"8"}},
+                                            {"optimizer_beta1", {"0.7"}},
+                                            {"optimizer_beta2", {"0.75"}},
+                                            {"learning_rate", {"2e-4"}}});
+    EXPECT_EQ(flags.options.engine.max_grad_norm, 2.0);
+    EXPECT_EQ(flags.train_batch_size, 8);
+    EXPECT_EQ(beta2(flags), "\"0.75\"");
+    EXPECT_EQ(flags.options.schedule.custom(100), 2e-4) << "the schedule's highest rate is the flag's";
+    EXPECT_EQ(flags.options.engine.gradient_accumulation_steps, 4);
+    const TrainerConfig shape = load(json, {{"lr_warmup_steps", {"3"}}, {"lr_scheduler", {"constant_with_warmup"}}});
+    EXPECT_EQ(shape.options.schedule.warmup_steps, 3);
+    EXPECT_FALSE(shape.options.schedule.custom) << "of the file's schedule nothing is left";
+}
+
 TEST(Overrides, AListMayBeJson) {
     EXPECT_EQ(load("{}", {{"validation_prompts", {R"(["a \"b\"", "c"])"}}}).validation_prompts,
               (std::vector<std::string>{"a \"b\"", "c"}));

@@ -244,7 +244,7 @@ STRATA_INLINE void read_trainer_config(
     Problems problems;
     TrainerConfig& config = read(translation.own(), source, problems);
     detail::check_trainer(config, detail::KeyNames{overrides, translation}, document.source, problems);
-    detail::finish_reading(document, translation, problems, reading, config);
+    detail::finish_reading(document, translation, detail::FlagKeys{document, overrides}, problems, reading, config);
     config.reading = std::move(reading);
 }
 

@@ -154,8 +154,8 @@ inline void warn_of_defaults(const Document& document, const TrainerTranslation&
 }
 
 /// Findings for what the schema read, in the order of the file; and what a trainer's configuration has of other files.
-inline void finish_reading(const Document& document, const TrainerTranslation& translation, const Problems& problems,
-                           TrainerReading& reading, TrainerConfig& config) {
+inline void finish_reading(const Document& document, const TrainerTranslation& translation, const FlagKeys& flags,
+                           const Problems& problems, TrainerReading& reading, TrainerConfig& config) {
     const Source source = source_of(document, translation);
     for (const Error& problem : problems.all()) reading.findings.add(finding_of(problem, source, translation));
     const auto& keys = trainer_schema().keys();
@@ -167,7 +167,7 @@ inline void finish_reading(const Document& document, const TrainerTranslation& t
     }
     warn_of_defaults(document, translation, reading);
     add_options(translation, config, reading.intent);
-    const std::vector<const Node*> overruled = take_deepspeed(document, translation, reading, config);
+    const std::vector<const Node*> overruled = take_deepspeed(document, translation, flags, reading, config);
     follow_batch(translation, reading, config);
     take_gradients(translation, config, reading);
     std::map<std::string, std::size_t> order;

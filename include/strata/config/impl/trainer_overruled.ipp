@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <strata/config/impl/trainer_flags.ipp>
 #include <strata/config/impl/trainer_translation.ipp>
 #include <strata/config/intent_options.hpp>
 #include <strata/config/trainer_config.hpp>
@@ -53,13 +54,15 @@ inline std::vector<std::string> overruled_keys(const Intent& mine, const Intent&
     return keys;
 }
 
-/// What `deepspeed_config` and `accelerate_config` ask for, over what the other keys do, as SimpleTuner has it.
+/// What `deepspeed_config` and `accelerate_config` ask for, over what the other keys do, as SimpleTuner has it; a command
+/// line goes before both.
 ///
 ///   returns  values of the file that are overruled by it
 inline std::vector<const Node*> take_deepspeed(const Document& document, const TrainerTranslation& translation,
-                                               TrainerReading& reading, TrainerConfig& config) {
+                                               const FlagKeys& flags, TrainerReading& reading, TrainerConfig& config) {
     if (!translation.deepspeed()) return {};
     Intent asked = *translation.deepspeed();
+    leave_to_flags(flags, asked);
     std::erase_if(asked.options, [&](const OptionValue& one) {  // a default that nobody wrote
         return one.place.empty() && reading.intent.find(one.path) != nullptr;
     });

@@ -124,7 +124,8 @@ inline void TrainerTranslation::read_deepspeed_config() {
     }
 }
 
-/// A file, which goes before the keys of this one, and behind `deepspeed_config`.
+/// A file, which goes before the keys of this one, and behind `deepspeed_config`; what ACCELERATE_... variables say goes
+/// before it.
 inline void TrainerTranslation::accelerate_config(const Node& node) {
     if (!node.is(NodeKind::text) || node.scalar().empty())
         return refuse(node, Errc::bad_value, "is " + node.shown() + ", not a file's name",
@@ -132,7 +133,7 @@ inline void TrainerTranslation::accelerate_config(const Node& node) {
     const auto file = named_file(node, "the Accelerate configuration");
     if (!file) return;
     try {
-        const Intent asked = load_accelerate(*file, reading_.findings);
+        const Intent asked = load_accelerate({"--config_file", file->string()}, process_environment, reading_.findings);
         const auto against = deepspeed_intent_ ? disagreements(asked, *deepspeed_intent_) : std::vector<Disagreement>{};
         deepspeed_intent_ = deepspeed_intent_ ? overlay(asked, *deepspeed_intent_) : asked;
         if (deepspeed_ == nullptr) asked_by_ = &node;
