@@ -58,32 +58,32 @@ struct TrainWords {
     std::vector<std::string> own;    ///< of this command
 };
 
-TrainWords sorted(std::span<const std::string> words) {
+TrainWords sort_words(std::span<const std::string> words) {
     const auto& keys = TrainSettings::schema().keys();
-    TrainWords sorted;
+    TrainWords all;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i];
         const std::string_view next = i + 1 < words.size() ? std::string_view{words[i + 1]} : "--";
         if (word == "-v" || word == "--dry-run" || word == "--help") {
-            sorted.own.push_back(word);
+            all.own.push_back(word);
         } else if (word == "-n" || word.starts_with("-n=")) {
-            sorted.own.push_back(word);
-            if (word == "-n" && i + 1 < words.size()) sorted.own.push_back(words[++i]);
+            all.own.push_back(word);
+            if (word == "-n" && i + 1 < words.size()) all.own.push_back(words[++i]);
         } else if (word.starts_with("--")) {
-            sorted.flags.push_back(word);
+            all.flags.push_back(word);
             if (word.find('=') != std::string::npos || word == "--fresh" || next.starts_with("--")) continue;
             const auto info = std::find_if(keys.begin(), keys.end(), [&](const config::KeyInfo& one) {
                 return "--" + one.key == word || (!one.alias.empty() && "--" + one.alias == word);
             });
             const bool is_flag = info != keys.end() && info->kind == config::KeyKind::flag;
-            if (!is_flag || next == "true" || next == "false") sorted.flags.push_back(words[++i]);
+            if (!is_flag || next == "true" || next == "false") all.flags.push_back(words[++i]);
         } else if (word.size() > 1 && word.front() == '-') {
-            sorted.own.push_back(word);  // which refuses it
+            all.own.push_back(word);  // which refuses it
         } else {
-            sorted.files.push_back(word);
+            all.files.push_back(word);
         }
     }
-    return sorted;
+    return all;
 }
 
 /// The files of each format, at most one; the trainer's names some of them.
@@ -168,20 +168,20 @@ int ranks_of(const TrainSettings& settings, const std::optional<std::int64_t>& g
 }  // namespace
 
 int train_command(std::span<const std::string> words) {
-    TrainWords sorted = tools::sorted(words);
-    const Arguments arguments{"strata train", sorted.own, options};
+    const TrainWords typed = sort_words(words);
+    const Arguments arguments{"strata train", typed.own, options};
     if (arguments.has("--help")) {
         print_help();
         return 0;
     }
     const auto given = arguments.integer("-n", 1, 1024);
     Files files;
-    for (const std::string& word : sorted.files) files.add(word);
+    for (const std::string& word : typed.files) files.add(word);
     std::vector<std::string> flags = files.flags();
     if (flags.empty())
         throw Error{Errc::bad_argument, "strata train needs a CONFIG",
                     "type strata train config.json; strata train --help says what it may be"};
-    flags.insert(flags.end(), sorted.flags.begin(), sorted.flags.end());
+    flags.insert(flags.end(), typed.flags.begin(), typed.flags.end());
     if (given) flags.insert(flags.end(), {"--num_processes", std::to_string(*given)});
 
     std::vector<const char*> argv{"strata train"};
