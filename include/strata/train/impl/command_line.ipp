@@ -159,8 +159,7 @@ inline bool take_key(Words& words, std::span<const SettingsKeys> keys, config::O
     }
     const auto begins = [key](const config::KeyFamily& family) { return key.starts_with(family.prefix); };
     for (const SettingsKeys& list : keys)
-        if (std::any_of(list.families.begin(), list.families.end(), begins))
-            return take(config::KeyKind::word, true);
+        if (std::any_of(list.families.begin(), list.families.end(), begins)) return take(config::KeyKind::word, true);
     return false;
 }
 
