@@ -131,7 +131,9 @@ std::vector<OfFile> by_file(std::span<const Finding> findings) {
 using KeyLine = std::array<std::string, 4>;
 KeyLine line_of(const Finding& one, const std::string& file) {
     const bool needs_eyes = one.warns || one.effect == Effect::refused;
-    const std::string place = file.empty() ? one.place : one.place.substr(std::min(one.place.size(), file.size() + 1));
+    const std::string place = !file.empty() ? one.place.substr(std::min(one.place.size(), file.size() + 1))
+                              : one.place == "--" + one.key ? ""  // a flag: its key says it
+                                                            : one.place;
     return {core::printable(one.key.empty() ? "(the file)" : one.key), core::printable(cut(one.value)),
             core::printable(place), core::printable((needs_eyes ? "! " : "") + effect_of(one))};
 }
