@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <strata/core/error.hpp>
+
 namespace {
 
 using namespace strata;
