@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <strata/storage/atomic_file.hpp>
+#include <strata/train/environment.hpp>
 
 #include "trainer_runs.hpp"
 
