@@ -128,7 +128,7 @@ TEST_F(DataCommand, WordsThatAreNotUnderstoodSayWhatToTypeInstead) {
     const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
         {{}, "strata --help"},
         {{"dta"}, "did you mean 'data'"},
-        {{"train"}, "use one of config, codegen, data"},
+        {{"evaluate"}, "use one of config, codegen, data"},
         {{"data"}, "scan FILE"},
         {{"data", "stat", list}, "did you mean 'stats'"},
         {{"data", list}, "scan FILE"},

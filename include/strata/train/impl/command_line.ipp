@@ -126,9 +126,9 @@ inline bool take_key(Words& words, std::span<const SettingsKeys> keys, config::O
     const std::string_view key = words.key();
     if (key.size() == words.flag().size()) return false;
     const auto is_named = [key](const auto& other) { return other.key == key; };
-    const auto take = [&](config::KeyKind kind, bool is_of_family = false) {
+    const auto take = [&](config::KeyKind kind, bool may_stand_alone = false) {
         std::string value = kind == config::KeyKind::flag ? words.truth()
-                            : is_of_family                ? words.value_or_truth()
+                            : may_stand_alone             ? words.value_or_truth()
                                                           : words.value("VALUE");
         const auto given =
             std::find_if(overrides.begin(), overrides.end(), [key](const auto& one) { return one.name == key; });
@@ -157,9 +157,9 @@ inline bool take_key(Words& words, std::span<const SettingsKeys> keys, config::O
             return true;
         }
     }
-    const auto begins = [key](const config::KeyFamily& family) { return key.starts_with(family.prefix); };
     for (const SettingsKeys& list : keys)
-        if (std::any_of(list.families.begin(), list.families.end(), begins)) return take(config::KeyKind::word, true);
+        for (const config::KeyFamily& family : list.families)  // one without a prefix has any key; alone it is true
+            if (key.starts_with(family.prefix)) return take(config::KeyKind::word, family.prefix.empty());
     return false;
 }
 
