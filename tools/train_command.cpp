@@ -106,7 +106,7 @@ public:
                                 std::string{name_of(one.format)} + " configurations",
                             "name one of them"};
             if (!file) file = one.file;
-            if (one.trainer) trainer_ = *one.trainer;
+            if (one.trainer) trainer_ = one;
         }
     }
     /// Flags that name them. The first of them is --config.
@@ -127,15 +127,10 @@ public:
 private:
     /// Whether the trainer's configuration says itself which file of that format there is.
     [[nodiscard]] bool is_named(const config::AnyConfig& file) const {
-        if (file.format == ConfigFormat::datasets) return true;
-        const std::string key = file.format == ConfigFormat::deepspeed ? "deepspeed_config" : "accelerate_config";
-        if (!trainer_) return false;
-        const auto& all = trainer_->reading.findings.all();
-        return std::any_of(all.begin(), all.end(),
-                           [&](const config::Finding& one) { return one.key == key || one.key == "--" + key; });
+        return file.format == ConfigFormat::datasets || (trainer_ && config::names_file(*trainer_, file.format));
     }
     std::array<std::optional<fs::path>, 5> files_;  // by format
-    std::optional<config::TrainerConfig> trainer_;
+    std::optional<config::AnyConfig> trainer_;
 };
 
 /// Beside this program.

@@ -101,18 +101,11 @@ config::Document document_of(const fs::path& file) {
     return config::load_trainer_document(file);
 }
 
-/// As the key is written, or below the folder of the file that names it.
-fs::path found_from(const fs::path& named, const fs::path& by) {
-    std::error_code none;
-    for (const fs::path& one : {named, by.parent_path() / named, by.parent_path() / named.filename()})
-        if (fs::is_regular_file(one, none)) return one;
-    return named;
-}
-
 void read_datasets(TrainSettings& settings, const fs::path& by) {
     const bool is_named = std::any_of(settings.findings.all().begin(), settings.findings.all().end(),
                                       [](const auto& one) { return plain(one.key) == "data_backend_config"; });
-    settings.data_backend_config = found_from(settings.data_backend_config, by);
+    if (const fs::path found = config::found_from(settings.data_backend_config, by); !found.empty())
+        settings.data_backend_config = found;
     if (std::error_code none; !is_named && !fs::exists(settings.data_backend_config, none)) {
         config::Finding finding;
         finding.effect = config::Effect::refused;

@@ -82,12 +82,7 @@ inline Finding finding_of_file(const std::filesystem::path& file, const Error& p
 /// Files of one folder go before each other in their order: a trainer's configuration, Accelerate's, DeepSpeed's. Where the
 /// first names one of a kind itself, what else there is of that kind does not count.
 inline void compare_files(std::vector<AnyConfig>& files) {
-    const auto is_named = [&](ConfigFormat format) {
-        const std::string key = format == ConfigFormat::deepspeed ? "deepspeed_config" : "accelerate_config";
-        const auto& all = files.front().findings.all();
-        return std::any_of(all.begin(), all.end(),
-                           [&](const Finding& one) { return one.key == key || one.key == "--" + key; });
-    };
+    const auto is_named = [&](ConfigFormat format) { return names_file(files.front(), format); };
     for (std::size_t i = 0; i < files.size(); ++i)
         for (std::size_t j = i + 1; j < files.size(); ++j) {
             if (is_named(files[j].format) || (i > 0 && is_named(files[i].format))) continue;
@@ -103,15 +98,21 @@ inline void compare_files(std::vector<AnyConfig>& files) {
         }
 }
 
-/// The file as it is named, or below the folder of the file that names it.
-inline std::filesystem::path found_from(const std::filesystem::path& named, const std::filesystem::path& by) {
+}  // namespace detail
+
+STRATA_INLINE bool names_file(const AnyConfig& trainer, ConfigFormat format) {
+    const std::string key = format == ConfigFormat::deepspeed ? "deepspeed_config" : "accelerate_config";
+    const auto& all = trainer.findings.all();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Finding& one) { return one.key == key || one.key == "--" + key; });
+}
+
+STRATA_INLINE std::filesystem::path found_from(const std::filesystem::path& named, const std::filesystem::path& by) {
     std::error_code error;
     for (const std::filesystem::path& one : {named, by.parent_path() / named, by.parent_path() / named.filename()})
         if (std::filesystem::is_regular_file(one, error)) return one;
     return {};
 }
-
-}  // namespace detail
 
 STRATA_INLINE AnyConfig look_at_config(const std::filesystem::path& file, const ImageDataset& defaults,
                                        std::optional<ConfigFormat> format) {
@@ -163,7 +164,7 @@ STRATA_INLINE std::vector<AnyConfig> look_at_configs(const std::filesystem::path
     const Finding* named = nullptr;
     for (const Finding& one : first.findings.all())
         if (one.key == "data_backend_config" || one.key == "--data_backend_config") named = &one;
-    const fs::path list = detail::found_from(first.trainer->data_backend_config, first.file);
+    const fs::path list = found_from(first.trainer->data_backend_config, first.file);
     const ImageDataset defaults = first.trainer->image_defaults();
     if (!list.empty() && (named != nullptr || fs::is_directory(file_or_folder, error)))
         all.push_back(look_at_config(list, defaults, ConfigFormat::datasets));
