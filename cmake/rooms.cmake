@@ -29,12 +29,14 @@ strata_room(core
         option_description.hpp
         policy.hpp
         printable.hpp
+        random.hpp
         ranges.hpp
         rule.hpp
         schedule_shape.hpp
         secret.hpp
         simd.hpp
         step_name.hpp
+        text.hpp
         version.hpp
         within.hpp)
 
@@ -117,29 +119,17 @@ strata_room(config
 
 strata_room(storage
     NEEDS core policy
-    PACKAGES ZLIB nlohmann_json CURL OpenSSL pugixml
-    LINKS ZLIB::ZLIB deflate nlohmann_json::nlohmann_json CURL::libcurl OpenSSL::Crypto pugixml::pugixml
+    PACKAGES ZLIB nlohmann_json OpenSSL
+    LINKS ZLIB::ZLIB deflate nlohmann_json::nlohmann_json OpenSSL::Crypto
     HEADERS
         atomic_file.hpp
-        credentials.hpp
-        detail/in_parallel.hpp
-        detail/s3_client.hpp
-        detail/text.hpp
         digest.hpp
-        folder_or_bucket.hpp
         gzip.hpp
-        http_pool.hpp
         leftovers.hpp
         local.hpp
         object_store.hpp
         reserved_room.hpp
-        retry.hpp
-        s3.hpp
-        s3_answers.hpp
-        s3_options.hpp
-        safetensors.hpp
-        sigv4.hpp
-        url.hpp)
+        safetensors.hpp)
 
 if(STRATA_WITH_MPI)
     set(comm_packages MPI)
@@ -171,6 +161,48 @@ strata_room(comm
         self_comm.hpp
         shared_windows.hpp
         ${comm_headers})
+
+strata_room(http
+    NEEDS core storage
+    PACKAGES CURL
+    LINKS CURL::libcurl
+    HEADERS
+        http_pool.hpp
+        retry.hpp
+        url.hpp)
+
+strata_room(tables
+    NEEDS core storage
+    PACKAGES ZLIB
+    LINKS ZLIB::ZLIB snappy zstd lz4 brotlidec
+    HEADERS
+        detail/parquet_bytes.hpp
+        detail/parquet_column_reader.hpp
+        detail/parquet_encodings.hpp
+        detail/parquet_footer.hpp
+        detail/parquet_page.hpp
+        detail/thrift_reader.hpp
+        parquet.hpp
+        parquet_values.hpp)
+
+strata_room(pictures
+    NEEDS core config
+    PACKAGES PNG JPEG ZLIB
+    LINKS PNG::PNG JPEG::JPEG ZLIB::ZLIB webp webpdemux
+    HEADERS
+        buckets.hpp
+        decode_image.hpp
+        detail/header_bytes.hpp
+        frame.hpp
+        framing.hpp
+        image_header.hpp
+        jpeg.hpp
+        orientation.hpp
+        picture.hpp
+        png.hpp
+        resample.hpp
+        simpletuner_sizes.hpp
+        webp.hpp)
 
 strata_room(optim
     NEEDS core policy options ${cuda_kernels}
@@ -213,6 +245,20 @@ strata_room(offload
         swap_folder.hpp
         window_pipeline.hpp
         windows.hpp)
+
+strata_room(s3
+    NEEDS core policy storage http
+    PACKAGES pugixml
+    LINKS pugixml::pugixml
+    HEADERS
+        credentials.hpp
+        detail/in_parallel.hpp
+        detail/s3_client.hpp
+        folder_or_bucket.hpp
+        s3.hpp
+        s3_answers.hpp
+        s3_options.hpp
+        sigv4.hpp)
 
 if(STRATA_WITH_CUDA)
     set(zero_headers cuda_device.hpp)
@@ -299,65 +345,53 @@ if(STRATA_WITH_CUDA AND NOT TARGET torch_cuda)
 endif()
 
 if(STRATA_WITH_TORCH)
-    set(torch_package Torch)
-    set(torch_library torch)
-    set(data_headers batch.hpp detail/image_text_source.hpp detail/source_identity.hpp encoders.hpp image_text_source.hpp tensor_cache.hpp)
     set(testing_needs zero)
     set(testing_headers average_conformance.hpp device_conformance.hpp tier_conformance.hpp training_conformance.hpp)
     set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
 endif()
 
-strata_room(data
-    NEEDS core policy config storage comm optim
-    PACKAGES ${torch_package} TBB PNG JPEG ZLIB SQLite3 nlohmann_json
-    LINKS ${torch_library} TBB::tbb PNG::PNG JPEG::JPEG ZLIB::ZLIB SQLite::SQLite3 nlohmann_json::nlohmann_json webp webpdemux snappy zstd lz4 brotlidec
+# Without MPI: of comm/ it sees what a communicator is, and one that is alone.
+strata_room(datasets
+    NEEDS core config storage s3 tables pictures
+    PACKAGES TBB SQLite3 nlohmann_json
+    LINKS TBB::tbb SQLite::SQLite3 nlohmann_json::nlohmann_json
     HEADERS
         bucket_table.hpp
-        buckets.hpp
         byte_budget.hpp
         byte_fields.hpp
         cache_cost.hpp
         cache_identity.hpp
         captions.hpp
         collection.hpp
-        decode_image.hpp
         detail/catalog.hpp
         detail/discovery.hpp
-        detail/header_bytes.hpp
-        detail/parquet_bytes.hpp
-        detail/parquet_column_reader.hpp
-        detail/parquet_encodings.hpp
-        detail/parquet_footer.hpp
-        detail/parquet_page.hpp
-        detail/text.hpp
-        detail/thrift_reader.hpp
         discovered.hpp
         discovery.hpp
-        frame.hpp
-        framing.hpp
-        image_header.hpp
-        jpeg.hpp
+        folder_place.hpp
+        for_all.hpp
         latent_caching.hpp
-        orientation.hpp
-        parquet.hpp
-        parquet_values.hpp
         permutation.hpp
-        picture.hpp
-        pipeline.hpp
-        png.hpp
-        random.hpp
         report.hpp
-        resample.hpp
         sample.hpp
         sample_choice.hpp
         sample_index.hpp
         sample_plan.hpp
         sample_table.hpp
-        simpletuner_sizes.hpp
         statistics.hpp
-        stores.hpp
-        webp.hpp
-        ${data_headers})
+        stores.hpp)
+
+strata_room(data
+    NEEDS core config storage comm pictures datasets
+    PACKAGES Torch TBB
+    LINKS torch TBB::tbb
+    HEADERS
+        batch.hpp
+        detail/image_text_source.hpp
+        detail/source_identity.hpp
+        encoders.hpp
+        image_text_source.hpp
+        ordered_stream.hpp
+        tensor_cache.hpp)
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero
@@ -371,7 +405,7 @@ strata_room(checkpoint
         size.hpp)
 
 strata_room(models
-    NEEDS core policy optim data zero
+    NEEDS core policy optim pictures data zero
     PACKAGES Torch
     LINKS torch
     HEADERS
@@ -388,7 +422,7 @@ strata_room(models
         small_flux.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage comm optim zero data checkpoint models
+    NEEDS core policy options config storage s3 comm optim zero pictures datasets data checkpoint models
     PACKAGES Torch
     LINKS torch
     HEADERS

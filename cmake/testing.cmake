@@ -134,11 +134,11 @@ function(strata_unit_test path)
     if(NOT TARGET strata_${room} OR ("TORCH" IN_LIST ARGN AND NOT STRATA_WITH_TORCH))
         return()
     endif()
-    if(room MATCHES "^(core|policy|config|storage|offload|testing)$")
+    if(room MATCHES "^(core|policy|config|storage|http|s3|offload|testing)$")
         set(executable strata_light_tests)
-        set(libraries strata::core strata::policy strata::config strata::storage strata::offload
+        set(libraries strata::core strata::policy strata::config strata::s3 strata::offload
             OpenSSL::SSL nlohmann_json::nlohmann_json yaml-cpp tomlplusplus::tomlplusplus)  # not strata::testing, which knows libtorch: kits for stores need none
-    elseif(room STREQUAL "data")
+    elseif(room MATCHES "^(tables|pictures|datasets|data)$")
         set(executable strata_data_tests)
         set(libraries strata::compiled OpenSSL::SSL)
     elseif(room MATCHES "^(comm|optim|zero|checkpoint)$")

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
             Pictures pictures{session.comm(), datasets, codec, text, data_options};
             const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());
             if (session.rank() == 0) {
-                const data::Report found = pictures.report();
+                const datasets::Report found = pictures.report();
                 const auto names = found.write_skipped(session.output() / "skipped.txt");
                 for (const std::string& line : found.lines(names)) session.progress().note(line);
             }

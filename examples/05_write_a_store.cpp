@@ -15,10 +15,10 @@
 #include <torch/torch.h>
 
 #include <strata/data/image_text_source.hpp>
-#include <strata/data/png.hpp>
 #include <strata/models/hashed_text.hpp>
 #include <strata/models/linear_codec.hpp>
 #include <strata/models/small_flux.hpp>
+#include <strata/pictures/png.hpp>
 #include <strata/strata.hpp>
 #include <strata/testing/object_store_conformance.hpp>
 
@@ -38,7 +38,7 @@ void put_pictures(const OneFile& store) {
         for (std::size_t at = 0; at < rgb.size(); ++at) rgb[at] = static_cast<std::uint8_t>(at % 3 == 0 ? 16 * i : 100);
         const std::string name = "square" + std::to_string(i);
         const std::string caption = "A square of redness " + std::to_string(i) + ".";
-        store.put(name + ".png", data::encode_png(64, 64, rgb));
+        store.put(name + ".png", pictures::encode_png(64, 64, rgb));
         store.put(name + ".txt", std::as_bytes(std::span{caption}));
     }
 }

@@ -127,7 +127,7 @@ int data_command(std::span<const std::string> words) {
     answer.names = arguments.integer("--names", 0, 1'000'000'000).value_or(answer.names);
     answer.batches = arguments.integer("--batches", 0, 1'000'000'000).value_or(answer.batches);
     const std::string model = arguments.text("--model").value_or("small_flux");
-    const data::EncoderSizes& encoders = encoders_of(model);
+    const datasets::EncoderSizes& encoders = encoders_of(model);
     answer.model = model;
 
     Survey found = survey_with_progress(read_survey_file(request), request, *signal);

@@ -11,30 +11,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json size_json(const data::PictureSize& size) { return {{"width", size.width}, {"height", size.height}}; }
+Json size_json(const pictures::PictureSize& size) { return {{"width", size.width}, {"height", size.height}}; }
 
-Json spread_json(const data::Spread& spread) {
+Json spread_json(const datasets::Spread& spread) {
     return {{"smallest", spread.smallest}, {"median", spread.median}, {"largest", spread.largest}};
 }
 
-Json cost_json(const data::CacheCost& cost) { return {{"entries", cost.entries}, {"bytes", cost.bytes}}; }
+Json cost_json(const datasets::CacheCost& cost) { return {{"entries", cost.entries}, {"bytes", cost.bytes}}; }
 
-Json round_json(const data::RoundStatistics& round) {
+Json round_json(const datasets::RoundStatistics& round) {
     return {{"turns", round.turns}, {"filled_up", round.filled}, {"batches", round.batches}};
 }
 
-const char* name_of(data::LatentCaching caching) {
+const char* name_of(datasets::LatentCaching caching) {
     constexpr std::array names{"ahead", "on_demand", "each_epoch", "none"};
     return names[static_cast<std::size_t>(caching)];
 }
 
 Json set_json(const SurveyedSet& set, std::int64_t names) {
     Json skipped = Json::array();
-    for (int i = 0; i < data::skip_reasons; ++i) {
-        const auto reason = static_cast<data::SkipReason>(i);
+    for (int i = 0; i < datasets::skip_reasons; ++i) {
+        const auto reason = static_cast<datasets::SkipReason>(i);
         std::int64_t total = 0;
         Json named = Json::array();
-        for (const data::Skipped& one : set.skipped)
+        for (const datasets::Skipped& one : set.skipped)
             if (one.reason == reason && ++total <= names)
                 named.push_back({{"place", one.place}, {"detail", one.detail}});
         if (total > 0) skipped.push_back({{"reason", data::name_of(reason)}, {"count", total}, {"named", named}});
@@ -50,7 +50,7 @@ Json set_json(const SurveyedSet& set, std::int64_t names) {
 }
 
 Json statistics_json(const SetStatistics& statistics) {
-    const data::PictureStatistics& pictures = statistics.pictures;
+    const datasets::PictureStatistics& pictures = statistics.pictures;
     return {{"pictures",
              {{"count", pictures.count},
               {"bytes", pictures.bytes},
@@ -66,7 +66,7 @@ Json statistics_json(const SetStatistics& statistics) {
               {"characters", spread_json(statistics.captions.characters)}}}};
 }
 
-Json bucket_json(const DataAnswer& answer, const data::Bucket& bucket, std::size_t number) {
+Json bucket_json(const DataAnswer& answer, const datasets::Bucket& bucket, std::size_t number) {
     const auto pictures = bucket.samples.size();
     Json json = size_json(bucket.size);
     json["shapes"] = bucket.shapes.size();
@@ -133,7 +133,7 @@ Json plan_json(const DataAnswer& answer) {
         {"batches", std::move(batches)}};
 }
 
-Json traffic_json(const storage::S3Traffic& traffic) {
+Json traffic_json(const s3::S3Traffic& traffic) {
     return {{"list", traffic.list},         {"head", traffic.head},          {"get", traffic.get},
             {"put", traffic.put},           {"delete", traffic.remove},      {"retries", traffic.retries},
             {"bytes_in", traffic.bytes_in}, {"bytes_out", traffic.bytes_out}};
@@ -153,7 +153,7 @@ std::string as_json(const DataAnswer& answer) {
             set.update(statistics_json(answer.statistics->sets[d]));
         if (d < survey.collection.sets().size()) {
             Json buckets = Json::array();
-            for (const data::Bucket& bucket : survey.collection.buckets())
+            for (const datasets::Bucket& bucket : survey.collection.buckets())
                 if (bucket.dataset == d) buckets.push_back(bucket_json(answer, bucket, buckets.size()));
             set["buckets"] = std::move(buckets);
         }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/cache_identity.hpp>
-#include <strata/storage/folder_or_bucket.hpp>
+#include <strata/datasets/cache_identity.hpp>
+#include <strata/s3/folder_or_bucket.hpp>
 
 #include "arguments.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 /// Where a data set's pictures are, as the identities of its latents have it.
 std::string place_in_identities(const SurveyedSet& set) {
-    return set.settings.type == config::StoreType::local ? data::folder_place(set.settings.instance_data_dir)
+    return set.settings.type == config::StoreType::local ? datasets::folder_place(set.settings.instance_data_dir)
                                                          : set.place;
 }
 
@@ -56,15 +56,16 @@ SurveyedFile read_survey_file(const SurveyRequest& request) {
 Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
               const std::function<bool()>& stopped) {
     const config::TrainerConfig& config = source.config;
-    data::Collection collection{{config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding}};
-    data::Stores<storage::FolderOrBucket> stores{source.list};
+    datasets::Collection collection{
+        {config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding}};
+    datasets::Stores<s3::FolderOrBucket> stores{source.list};
     comm::SelfComm comm;
     std::vector<SurveyedSet> sets;
     const auto discover = [&](const config::ImageDataset& dataset) {
         SurveyedSet& set = sets.emplace_back();
         set.settings = dataset;
         set.settings.delete_problematic_images = false;
-        data::DiscoverOptions how;
+        datasets::DiscoverOptions how;
         how.index_folder = source.index_folder;
         how.threads = request.threads;
         how.stopped = stopped;
@@ -72,9 +73,9 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
             how.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
                 progress(dataset.id, what, done, total);
             };
-        const storage::FolderOrBucket store = stores.pictures(dataset);
+        const s3::FolderOrBucket store = stores.pictures(dataset);
         set.place = store.where("");
-        data::Discovered found = data::discover(comm, store, set.settings, how);
+        datasets::Discovered found = datasets::discover(comm, store, set.settings, how);
         set.found = found.found;
         set.used = static_cast<std::int64_t>(found.samples.size());
         set.examined = found.examined;
@@ -87,7 +88,7 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
         return found;
     };
     for (const config::ImageDataset& dataset : source.list.images) {
-        data::Discovered found = discover(dataset);
+        datasets::Discovered found = discover(dataset);
         collection.add(dataset, std::move(found));
         sets.back().used = static_cast<std::int64_t>(collection.sets().back().samples.size());
     }
@@ -95,8 +96,8 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
     return {std::move(source), std::move(sets), std::move(collection), stores.traffic()};
 }
 
-SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSizes& encoders) {
-    const data::Collection& collection = survey.collection;
+SurveyStatistics survey_statistics(const Survey& survey, const datasets::EncoderSizes& encoders) {
+    const datasets::Collection& collection = survey.collection;
     const config::DatasetList& list = survey.source.list;
     const auto is_gzip = [&](const config::CachePlace& place) {
         return place.compress_disk_cache.value_or(survey.source.config.compress_disk_cache);
@@ -105,19 +106,19 @@ SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSize
     SurveyStatistics all;
     std::map<std::string, std::set<std::string>> captions;  // by cache; the empty one is for caption dropout
     for (std::size_t d = 0; d < collection.sets().size(); ++d) {
-        const data::PictureSet& set = collection.sets()[d];
+        const datasets::PictureSet& set = collection.sets()[d];
         SetStatistics& one = all.sets.emplace_back();
-        one.pictures = data::picture_statistics(set.samples);
-        one.captions = data::caption_statistics(set, seed);
+        one.pictures = datasets::picture_statistics(set.samples);
+        one.captions = datasets::caption_statistics(set, seed);
         std::set<std::string>& cache = captions[set.settings.text_embeds];
         cache.insert("");
         cache.insert(one.captions.different.begin(), one.captions.different.end());
-        one.caching = data::latent_caching(set.settings);
+        one.caching = datasets::latent_caching(set.settings);
         one.gzip = is_gzip(list.latent_cache_of(set.settings));
         const std::string place = place_in_identities(survey.sets[d]);
-        for (const data::Bucket& bucket : collection.buckets()) {
+        for (const datasets::Bucket& bucket : collection.buckets()) {
             if (bucket.dataset != d) continue;
-            one.latents.push_back(data::latent_cost(set, bucket, place, encoders));
+            one.latents.push_back(datasets::latent_cost(set, bucket, place, encoders));
             one.all_latents += one.latents.back();
         }
         all.kept += one.all_latents;
@@ -131,7 +132,7 @@ SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSize
         const auto found = captions.find(embeds.id);
         if (found == captions.end()) continue;
         all.texts.push_back({embeds.id, is_gzip(config::text_cache_of(embeds)), skips_captions(embeds.id),
-                             data::text_cost(found->second, encoders)});
+                             datasets::text_cost(found->second, encoders)});
         all.kept += all.texts.back().cost;
     }
     return all;
@@ -139,18 +140,18 @@ SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSize
 
 SurveyPlan survey_plan(Survey& survey, std::int64_t ranks) {
     const config::TrainerConfig& config = survey.source.config;
-    data::Collection& collection = survey.collection;
+    datasets::Collection& collection = survey.collection;
     SurveyPlan all;
     all.shape = {config.train_batch_size, ranks, config.options.engine.gradient_accumulation_steps};
     collection.arrange(all.shape, config.options.seed, config.allow_dataset_oversubscription);
     all.first_epoch = collection.plan().batches_in(0);
     all.size = collection.plan().size();
-    const std::vector<std::int64_t> shown = data::batches_by_set(collection.plan(), 0, collection.sets().size());
+    const std::vector<std::int64_t> shown = datasets::batches_by_set(collection.plan(), 0, collection.sets().size());
     for (std::size_t d = 0; d < collection.sets().size(); ++d) {
         SetPlan& one = all.sets.emplace_back();
-        for (const data::Bucket& bucket : collection.buckets()) {
+        for (const datasets::Bucket& bucket : collection.buckets()) {
             if (bucket.dataset != d) continue;
-            one.buckets.push_back(data::round_statistics(bucket, all.shape.effective()));
+            one.buckets.push_back(datasets::round_statistics(bucket, all.shape.effective()));
             one.round += one.buckets.back();
         }
         one.batches_of_first_epoch = shown[d];
@@ -161,19 +162,19 @@ SurveyPlan survey_plan(Survey& survey, std::int64_t ranks) {
 }
 
 std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t count) {
-    const data::SamplePlan& plan = survey.collection.plan();
+    const datasets::SamplePlan& plan = survey.collection.plan();
     std::vector<PlannedBatch> batches;
     for (std::int64_t position = 0; position < std::min(count, plan.size().value_or(count)); ++position) {
-        const data::GlobalBatch batch = plan.batch(position);
-        const data::PictureSet& set = survey.collection.sets()[static_cast<std::size_t>(batch.dataset)];
-        const data::Bucket& bucket =
+        const datasets::GlobalBatch batch = plan.batch(position);
+        const datasets::PictureSet& set = survey.collection.sets()[static_cast<std::size_t>(batch.dataset)];
+        const datasets::Bucket& bucket =
             survey.collection.buckets()[set.first_bucket + static_cast<std::size_t>(batch.bucket)];
         PlannedBatch& one = batches.emplace_back();
         one.step = position + 1;
         one.epoch = batch.epoch + 1;
         one.dataset = set.settings.id;
-        one.size = data::drawn(bucket.shapes, batch.random);
-        for (const data::Visit& visit : batch.visits)
+        one.size = pictures::drawn(bucket.shapes, batch.random);
+        for (const datasets::Visit& visit : batch.visits)
             one.keys.push_back(set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]].key);
     }
     return batches;
@@ -190,7 +191,7 @@ const std::vector<KnownModel>& known_models() {
     return models;
 }
 
-const data::EncoderSizes& encoders_of(std::string_view model) {
+const datasets::EncoderSizes& encoders_of(std::string_view model) {
     std::vector<std::string_view> names;
     std::string list;
     for (const KnownModel& known : known_models()) {

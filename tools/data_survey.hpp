@@ -10,12 +10,12 @@
 #include <vector>
 
 #include <strata/config/trainer_config.hpp>
-#include <strata/data/cache_cost.hpp>
-#include <strata/data/collection.hpp>
-#include <strata/data/latent_caching.hpp>
-#include <strata/data/report.hpp>
-#include <strata/data/statistics.hpp>
-#include <strata/storage/s3_options.hpp>
+#include <strata/datasets/cache_cost.hpp>
+#include <strata/datasets/collection.hpp>
+#include <strata/datasets/latent_caching.hpp>
+#include <strata/datasets/report.hpp>
+#include <strata/datasets/statistics.hpp>
+#include <strata/s3/s3_options.hpp>
 
 namespace strata::tools {
 
@@ -47,49 +47,49 @@ struct SurveyedSet {
     std::int64_t found = 0;
     std::int64_t used = 0;
     std::int64_t examined = 0;
-    std::vector<data::Skipped> skipped;
+    std::vector<datasets::Skipped> skipped;
     std::vector<std::string> notes;
 };
 
 struct Survey {
     SurveyedFile source;
     std::vector<SurveyedSet> sets;
-    data::Collection collection;  ///< of the sets that are not for evaluation
-    std::optional<storage::S3Traffic> traffic;
+    datasets::Collection collection;  ///< of the sets that are not for evaluation
+    std::optional<s3::S3Traffic> traffic;
 };
 
 /// What a data set holds.
 struct SetStatistics {
-    data::PictureStatistics pictures;
-    data::CaptionStatistics captions;
-    data::LatentCaching caching = data::LatentCaching::ahead;
-    bool gzip = false;                     ///< its latents are kept inside gzip
-    std::vector<data::CacheCost> latents;  ///< by bucket of the data set
-    data::CacheCost all_latents;
+    datasets::PictureStatistics pictures;
+    datasets::CaptionStatistics captions;
+    datasets::LatentCaching caching = datasets::LatentCaching::ahead;
+    bool gzip = false;                         ///< its latents are kept inside gzip
+    std::vector<datasets::CacheCost> latents;  ///< by bucket of the data set
+    datasets::CacheCost all_latents;
 };
 /// A cache of embedded captions.
 struct TextCache {
     std::string id;  ///< of the text_embeds
     bool gzip = false;
     bool on_demand = false;  ///< a data set leaves its captions to their first visit
-    data::CacheCost cost;
+    datasets::CacheCost cost;
 };
 struct SurveyStatistics {
     std::vector<SetStatistics> sets;  ///< as Survey::sets, without eval
     std::vector<TextCache> texts;     ///< those that are used
-    data::CacheCost kept;             ///< what stays on disk, and one epoch of what does not
+    datasets::CacheCost kept;         ///< what stays on disk, and one epoch of what does not
 };
 
 /// A bucket's and a data set's part of the plan.
 struct SetPlan {
-    std::vector<data::RoundStatistics> buckets;
-    data::RoundStatistics round;
+    std::vector<datasets::RoundStatistics> buckets;
+    datasets::RoundStatistics round;
     std::int64_t batches_of_first_epoch = 0;
 };
 struct SurveyPlan {
-    data::BatchShape shape;
+    datasets::BatchShape shape;
     std::vector<SetPlan> sets;
-    data::RoundStatistics round;       ///< of all data sets together
+    datasets::RoundStatistics round;   ///< of all data sets together
     std::int64_t first_epoch = 0;      ///< optimizer steps
     bool epochs_differ = false;        ///< later ones may have another number of them
     std::optional<std::int64_t> size;  ///< optimizer steps until no data set takes part any more
@@ -102,11 +102,11 @@ using SurveyProgress =
     std::function<void(std::string_view dataset, std::string_view what, std::int64_t done, std::int64_t total)>;
 
 /// Discovers all data sets as a training start does, but deletes nothing: delete_problematic_images becomes a note.
-/// Throws what data::discover() throws.
+/// Throws what datasets::discover() throws.
 [[nodiscard]] Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
                             const std::function<bool()>& stopped);
 
-[[nodiscard]] SurveyStatistics survey_statistics(const Survey& survey, const data::EncoderSizes& encoders);
+[[nodiscard]] SurveyStatistics survey_statistics(const Survey& survey, const datasets::EncoderSizes& encoders);
 
 /// Throws Errc::small_bucket and no_samples as a training start does. Raises repeats of survey.collection where
 /// oversubscription is allowed.
@@ -117,7 +117,7 @@ struct PlannedBatch {
     std::int64_t step = 1;   ///< from 1
     std::int64_t epoch = 1;  ///< from 1
     std::string dataset;
-    data::PictureSize size;         ///< training size
+    pictures::PictureSize size;     ///< training size
     std::vector<std::string> keys;  ///< micro-batches, and in them ranks, take equal parts in turn
 };
 /// The first steps after survey_plan(), `count` or as many as there are.
@@ -126,10 +126,10 @@ struct PlannedBatch {
 /// A model whose encoders' sizes are known.
 struct KnownModel {
     std::string_view name;
-    data::EncoderSizes encoders;
+    datasets::EncoderSizes encoders;
 };
 [[nodiscard]] const std::vector<KnownModel>& known_models();
 /// Throws Errc::bad_argument.
-[[nodiscard]] const data::EncoderSizes& encoders_of(std::string_view model);
+[[nodiscard]] const datasets::EncoderSizes& encoders_of(std::string_view model);
 
 }  // namespace strata::tools

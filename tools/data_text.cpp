@@ -34,24 +34,24 @@ std::string decimals(double number, int digits) {
 
 std::string percent(double part, double whole) { return decimals(whole == 0 ? 0 : 100 * part / whole, 1) + " %"; }
 
-std::string size_text(const data::PictureSize& size) {
+std::string size_text(const pictures::PictureSize& size) {
     return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
-std::string bucket_text(const data::Bucket& bucket) {
+std::string bucket_text(const datasets::Bucket& bucket) {
     return size_text(bucket.size) +
            (bucket.shapes.size() > 1 ? " and " + count(bucket.shapes.size() - 1, "other") : std::string{});
 }
 
-std::string_view words_for(data::LatentCaching caching) {
+std::string_view words_for(datasets::LatentCaching caching) {
     switch (caching) {
-        case data::LatentCaching::ahead:
+        case datasets::LatentCaching::ahead:
             return "before the first step";
-        case data::LatentCaching::on_demand:
+        case datasets::LatentCaching::on_demand:
             return "at first visits";
-        case data::LatentCaching::each_epoch:
+        case datasets::LatentCaching::each_epoch:
             return "in each epoch, and kept for that epoch";
-        case data::LatentCaching::none:
+        case datasets::LatentCaching::none:
             break;
     }
     return "at each visit, and not kept";
@@ -59,11 +59,11 @@ std::string_view words_for(data::LatentCaching caching) {
 
 std::string skipped_text(const SurveyedSet& set, std::int64_t names) {
     std::string text;
-    for (int i = 0; i < data::skip_reasons; ++i) {
-        const auto reason = static_cast<data::SkipReason>(i);
+    for (int i = 0; i < datasets::skip_reasons; ++i) {
+        const auto reason = static_cast<datasets::SkipReason>(i);
         std::int64_t total = 0;
         std::string named;
-        for (const data::Skipped& one : set.skipped)
+        for (const datasets::Skipped& one : set.skipped)
             if (one.reason == reason && ++total <= names)
                 named += "    " + printable(one.place) +
                          (one.detail.empty() ? "" : " (" + printable(one.detail) + ")") + "\n";
@@ -89,10 +89,10 @@ std::string set_text(const SurveyedSet& set, std::int64_t names) {
 }
 
 std::string statistics_text(const Survey& survey, std::size_t d, const SetStatistics& statistics) {
-    const data::PictureStatistics& pictures = statistics.pictures;
+    const datasets::PictureStatistics& pictures = statistics.pictures;
     if (pictures.count == 0) return {};
     Table table{{{""}, {"smallest", Align::right}, {"median", Align::right}, {"largest", Align::right}}};
-    const auto row = [&](const char* what, const data::Spread& spread, const auto& text) {
+    const auto row = [&](const char* what, const datasets::Spread& spread, const auto& text) {
         table.row({what, text(spread.smallest), text(spread.median), text(spread.largest)});
     };
     table.row(
@@ -113,9 +113,9 @@ std::string statistics_text(const Survey& survey, std::size_t d, const SetStatis
                    {"latents", Align::right},
                    {"bytes", Align::right}}};
     std::size_t b = 0;
-    for (const data::Bucket& bucket : survey.collection.buckets()) {
+    for (const datasets::Bucket& bucket : survey.collection.buckets()) {
         if (bucket.dataset != d) continue;
-        const data::CacheCost& cost = statistics.latents[b++];
+        const datasets::CacheCost& cost = statistics.latents[b++];
         buckets.row({bucket_text(bucket), count(bucket.samples.size()),
                      percent(static_cast<double>(bucket.samples.size()), static_cast<double>(pictures.count)),
                      count(cost.entries), in_megabytes(cost.bytes)});
@@ -129,7 +129,7 @@ std::string caches_text(const DataAnswer& answer) {
     std::string text = "caches for model " + model + ", fp32\n";
     Table table{{{"cache"}, {"entries", Align::right}, {"bytes", Align::right}, {"gzip"}, {"made"}}};
     bool has_gzip = false;
-    const auto row = [&](const std::string& what, const data::CacheCost& cost, bool gzip, std::string_view made) {
+    const auto row = [&](const std::string& what, const datasets::CacheCost& cost, bool gzip, std::string_view made) {
         has_gzip |= gzip;
         table.row({what, count(cost.entries), in_megabytes(cost.bytes), gzip ? "yes" : "no", std::string{made}});
     };
@@ -140,7 +140,7 @@ std::string caches_text(const DataAnswer& answer) {
     }
     for (const TextCache& cache : statistics.texts)
         row("captions in '" + cache.id + "'", cache.cost, cache.gzip,
-            words_for(cache.on_demand ? data::LatentCaching::on_demand : data::LatentCaching::ahead));
+            words_for(cache.on_demand ? datasets::LatentCaching::on_demand : datasets::LatentCaching::ahead));
     table.row({"together", count(statistics.kept.entries), in_megabytes(statistics.kept.bytes), "", ""});
     text += table.text("  ");
     text += "  The empty caption, of caption dropout, is among the captions. Bytes are those without gzip: ";
@@ -179,10 +179,10 @@ std::string plan_text(const DataAnswer& answer) {
                    {"filled up", Align::right},
                    {"batches", Align::right},
                    {""}}};
-    for (const data::Bucket& bucket : survey.collection.buckets()) {
+    for (const datasets::Bucket& bucket : survey.collection.buckets()) {
         const std::size_t first = survey.collection.sets()[bucket.dataset].first_bucket;
         const auto b = static_cast<std::size_t>(&bucket - survey.collection.buckets().data()) - first;
-        const data::RoundStatistics& round = plan.sets[bucket.dataset].buckets[b];
+        const datasets::RoundStatistics& round = plan.sets[bucket.dataset].buckets[b];
         buckets.row({bucket.dataset_id, bucket_text(bucket), count(bucket.samples.size()), count(bucket.repeats),
                      count(round.turns), count(round.filled), count(round.batches),
                      bucket.repeats == bucket.repeats_asked
@@ -226,7 +226,7 @@ std::string as_text(const DataAnswer& answer) {
     }
     if (answer.statistics != nullptr) text += caches_text(answer) + "\n";
     if (answer.plan != nullptr) text += plan_text(answer) + "\n";
-    if (survey.traffic) text += "S3: " + storage::summary(*survey.traffic) + "\n";
+    if (survey.traffic) text += "S3: " + s3::summary(*survey.traffic) + "\n";
     text += survey.source.index_folder.empty()
                 ? "index: none; --index FOLDER keeps what was found out, for the next time\n"
                 : "index: " + printable(survey.source.index_folder.string()) + "\n";

@@ -31,7 +31,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/core/bf16.hpp>
-#include <strata/data/pipeline.hpp>
+#include <strata/data/ordered_stream.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>

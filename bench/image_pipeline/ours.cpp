@@ -26,10 +26,10 @@
 
 #include <jpeglib.h>
 
-#include <strata/data/decode_image.hpp>
-#include <strata/data/image_header.hpp>
-#include <strata/data/pipeline.hpp>
-#include <strata/data/resample.hpp>
+#include <strata/data/ordered_stream.hpp>
+#include <strata/pictures/decode_image.hpp>
+#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/resample.hpp>
 #include <strata/storage/atomic_file.hpp>
 
 #include "../measure.hpp"
@@ -79,8 +79,8 @@ std::vector<fs::path> photos_below(const char* folder) {
 }
 
 /// A picture as a camera's would be: soft shapes, edges and grain.
-data::Picture drawn(std::int64_t width, std::int64_t height, unsigned seed) {
-    data::Picture picture{width, height, 3, {}};
+pictures::Picture drawn(std::int64_t width, std::int64_t height, unsigned seed) {
+    pictures::Picture picture{width, height, 3, {}};
     picture.pixels.reserve(static_cast<std::size_t>(width * height * 3));
     std::uint32_t noise = seed + 1;
     for (std::int64_t y = 0; y < height; ++y)
@@ -96,7 +96,7 @@ data::Picture drawn(std::int64_t width, std::int64_t height, unsigned seed) {
     return picture;
 }
 
-std::vector<std::byte> jpeg_of(const data::PlanarImage& image) {
+std::vector<std::byte> jpeg_of(const pictures::PlanarImage& image) {
     jpeg_compress_struct jpeg{};
     jpeg_error_mgr errors{};
     jpeg.err = jpeg_std_error(&errors);
@@ -131,17 +131,17 @@ std::vector<std::byte> jpeg_of(const data::PlanarImage& image) {
 
 /// JPEGs of 3000 x 2000 at quality 90 with 4:2:0, of the largest photos there are, or drawn.
 std::vector<fs::path> six_megapixels(const std::vector<fs::path>& photos, const fs::path& folder) {
-    std::vector<data::Picture> pictures;
+    std::vector<pictures::Picture> pictures;
     for (const fs::path& path : photos) {
         const auto file = strata::storage::read_file(path);
-        const data::PictureSize size = data::image_header(file, path.string()).size();
-        if (size.width * size.height > 5'000'000) pictures.push_back(data::decode_image(file, {}, path.string()));
+        const pictures::PictureSize size = pictures::image_header(file, path.string()).size();
+        if (size.width * size.height > 5'000'000) pictures.push_back(pictures::decode_image(file, {}, path.string()));
     }
     for (unsigned i = 0; pictures.size() < 3; ++i) pictures.push_back(drawn(3000, 2000, i));
     std::vector<fs::path> paths;
-    for (const data::Picture& picture : pictures) {
+    for (const pictures::Picture& picture : pictures) {
         paths.push_back(folder / ("six_" + std::to_string(paths.size()) + ".jpg"));
-        strata::storage::write_file(paths.back(), jpeg_of(data::cover_and_crop(picture, 3000, 2000)));
+        strata::storage::write_file(paths.back(), jpeg_of(pictures::cover_and_crop(picture, 3000, 2000)));
     }
     return paths;
 }
@@ -163,10 +163,11 @@ void ours(const std::vector<fs::path>& paths, const Settings& settings, const Se
             for (std::int64_t i = begin; i < end && !stop; ++i) {
                 const fs::path& path = paths[static_cast<std::size_t>(i)];
                 const auto file = strata::storage::read_file(path);
-                const data::Picture picture = data::decode_image(file, {size, size}, path.string());
-                data::cover_and_crop_into(picture, size, size,
-                                          {static_cast<float*>(batch_B3HW.data_ptr()) + (i - begin) * 3 * size * size,
-                                           static_cast<std::size_t>(3 * size * size)});
+                const pictures::Picture picture = pictures::decode_image(file, {size, size}, path.string());
+                pictures::cover_and_crop_into(
+                    picture, size, size,
+                    {static_cast<float*>(batch_B3HW.data_ptr()) + (i - begin) * 3 * size * size,
+                     static_cast<std::size_t>(3 * size * size)});
             }
             return batch_B3HW;
         },

@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <strata/storage/s3.hpp>
-#include <strata/storage/sigv4.hpp>
-#include <strata/storage/url.hpp>
+#include <strata/http/url.hpp>
+#include <strata/s3/s3.hpp>
+#include <strata/s3/sigv4.hpp>
 
 #include "../measure.hpp"
 #include "by_hand.hpp"
@@ -56,29 +56,28 @@ struct Server {
 
     /// An address that anybody may read for a day.
     [[nodiscard]] std::string signed_address(const std::string& object) const {
-        const storage::SigningScope scope{storage::signing_time(std::chrono::system_clock::now()), "us-east-1"};
-        const std::string path = "/" + bucket + "/" + storage::percent_encode(object, true);
+        const s3::SigningScope scope{s3::signing_time(std::chrono::system_clock::now()), "us-east-1"};
+        const std::string path = "/" + bucket + "/" + http::percent_encode(object, true);
         const std::string query =
-            storage::canonical_query({{"X-Amz-Algorithm", "AWS4-HMAC-SHA256"},
-                                      {"X-Amz-Credential", key + "/" + scope.date() + "/us-east-1/s3/aws4_request"},
-                                      {"X-Amz-Date", scope.time},
-                                      {"X-Amz-Expires", "86400"},
-                                      {"X-Amz-SignedHeaders", "host"}});
-        const std::string text = storage::string_to_sign(
-            scope, storage::canonical_request({"GET", path, query, {{"host", host()}}, "UNSIGNED-PAYLOAD"}));
-        return url + path + "?" + query +
-               "&X-Amz-Signature=" + storage::signature(storage::signing_key(secret, scope), text);
+            http::canonical_query({{"X-Amz-Algorithm", "AWS4-HMAC-SHA256"},
+                                   {"X-Amz-Credential", key + "/" + scope.date() + "/us-east-1/s3/aws4_request"},
+                                   {"X-Amz-Date", scope.time},
+                                   {"X-Amz-Expires", "86400"},
+                                   {"X-Amz-SignedHeaders", "host"}});
+        const std::string text = s3::string_to_sign(
+            scope, s3::canonical_request({"GET", path, query, {{"host", host()}}, "UNSIGNED-PAYLOAD"}));
+        return url + path + "?" + query + "&X-Amz-Signature=" + s3::signature(s3::signing_key(secret, scope), text);
     }
 
     void make_bucket() const {
-        const storage::SigningScope scope{storage::signing_time(std::chrono::system_clock::now()), "us-east-1"};
-        storage::SignedParts parts{"PUT", "/" + bucket, "", {}, storage::to_hex(storage::sha256({}))};
+        const s3::SigningScope scope{s3::signing_time(std::chrono::system_clock::now()), "us-east-1"};
+        s3::SignedParts parts{"PUT", "/" + bucket, "", {}, storage::to_hex(storage::sha256({}))};
         parts.headers = {{"x-amz-date", scope.time}, {"x-amz-content-sha256", parts.payload_sha256}};
-        storage::HttpRequest request{.method = "PUT", .url = url + "/" + bucket, .headers = parts.headers};
+        http::HttpRequest request{.method = "PUT", .url = url + "/" + bucket, .headers = parts.headers};
         parts.headers.push_back({"host", host()});
         request.headers.push_back(
-            {"Authorization", storage::authorization(key, storage::signing_key(secret, scope), scope, parts)});
-        if (storage::HttpPool{{}}.perform(request).status != 200) std::exit(1);
+            {"Authorization", s3::authorization(key, s3::signing_key(secret, scope), scope, parts)});
+        if (http::HttpPool{{}}.perform(request).status != 200) std::exit(1);
     }
 };
 
@@ -156,7 +155,7 @@ int main(int argc, char** argv) {
     const std::size_t objects = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 400;
     const int rounds = argc > 5 ? std::atoi(argv[5]) : 9;
     server.make_bucket();
-    storage::S3Options options;
+    s3::S3Options options;
     options.bucket = bucket;
     options.region = "us-east-1";
     options.endpoint_url = server.url;

@@ -26,11 +26,11 @@
 #include <utility>
 #include <vector>
 
-#include <strata/data/bucket_table.hpp>
-#include <strata/data/framing.hpp>
-#include <strata/data/random.hpp>
-#include <strata/data/sample_index.hpp>
-#include <strata/data/sample_plan.hpp>
+#include <strata/core/random.hpp>
+#include <strata/datasets/bucket_table.hpp>
+#include <strata/datasets/sample_index.hpp>
+#include <strata/datasets/sample_plan.hpp>
+#include <strata/pictures/framing.hpp>
 
 #include "../measure.hpp"
 #include "by_hand.hpp"
@@ -56,61 +56,61 @@ constexpr std::uint64_t seed = 42;
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Picture number `index` of a data set of photos: a third of them as cameras make them, the others of any size.
-data::IndexedPicture picture_of(std::int64_t index) {
-    static const std::array<data::PictureSize, 10> common{{{4032, 3024},
-                                                           {3024, 4032},
-                                                           {6000, 4000},
-                                                           {4000, 6000},
-                                                           {1920, 1080},
-                                                           {1080, 1920},
-                                                           {1080, 1350},
-                                                           {2048, 2048},
-                                                           {3840, 2160},
-                                                           {1600, 1200}}};
+datasets::IndexedPicture picture_of(std::int64_t index) {
+    static const std::array<pictures::PictureSize, 10> common{{{4032, 3024},
+                                                               {3024, 4032},
+                                                               {6000, 4000},
+                                                               {4000, 6000},
+                                                               {1920, 1080},
+                                                               {1080, 1920},
+                                                               {1080, 1350},
+                                                               {2048, 2048},
+                                                               {3840, 2160},
+                                                               {1600, 1200}}};
     static const std::array<const char*, 16> words{"a photo of",   "an old",   "harbour",       "two children",
                                                    "in the snow",  "at night", "mountains",     "with a red umbrella",
                                                    "in the style", "street",   "shallow focus", "golden hour",
                                                    "black cat",    "on a",     "wooden table",  "seen from above"};
-    data::Random random{static_cast<std::uint64_t>(index) + 1};
-    data::IndexedPicture picture;
+    core::Random random{static_cast<std::uint64_t>(index) + 1};
+    datasets::IndexedPicture picture;
     std::array<char, 64> key{};
     std::snprintf(key.data(), key.size(), "%04d/IMG_%08d_%06d.jpg", static_cast<int>(index / 1000),
                   static_cast<int>(index), static_cast<int>(random.below(1'000'000)));
-    data::Sample& sample = picture.sample;
+    datasets::Sample& sample = picture.sample;
     sample.key = key.data();
     sample.bytes = 100'000 + random.below(4'000'000);
     sample.version = std::to_string(sample.bytes) + "-1718" + std::to_string(100'000 + random.below(900'000)) +
                      std::to_string(100'000'000 + random.below(900'000'000));
     sample.size = random.below(3) == 0 ? common[random.below(common.size())]
-                                       : data::PictureSize{static_cast<std::int64_t>(640 + random.below(3400)),
-                                                           static_cast<std::int64_t>(640 + random.below(3400))};
+                                       : pictures::PictureSize{static_cast<std::int64_t>(640 + random.below(3400)),
+                                                               static_cast<std::int64_t>(640 + random.below(3400))};
     const std::uint64_t parts = 5 + random.below(8);
     for (std::uint64_t i = 0; i < parts; ++i)
         sample.caption += (i == 0 ? "" : " ") + std::string{words[random.below(words.size())]};
-    picture.size_source = data::fingerprint({sample.version});
-    picture.caption_source = data::fingerprint({sample.caption});
+    picture.size_source = datasets::fingerprint({sample.version});
+    picture.caption_source = datasets::fingerprint({sample.caption});
     return picture;
 }
 
-void write_index(data::SampleIndex& index, const Settings& settings) {
+void write_index(datasets::SampleIndex& index, const Settings& settings) {
     constexpr std::int64_t at_once = 10'000;
     for (std::int64_t begin = 0; begin < settings.pictures; begin += at_once) {
-        std::vector<data::IndexedPicture> pictures;
+        std::vector<datasets::IndexedPicture> pictures;
         for (std::int64_t i = begin; i < std::min(begin + at_once, settings.pictures); ++i)
             pictures.push_back(picture_of(i));
-        std::vector<const data::IndexedPicture*> pointers;
-        for (const data::IndexedPicture& picture : pictures) pointers.push_back(&picture);
+        std::vector<const datasets::IndexedPicture*> pointers;
+        for (const datasets::IndexedPicture& picture : pictures) pointers.push_back(&picture);
         index.write(pointers);
     }
 }
 
 /// The peer's file.
-void write_metadata(const fs::path& path, const data::Framer& framer, const Settings& settings) {
+void write_metadata(const fs::path& path, const pictures::Framer& framer, const Settings& settings) {
     std::ofstream out{path};
     out << '{';
     for (std::int64_t i = 0; i < settings.pictures; ++i) {
-        const data::Sample sample = picture_of(i).sample;
-        const data::Frame frame = framer.frame(sample.size);
+        const datasets::Sample sample = picture_of(i).sample;
+        const pictures::Frame frame = framer.frame(sample.size);
         const double ratio =
             static_cast<double>(frame.target.width * 100 / frame.target.height) / 100;  // two decimals, as there
         out << (i == 0 ? "" : ", ") << "\"/data/photos/" << sample.key << R"(": {"original_size": [)"
@@ -126,10 +126,10 @@ void write_metadata(const fs::path& path, const data::Framer& framer, const Sett
 
 /// What is there when training may begin, and how long each part took, in seconds.
 struct Start {
-    std::vector<data::IndexedPicture> pictures = {};
-    std::vector<data::Bucket> buckets = {};
-    std::vector<data::GlobalBatch> batches = {};  ///< of the epoch, if they are asked for
-    std::int64_t widths = 0;                      ///< of all visits' pictures together
+    std::vector<datasets::IndexedPicture> pictures = {};
+    std::vector<datasets::Bucket> buckets = {};
+    std::vector<datasets::GlobalBatch> batches = {};  ///< of the epoch, if they are asked for
+    std::int64_t widths = 0;                          ///< of all visits' pictures together
     double open = 0;
     double fill = 0;
     double plan = 0;
@@ -137,29 +137,29 @@ struct Start {
     [[nodiscard]] double all() const { return open + fill + plan + epoch; }
 };
 
-Start ours(const fs::path& folder, const strata::config::ImageDataset& dataset, const data::Framer& framer,
+Start ours(const fs::path& folder, const strata::config::ImageDataset& dataset, const pictures::Framer& framer,
            const Settings& settings, bool keep_batches) {
     Start start;
     const double t0 = now();
     {
-        data::SampleIndex index{folder, dataset.id, "/data/photos"};
+        datasets::SampleIndex index{folder, dataset.id, "/data/photos"};
         start.pictures = index.take_pictures();
     }
     const double t1 = now();
-    std::vector<data::PictureSize> sizes;
-    for (const data::IndexedPicture& picture : start.pictures) sizes.push_back(picture.sample.size);
-    start.buckets = data::fill_buckets(0, dataset, framer, sizes);
+    std::vector<pictures::PictureSize> sizes;
+    for (const datasets::IndexedPicture& picture : start.pictures) sizes.push_back(picture.sample.size);
+    start.buckets = datasets::fill_buckets(0, dataset, framer, sizes);
     const double t2 = now();
-    data::PlanDataset turns;
-    for (const data::Bucket& bucket : start.buckets)
+    datasets::PlanDataset turns;
+    for (const datasets::Bucket& bucket : start.buckets)
         turns.buckets.push_back({static_cast<std::int64_t>(bucket.samples.size()), bucket.repeats + 1});
-    const data::SamplePlan plan{{turns}, seed, settings.batch};
+    const datasets::SamplePlan plan{{turns}, seed, settings.batch};
     const std::int64_t batches = plan.batches_in(0);
     const double t3 = now();
     for (std::int64_t position = 0; position < batches; ++position) {
-        data::GlobalBatch batch = plan.batch(position);
-        const data::Bucket& bucket = start.buckets[static_cast<std::size_t>(batch.bucket)];
-        for (const data::Visit& visit : batch.visits)
+        datasets::GlobalBatch batch = plan.batch(position);
+        const datasets::Bucket& bucket = start.buckets[static_cast<std::size_t>(batch.bucket)];
+        for (const datasets::Visit& visit : batch.visits)
             start.widths += start.pictures[bucket.samples[static_cast<std::size_t>(visit.sample)]].sample.size.width;
         if (keep_batches) start.batches.push_back(std::move(batch));
     }
@@ -174,8 +174,8 @@ Start ours(const fs::path& folder, const strata::config::ImageDataset& dataset, 
 void verify(const Start& start, const Settings& settings) {
     if (static_cast<std::int64_t>(start.pictures.size()) != settings.pictures) fail("pictures are missing");
     for (std::int64_t i = 0; i < settings.pictures; ++i) {
-        const data::IndexedPicture& is = start.pictures[static_cast<std::size_t>(i)];
-        const data::IndexedPicture was = picture_of(i);
+        const datasets::IndexedPicture& is = start.pictures[static_cast<std::size_t>(i)];
+        const datasets::IndexedPicture was = picture_of(i);
         if (is.sample.key != was.sample.key || is.sample.version != was.sample.version ||
             is.sample.bytes != was.sample.bytes || !(is.sample.size == was.sample.size) ||
             is.sample.caption != was.sample.caption || is.size_source != was.size_source ||
@@ -185,11 +185,11 @@ void verify(const Start& start, const Settings& settings) {
     // Every sample once, and in each bucket fewer than a batch of them a second time, which fill up its last batch.
     std::vector<int> visits(start.pictures.size());
     std::vector<std::int64_t> turns(start.buckets.size());
-    for (const data::GlobalBatch& batch : start.batches) {
+    for (const datasets::GlobalBatch& batch : start.batches) {
         const auto number = static_cast<std::size_t>(batch.bucket);
         if (static_cast<std::int64_t>(batch.visits.size()) != settings.batch || batch.epoch != 0)
             fail("a batch has another size");
-        for (const data::Visit& visit : batch.visits)
+        for (const datasets::Visit& visit : batch.visits)
             ++visits[start.buckets[number].samples[static_cast<std::size_t>(visit.sample)]];
         turns[number] += settings.batch;
     }
@@ -258,12 +258,12 @@ int main(int argc, char** argv) {
     const fs::path folder{name};
     strata::config::ImageDataset dataset;
     dataset.id = "photos";
-    const data::Framer framer{dataset, {}};
+    const pictures::Framer framer{dataset, {}};
 
     fs::path file;
     const double begin = now();
     {
-        data::SampleIndex index{folder, dataset.id, "/data/photos"};
+        datasets::SampleIndex index{folder, dataset.id, "/data/photos"};
         write_index(index, settings);
         file = index.file();
     }
@@ -276,7 +276,7 @@ int main(int argc, char** argv) {
             write_metadata(folder / "metadata.json", framer, settings);
             const Told told = ask(peer, folder / "metadata.json", settings);
             std::int64_t whole_batches = 0;
-            for (const data::Bucket& bucket : start.buckets)
+            for (const datasets::Bucket& bucket : start.buckets)
                 whole_batches += static_cast<std::int64_t>(bucket.samples.size()) / settings.batch;
             if (told.pictures != settings.pictures || told.buckets != static_cast<std::int64_t>(start.buckets.size()) ||
                 told.batches != whole_batches)

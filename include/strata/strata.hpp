@@ -12,9 +12,9 @@
 #include <strata/options/deepspeed_schedules.hpp>
 #include <strata/options/schedule.hpp>
 #include <strata/policy/setup.hpp>
-#include <strata/storage/folder_or_bucket.hpp>
+#include <strata/s3/folder_or_bucket.hpp>
+#include <strata/s3/s3.hpp>
 #include <strata/storage/local.hpp>
-#include <strata/storage/s3.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/frozen.hpp>
 #include <strata/train/session.hpp>

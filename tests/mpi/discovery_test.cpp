@@ -8,17 +8,19 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/mpi_comm.hpp>
-#include <strata/data/discovery.hpp>
+#include <strata/datasets/discovery.hpp>
 #include <strata/storage/atomic_file.hpp>
 
-#include "../unit/data/counting_store.hpp"
-#include "../unit/data/pictures.hpp"
-#include "../unit/storage/temporary_folder.hpp"
+#include "../support/counting_store.hpp"
+#include "../support/pictures.hpp"
+#include "../support/temporary_folder.hpp"
 #include "shared_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
+using namespace strata::datasets;
+using namespace strata::pictures;
 using strata::Errc;
 using strata::comm::MpiComm;
 using strata::storage::write_file;
@@ -55,7 +57,7 @@ struct PictureFolder {
     /// The result, after a look whether all ranks have the same.
     [[nodiscard]] Discovered discover() {
         store->forget();
-        Discovered found = strata::data::discover(comm, *store, dataset, options);
+        Discovered found = strata::datasets::discover(comm, *store, dataset, options);
         std::string mine = std::to_string(found.found) + " " + std::to_string(found.examined);
         for (const Sample& one : found.samples) {
             mine += "\n" + one.key + " " + one.version + " " + std::to_string(one.bytes) + " " + one.caption + " " +

@@ -14,9 +14,9 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
-#include "../unit/data/fake_encoders.hpp"
-#include "../unit/data/pictures.hpp"
-#include "../unit/storage/temporary_folder.hpp"
+#include "../support/fake_encoders.hpp"
+#include "../support/pictures.hpp"
+#include "../support/temporary_folder.hpp"
 #include "shared_folder.hpp"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "../unit/storage/temporary_folder.hpp"
+#include "../support/temporary_folder.hpp"
 #include "run_tool.hpp"
 
 namespace {

@@ -16,13 +16,13 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/collection.hpp>
+#include <strata/datasets/collection.hpp>
+#include <strata/s3/s3.hpp>
 #include <strata/storage/local.hpp>
-#include <strata/storage/s3.hpp>
 
-#include "../unit/data/pictures.hpp"
-#include "../unit/storage/s3_server.hpp"
-#include "../unit/storage/temporary_folder.hpp"
+#include "../support/pictures.hpp"
+#include "../support/s3_server.hpp"
+#include "../support/temporary_folder.hpp"
 #include "run_tool.hpp"
 
 namespace {
@@ -402,8 +402,8 @@ TEST_F(DataCommand, ABucketThatIsTooSmallEndsThePlanWithTheErrorOfTraining) {
     const auto config = strata::config::load_trainer_config(folder / "config.json");
     strata::comm::SelfComm comm;
     const auto list = strata::config::load_datasets(config.data_backend_config, config.image_defaults());
-    strata::data::Stores<strata::Local> stores{list};
-    auto collection = strata::data::discover_all(comm, list, stores, {config.aspect_bucket_alignment}, {});
+    strata::datasets::Stores<strata::Local> stores{list};
+    auto collection = strata::datasets::discover_all(comm, list, stores, {config.aspect_bucket_alignment}, {});
     const auto thrown = strata_test::thrown_by([&] { collection.arrange({4, 2, 1}, 42, false); });
     ASSERT_EQ(thrown.code, strata::Errc::small_bucket);
 

@@ -16,8 +16,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "../unit/data/pictures.hpp"
-#include "../unit/storage/temporary_folder.hpp"
+#include "../support/pictures.hpp"
+#include "../support/temporary_folder.hpp"
 #include "run_tool.hpp"
 
 namespace {

@@ -35,7 +35,7 @@ SmallFluxRun::SmallFluxRun(Session& its_session, const TrainSettings& its_settin
       gallery{session, *codec, *text, gallery_options(settings)},
       pictures{session.comm(), settings.datasets, codec, text, data_options()} {
     if (session.rank() != 0) return;
-    const data::Report found = pictures.report();
+    const datasets::Report found = pictures.report();
     const auto names = found.write_skipped(session.output() / "skipped.txt");
     for (const std::string& line : found.lines(names)) session.progress().note(line);
 }

@@ -9,7 +9,7 @@
 #include <strata/models/hashed_text.hpp>
 #include <strata/models/linear_codec.hpp>
 #include <strata/policy/backend.hpp>
-#include <strata/storage/folder_or_bucket.hpp>
+#include <strata/s3/folder_or_bucket.hpp>
 #include <strata/train/gallery.hpp>
 #include <strata/train/session.hpp>
 

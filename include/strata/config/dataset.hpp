@@ -51,7 +51,7 @@ enum class MetadataBackend : std::uint8_t {
     parquet,    ///< sizes from columns of the table that ParquetColumns names
 };
 
-/// An S3 bucket: the keys that begin with `aws_`. What is empty is found as storage::S3Options says.
+/// An S3 bucket: the keys that begin with `aws_`. What is empty is found as s3::S3Options says.
 struct S3Settings {
     std::string bucket;
     std::string region;
@@ -128,7 +128,7 @@ struct ImageDataset {
     std::optional<double> max_upscale_threshold;        ///< 0.2: buckets up to 20 % larger; of closest and random
 
     std::int64_t repeats = 0;          ///< additional visits of each picture in an epoch
-    double probability = 1;            ///< share of its batches that an epoch shows, above 0; see data::SamplePlan
+    double probability = 1;            ///< share of its batches that an epoch shows, above 0; see datasets::SamplePlan
     std::int64_t max_num_samples = 0;  ///< 0: all; else so many, drawn by the data set's id
     std::int64_t start_epoch = 1;      ///< first epoch the data set takes part in, from 1
     std::int64_t end_epoch = 0;        ///< last one; 0: no end

@@ -18,15 +18,15 @@
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/data/batch.hpp>
-#include <strata/data/byte_budget.hpp>
-#include <strata/data/captions.hpp>
-#include <strata/data/collection.hpp>
 #include <strata/data/encoders.hpp>
-#include <strata/data/latent_caching.hpp>
-#include <strata/data/pipeline.hpp>
-#include <strata/data/report.hpp>
-#include <strata/data/stores.hpp>
+#include <strata/data/ordered_stream.hpp>
 #include <strata/data/tensor_cache.hpp>
+#include <strata/datasets/byte_budget.hpp>
+#include <strata/datasets/captions.hpp>
+#include <strata/datasets/collection.hpp>
+#include <strata/datasets/latent_caching.hpp>
+#include <strata/datasets/report.hpp>
+#include <strata/datasets/stores.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
@@ -36,7 +36,7 @@ namespace detail {
 /// Places of cache entries that were made again, by why.
 using Remade = std::map<CacheOutcome, std::set<std::string>>;
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> source_identity(const ImageTextOptions& options,
-                                                                               const Collection& collection,
+                                                                               const datasets::Collection& collection,
                                                                                std::string_view autoencoder,
                                                                                std::string_view text_encoder);
 }  // namespace detail
@@ -70,10 +70,10 @@ struct ImageTextOptions {
     std::function<bool()> stopped = {};
 
     [[nodiscard]] static ImageTextOptions from(const config::TrainerConfig& config);
-    [[nodiscard]] BucketSettings buckets() const {
+    [[nodiscard]] pictures::BucketSettings buckets() const {
         return {aspect_bucket_alignment, bucket_mode, aspect_bucket_rounding};
     }
-    [[nodiscard]] DiscoverOptions discovery() const {
+    [[nodiscard]] datasets::DiscoverOptions discovery() const {
         return {index_folder, threads, decode_memory_bytes, progress, stopped};
     }
 };
@@ -130,7 +130,7 @@ public:
     }
 
     /// As of now: cache entries that were found damaged while training are in it.
-    [[nodiscard]] Report report() const;
+    [[nodiscard]] datasets::Report report() const;
 
     /// What is to be shown at the end of a run: requests to buckets, and cache entries that were made again while
     /// training, of all ranks. Empty where there were none. Collective.
@@ -144,7 +144,7 @@ public:
     }
 
     /// The pictures and buckets that are trained on.
-    [[nodiscard]] const Collection& collection() const noexcept { return collection_; }
+    [[nodiscard]] const datasets::Collection& collection() const noexcept { return collection_; }
 
 private:
     /// What a data set of the collection has besides; the two lists go side by side.
@@ -153,14 +153,14 @@ private:
         TensorCache<Store> latents;
         std::string place;  // of the pictures, the same on all ranks: part of what latents are known by
         std::size_t texts;  // index in texts_
-        CaptionRule captions;
-        LatentCaching caching;
+        datasets::CaptionRule captions;
+        datasets::LatentCaching caching;
     };
     /// A picture as it is shown: in which frame, and with caching each_epoch in which epoch.
     struct View {
         std::size_t dataset;
-        const Sample* sample;
-        Frame frame;
+        const datasets::Sample* sample;
+        pictures::Frame frame;
         std::int64_t epoch;
     };
     /// A cache entry that no batch needs any more.
@@ -198,13 +198,13 @@ private:
 
     ImageTextOptions options_;
     config::DatasetList list_;
-    Stores<Store> stores_;
+    datasets::Stores<Store> stores_;
     std::shared_ptr<const A> autoencoder_;
     std::shared_ptr<const T> text_encoder_;
-    BatchShape shape_;
+    datasets::BatchShape shape_;
     std::int64_t rank_;
-    std::unique_ptr<ByteBudget> decoding_;
-    Collection collection_;
+    std::unique_ptr<datasets::ByteBudget> decoding_;
+    datasets::Collection collection_;
     std::vector<Sources> sources_;
     std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
     bool ends_epochs_ = false;               // a data set is cached each_epoch
@@ -212,8 +212,8 @@ private:
     std::int64_t position_ = 0;
 
     mutable std::mutex mutex_;  // of what follows
-    CacheReport latents_report_;
-    CacheReport texts_report_;
+    datasets::CacheReport latents_report_;
+    datasets::CacheReport texts_report_;
     detail::Remade remade_latents_;  // while training, by this rank
     detail::Remade remade_texts_;
     std::map<std::int64_t, std::vector<Stale>> of_epoch_;  // entries that this rank wrote for one epoch

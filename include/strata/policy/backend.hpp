@@ -7,10 +7,10 @@
 namespace strata {
 
 class Local;  ///< folders of this machine; strata/storage/local.hpp
-class S3;     ///< buckets of an S3 server; strata/storage/s3.hpp
+class S3;     ///< buckets of an S3 server; strata/s3/s3.hpp
 
 namespace storage {
-class FolderOrBucket;  ///< strata/storage/folder_or_bucket.hpp
+class FolderOrBucket;  ///< strata/s3/folder_or_bucket.hpp
 }
 
 template <class Store>
@@ -63,7 +63,7 @@ struct Backend {
 template <>
 struct Backend<S3> {
     using slot = slot::Storage;
-    using store = storage::FolderOrBucket;
+    using store = s3::FolderOrBucket;
 };
 
 }  // namespace strata

@@ -118,7 +118,7 @@ struct BackendHasObjectStore {
     struct Report {
         static_assert(holds,
                       "[ST0010] Backend<Store> names a type that is no object store. Fix: use Backend<Local>; "
-                      "include <strata/storage/folder_or_bucket.hpp> for Backend<S3>; or give a store of your own what "
+                      "include <strata/s3/folder_or_bucket.hpp> for Backend<S3>; or give a store of your own what "
                       "strata::storage::ObjectStore asks for, and include its header.");
     };
 };

@@ -251,8 +251,7 @@ static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>)
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Cpu>, OffloadTarget<Nvme, Parameters>>);
 static_assert(breaks<rule::None, ZeroStage<3>, OffloadTarget<Nvme>>);
 static_assert(breaks<rule::None, ZeroStage<1>, OffloadTarget<Nvme>>);
-static_assert(breaks<rule::None, Backend<S3>> &&
-              std::same_as<Setup<Backend<S3>>::backend::store, storage::FolderOrBucket>);
+static_assert(breaks<rule::None, Backend<S3>> && std::same_as<Setup<Backend<S3>>::backend::store, s3::FolderOrBucket>);
 static_assert(breaks<rule::None, Recompute<Blocks>, Ema<>>, "neither needs sharded state");
 static_assert(breaks<rule::OneOfEachKind<Ema<>, NoEma>, Ema<>, NoEma>);
 static_assert(

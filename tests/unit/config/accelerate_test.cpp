@@ -7,7 +7,7 @@
 
 #include <strata/storage/atomic_file.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 #include "read_intent.hpp"
 
 namespace {

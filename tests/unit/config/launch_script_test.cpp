@@ -11,7 +11,7 @@
 #include <strata/config/any_config.hpp>
 #include <strata/config/launch_script.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include <strata/storage/atomic_file.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace strata_test {
 

@@ -22,7 +22,7 @@
 #include <strata/core/lock_holder.hpp>
 
 #include "../../support/other_process.hpp"
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

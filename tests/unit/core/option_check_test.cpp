@@ -6,7 +6,7 @@
 
 #include <strata/core/option_check.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -9,17 +9,19 @@
 #include <strata/comm/self_comm.hpp>
 #include <strata/data/image_text_source.hpp>
 #include <strata/policy/setup.hpp>
-#include <strata/storage/folder_or_bucket.hpp>
+#include <strata/s3/folder_or_bucket.hpp>
 
-#include "../storage/s3_server.hpp"
-#include "fake_encoders.hpp"
-#include "made_files.hpp"
-#include "made_parquet.hpp"
-#include "pictures.hpp"
+#include "../../support/fake_encoders.hpp"
+#include "../../support/made_files.hpp"
+#include "../../support/made_parquet.hpp"
+#include "../../support/pictures.hpp"
+#include "../../support/s3_server.hpp"
 
 namespace {
 
 using namespace strata::data;
+using namespace strata::datasets;
+using namespace strata::pictures;
 using strata::Errc;
 using strata_test::bytes_of;
 using strata_test::LengthText;
@@ -34,7 +36,7 @@ class BucketDataSets : public strata_test::WithS3Server {
 protected:
     /// Settings of a bucket, which is made.
     [[nodiscard]] static config::S3Settings settings(const std::string& bucket, const std::string& prefix) {
-        const strata::storage::S3Options options = server->bucket(bucket);
+        const strata::s3::S3Options options = server->bucket(bucket);
         config::S3Settings s3;
         s3.bucket = bucket;
         s3.endpoint_url = options.endpoint_url;

@@ -9,20 +9,23 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/cache_cost.hpp>
-#include <strata/data/cache_identity.hpp>
 #include <strata/data/image_text_source.hpp>
-#include <strata/data/statistics.hpp>
+#include <strata/datasets/cache_cost.hpp>
+#include <strata/datasets/cache_identity.hpp>
+#include <strata/datasets/folder_place.hpp>
+#include <strata/datasets/statistics.hpp>
 #include <strata/storage/local.hpp>
 
-#include "../storage/temporary_folder.hpp"
-#include "fake_encoders.hpp"
-#include "made_files.hpp"
-#include "pictures.hpp"
+#include "../../support/fake_encoders.hpp"
+#include "../../support/made_files.hpp"
+#include "../../support/pictures.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
+using namespace strata::datasets;
+using namespace strata::pictures;
 using strata_test::LengthText;
 using strata_test::MeanCodec;
 namespace config = strata::config;
@@ -81,7 +84,7 @@ struct Fixture {
         const PictureSet& set = collection.sets()[0];
         CacheCost cost;
         for (const Bucket& bucket : collection.buckets())
-            cost += latent_cost(set, bucket, folder_place(set.settings.instance_data_dir), encoders);
+            cost += latent_cost(set, bucket, strata::datasets::folder_place(set.settings.instance_data_dir), encoders);
         return cost;
     }
     [[nodiscard]] CacheCost foreseen_texts(const Collection& collection) const {

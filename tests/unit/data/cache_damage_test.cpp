@@ -16,13 +16,14 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/safetensors.hpp>
 
-#include "../storage/temporary_folder.hpp"
-#include "picture_source.hpp"
-#include "pictures.hpp"
+#include "../../support/picture_source.hpp"
+#include "../../support/pictures.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
+using namespace strata::datasets;
 using Fixture = strata_test::PictureSource;
 using Source = Fixture::Source;
 using strata_test::plain_png;

@@ -14,20 +14,23 @@
 
 #include <strata/comm/self_comm.hpp>
 #include <strata/data/image_text_source.hpp>
-#include <strata/data/orientation.hpp>
-#include <strata/data/resample.hpp>
+#include <strata/pictures/orientation.hpp>
+#include <strata/pictures/resample.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
-#include "../storage/temporary_folder.hpp"
-#include "fake_encoders.hpp"
-#include "made_files.hpp"
-#include "picture_source.hpp"
-#include "pictures.hpp"
+#include "../../support/fake_encoders.hpp"
+#include "../../support/made_files.hpp"
+#include "../../support/picture_source.hpp"
+#include "../../support/pictures.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 
+using namespace strata::core;
 using namespace strata::data;
+using namespace strata::datasets;
+using namespace strata::pictures;
 using strata::Errc;
 using strata_test::LengthText;
 using strata_test::MeanCodec;

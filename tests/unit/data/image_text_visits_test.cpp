@@ -17,13 +17,14 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
-#include "../storage/temporary_folder.hpp"
-#include "fake_encoders.hpp"
-#include "pictures.hpp"
+#include "../../support/fake_encoders.hpp"
+#include "../../support/pictures.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
+using namespace strata::pictures;
 using strata::Errc;
 using strata::config::CaptionShuffle;
 using strata::config::CropAspect;

@@ -15,10 +15,10 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
-#include "../storage/temporary_folder.hpp"
-#include "fake_encoders.hpp"
-#include "made_files.hpp"
-#include "pictures.hpp"
+#include "../../support/fake_encoders.hpp"
+#include "../../support/made_files.hpp"
+#include "../../support/pictures.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

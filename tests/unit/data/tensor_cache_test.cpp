@@ -21,12 +21,13 @@
 #include <strata/storage/local.hpp>
 #include <strata/storage/safetensors.hpp>
 
-#include "../storage/fake_s3.hpp"
-#include "../storage/temporary_folder.hpp"
+#include "../../support/fake_s3.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
+using namespace strata::datasets;
 using strata::Errc;
 using strata::Local;
 using strata_test::TemporaryFolder;

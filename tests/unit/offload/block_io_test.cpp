@@ -21,7 +21,7 @@
 #include <strata/offload/block_io.hpp>
 #include <strata/storage/atomic_file.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 #include <strata/offload/host_arena.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <strata/offload/host_memory.hpp>
 #include <strata/storage/atomic_file.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

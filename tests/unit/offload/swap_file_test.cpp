@@ -18,7 +18,7 @@
 #include <strata/offload/host_arena.hpp>
 #include <strata/offload/swap_file.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <strata/storage/atomic_file.hpp>
 
 #include "../../support/other_process.hpp"
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -20,7 +20,7 @@
 
 #include <strata/offload/window_pipeline.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include <strata/offload/windows.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
-#include "temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include <strata/storage/gzip.hpp>
 
-#include "../data/address_space.hpp"
-#include "temporary_folder.hpp"
+#include "../../support/address_space.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include <strata/storage/leftovers.hpp>
 #include <strata/storage/local.hpp>
 
-#include "temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <strata/core/error.hpp>
 #include <strata/storage/reserved_room.hpp>
 
-#include "temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

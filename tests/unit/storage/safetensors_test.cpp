@@ -14,7 +14,7 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/safetensors.hpp>
 
-#include "temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

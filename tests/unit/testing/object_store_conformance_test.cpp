@@ -11,7 +11,7 @@
 #include <strata/storage/local.hpp>
 #include <strata/testing/object_store_conformance.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -26,8 +26,8 @@
 #include <strata/train/config_for.hpp>
 #include <strata/train/options_from_config.hpp>
 
+#include "../../support/temporary_folder.hpp"
 #include "../config/temporary_json.hpp"
-#include "../storage/temporary_folder.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include <strata/comm/self_comm.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

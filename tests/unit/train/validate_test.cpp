@@ -22,7 +22,7 @@
 #include <strata/train/batch_source.hpp>
 #include <strata/train/validate.hpp>
 
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

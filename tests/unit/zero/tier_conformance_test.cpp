@@ -21,7 +21,7 @@
 #include <strata/zero/tiers/split.hpp>
 
 #include "../../../examples/compressed_tier.hpp"
-#include "../storage/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

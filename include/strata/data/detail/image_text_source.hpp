@@ -16,17 +16,18 @@
 
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
-#include <strata/data/cache_identity.hpp>
+#include <strata/core/random.hpp>
 #include <strata/data/image_text_source.hpp>
-#include <strata/data/random.hpp>
+#include <strata/datasets/cache_identity.hpp>
 #include <strata/storage/atomic_file.hpp>
 
 namespace strata::data {
 
 namespace detail {
 
-[[nodiscard]] at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame, std::string_view source,
-                                        ByteBudget& decoding);             // (3, H, W)
+[[nodiscard]] at::Tensor picture_tensor(std::span<const std::byte> file, const pictures::Frame& frame,
+                                        std::string_view source,
+                                        datasets::ByteBudget& decoding);   // (3, H, W)
 [[nodiscard]] at::Tensor stack_rows(const std::vector<at::Tensor>& rows);  // B of one shape -> (B, ...)
 /// All settings that decide what is trained on, as text. Folders may be others on another node, and are left out.
 [[nodiscard]] std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list);
@@ -43,7 +44,7 @@ public:
 
 /// What a failure to make a tensor says first where an entry is there and cannot be used; else nothing.
 [[nodiscard]] std::string cannot_remake(CacheOutcome why, const std::string& place);
-void add(CacheReport& report, const Remade& remade);
+void add(datasets::CacheReport& report, const Remade& remade);
 /// Of latents and of captions.
 [[nodiscard]] std::string pack(const std::array<Remade, 2>& remade);
 /// Lines for the end of a run, from pack() of all ranks, which may have met the same entry.
@@ -69,7 +70,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
       text_encoder_{std::move(text_encoder)},
       shape_{options_.train_batch_size, comm.world(), options_.gradient_accumulation_steps},
       rank_{comm.rank()},
-      decoding_{std::make_unique<ByteBudget>(options_.decode_memory_bytes)},
+      decoding_{std::make_unique<datasets::ByteBudget>(options_.decode_memory_bytes)},
       collection_{options_.buckets()} {
     require_same_settings(comm);
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
@@ -89,7 +90,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
                     "' is true: its pictures teach what the model predicts without its adapter, and this one has none",
                 "set it to false, or disable the data set, or train an adapter (ImageTextOptions::trains_adapter)"};
     open_stores(comm);
-    collection_ = discover_all(comm, list_, stores_, options_.buckets(), options_.discovery());
+    collection_ = datasets::discover_all(comm, list_, stores_, options_.buckets(), options_.discovery());
     arrange();  // first without the pixels: a bucket that is too small shows before hours of encoding
     require_writable_caches(comm);  // makes the folders, so only when there is something to put into them
     remove_leftovers(comm);
@@ -103,16 +104,16 @@ template <class Comm>
 void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
     const auto no_memory = std::make_shared<CacheMemory>(0);  // of entries that are soon of no use
-    FieldWriter places;
+    datasets::FieldWriter places;
     const auto open = [&](const config::ImageDataset& settings) {
         const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
         Store pictures = stores_.pictures(settings);
         const config::CachePlace cache = list_.latent_cache_of(settings);
         Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
-        places << (settings.type == config::StoreType::local ? folder_place(settings.instance_data_dir)
+        places << (settings.type == config::StoreType::local ? datasets::folder_place(settings.instance_data_dir)
                                                              : pictures.where(""));
-        const LatentCaching caching = latent_caching(settings);
-        const bool is_for_epochs = caching == LatentCaching::each_epoch;
+        const datasets::LatentCaching caching = datasets::latent_caching(settings);
+        const bool is_for_epochs = caching == datasets::LatentCaching::each_epoch;
         ends_epochs_ |= is_for_epochs;
         sources_.push_back(
             {std::move(pictures),
@@ -121,7 +122,7 @@ void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
                                 is_for_epochs ? detail::epoch_folder(settings.id) : ""},
              {},
              static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
-             CaptionRule{settings, options_.seed},
+             datasets::CaptionRule{settings, options_.seed},
              caching});
     };
     comm::agree(comm, [&] {  // credentials may be there on one host and not on another
@@ -133,7 +134,7 @@ void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
         for (const config::ImageDataset& settings : list_.images) open(settings);
     });
     const std::string of_first = comm.all_gather_varied(places.bytes())[0];
-    FieldReader fields{of_first};
+    datasets::FieldReader fields{of_first};
     for (Sources& source : sources_) source.place = fields.text();
 }
 
@@ -152,7 +153,7 @@ void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
             }
         };
         for (std::size_t d = 0; d < sources_.size(); ++d)
-            if (sources_[d].caching != LatentCaching::none)
+            if (sources_[d].caching != datasets::LatentCaching::none)
                 require(sources_[d].latents, "'cache_dir_vae' of data set '" + list_.images[d].id + "'");
         for (std::size_t i = 0; i < texts_.size(); ++i)
             require(texts_[i], "'cache_dir' of text embeds '" + list_.text_embeds[i].id + "'");
@@ -214,7 +215,7 @@ void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
         comm::agree(comm, [&] {
             if (rank_ != turn) return;
             for (const Sources& source : sources_)
-                if (source.caching == LatentCaching::each_epoch) source.latents.clear();
+                if (source.caching == datasets::LatentCaching::each_epoch) source.latents.clear();
         });
 }
 
@@ -229,7 +230,7 @@ void ImageTextSource<A, T, Store>::remove_leftovers(Comm& comm) {
         if (first - machines.begin() != rank_) return;
         std::set<std::string> seen;  // data sets may share a folder
         for (const Sources& source : sources_)
-            if (source.caching != LatentCaching::none && seen.insert(source.latents.root()).second)
+            if (source.caching != datasets::LatentCaching::none && seen.insert(source.latents.root()).second)
                 removed += source.latents.remove_leftovers();
         for (const TensorCache<Store>& cache : texts_)
             if (seen.insert(cache.root()).second) removed += cache.remove_leftovers();
@@ -242,16 +243,16 @@ template <class Comm>
 void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     std::vector<View> tasks;
     std::vector<std::size_t> indices;  // of the samples
-    for (const Bucket& bucket : collection_.buckets()) {
-        if (sources_[bucket.dataset].caching != LatentCaching::ahead) continue;
-        const PictureSet& set = collection_.sets()[bucket.dataset];
+    for (const datasets::Bucket& bucket : collection_.buckets()) {
+        if (sources_[bucket.dataset].caching != datasets::LatentCaching::ahead) continue;
+        const datasets::PictureSet& set = collection_.sets()[bucket.dataset];
         for (const std::size_t i : bucket.samples) {
             tasks.push_back({bucket.dataset, &set.samples[i], set.framer.frame(set.samples[i].size, bucket.size), 0});
             indices.push_back(i);
         }
     }
 
-    FieldWriter news;  // what this rank tells the others: kind, task, text
+    datasets::FieldWriter news;  // what this rank tells the others: kind, task, text
     std::mutex mutex;
     const auto tell = [&](int kind, std::size_t task, std::string_view text) {
         const std::lock_guard lock{mutex};
@@ -278,10 +279,10 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
         }
     });
 
-    CacheReport report;
+    datasets::CacheReport report;
     std::vector<std::pair<std::size_t, std::string>> failures;
     for (const std::string& bytes : comm.all_gather_varied(news.bytes())) {
-        for (FieldReader fields{bytes}; !fields.empty();) {
+        for (datasets::FieldReader fields{bytes}; !fields.empty();) {
             const std::int64_t kind = fields.integer();
             const auto task = static_cast<std::size_t>(fields.integer());
             std::string text = fields.text();
@@ -302,11 +303,11 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     if (failures.empty()) return;
     std::sort(failures.begin(), failures.end());
     std::vector<std::set<std::size_t>> broken(sources_.size());
-    std::vector<Skipped> why;
+    std::vector<datasets::Skipped> why;
     for (auto& [task, text] : failures) {
         const std::size_t d = tasks[task].dataset;
-        why.push_back({list_.images[d].id, sources_[d].pictures.where(tasks[task].sample->key), SkipReason::unreadable,
-                       std::move(text)});
+        why.push_back({list_.images[d].id, sources_[d].pictures.where(tasks[task].sample->key),
+                       datasets::SkipReason::unreadable, std::move(text)});
         broken[d].insert(indices[task]);
     }
     collection_.leave_out(broken, std::move(why));
@@ -318,22 +319,22 @@ template <class Comm>
 void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::set<std::pair<std::size_t, std::string>> unique;  // the empty caption is for caption dropout
     for (std::size_t d = 0; d < sources_.size(); ++d) {
-        const PictureSet& set = collection_.sets()[d];
+        const datasets::PictureSet& set = collection_.sets()[d];
         if (set.settings.skip_file_discovery.text) continue;
         const Sources& source = sources_[d];
         unique.emplace(source.texts, "");
-        for (const Sample& sample : set.samples)
-            for (std::string& caption : source.captions.all(found_captions(sample, set.settings)))
+        for (const datasets::Sample& sample : set.samples)
+            for (std::string& caption : source.captions.all(datasets::found_captions(sample, set.settings)))
                 unique.emplace(source.texts, std::move(caption));
     }
     const std::vector<std::pair<std::size_t, std::string>> tasks(unique.begin(), unique.end());
 
-    FieldWriter news;  // of entries that were made: why, and the place if there was one before
+    datasets::FieldWriter news;  // of entries that were made: why, and the place if there was one before
     std::mutex mutex;
     std::atomic<bool> met_old{false};  // as for latents
     fill_share(comm, "captions", tasks.size(), [&](std::size_t i) {
         const auto& [texts, caption] = tasks[i];
-        const std::string identity = text_identity(text_encoder_->id(), caption);
+        const std::string identity = datasets::text_identity(text_encoder_->id(), caption);
         if (!met_old && texts_[texts].memory().is_full() && texts_[texts].contains(identity)) return;
         const CacheOutcome outcome = text_of(texts, caption).second;
         if (outcome == CacheOutcome::found) return;
@@ -345,7 +346,7 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
 
     texts_report_.entries = static_cast<std::int64_t>(tasks.size());
     for (const std::string& bytes : comm.all_gather_varied(news.bytes())) {
-        for (FieldReader fields{bytes}; !fields.empty();) {
+        for (datasets::FieldReader fields{bytes}; !fields.empty();) {
             ++texts_report_.made;
             const auto outcome = static_cast<CacheOutcome>(fields.integer());
             std::string place = fields.text();
@@ -362,10 +363,11 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
 template <Autoencoder A, TextEncoder T, FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
-    FieldWriter settings;
+    datasets::FieldWriter settings;
     settings << detail::settings_text(options_, list_) << std::string{autoencoder_->id()}
              << std::string{text_encoder_->id()};
-    const std::vector<std::string> all = comm.all_gather_varied(std::to_string(fingerprint({settings.bytes()})));
+    const std::vector<std::string> all =
+        comm.all_gather_varied(std::to_string(datasets::fingerprint({settings.bytes()})));
     for (std::size_t r = 1; r < all.size(); ++r)
         if (all[r] != all[0])
             throw Error{Errc::rank_mismatch, "rank " + std::to_string(r) + " has other data settings than rank 0",
@@ -375,9 +377,9 @@ void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
 template <Autoencoder A, TextEncoder T, FolderStore Store>
 std::string ImageTextSource<A, T, Store>::identity_of(const View& view) const {
     const Sources& source = sources_[view.dataset];
-    const bool is_of_epoch = source.caching == LatentCaching::each_epoch;
-    return latent_identity(autoencoder_->id(), source.place, *view.sample, view.frame,
-                           is_of_epoch ? std::optional{view.epoch} : std::nullopt);
+    const bool is_of_epoch = source.caching == datasets::LatentCaching::each_epoch;
+    return datasets::latent_identity(autoencoder_->id(), source.place, *view.sample, view.frame,
+                                     is_of_epoch ? std::optional{view.epoch} : std::nullopt);
 }
 
 template <Autoencoder A, TextEncoder T, FolderStore Store>
@@ -412,7 +414,7 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const 
 template <Autoencoder A, TextEncoder T, FolderStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(const View& view) const {
     const Sources& source = sources_[view.dataset];
-    if (source.caching == LatentCaching::none) return {make_latents(view), CacheOutcome::made};
+    if (source.caching == datasets::LatentCaching::none) return {make_latents(view), CacheOutcome::made};
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
     const std::vector<std::int64_t> shape_Chw{autoencoder_->latent_channels(), view.frame.target.height / pixels,
                                               view.frame.target.width / pixels};
@@ -436,7 +438,7 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(c
 template <Autoencoder A, TextEncoder T, FolderStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std::size_t texts,
                                                                             const std::string& caption) const {
-    const std::string identity = text_identity(text_encoder_->id(), caption);
+    const std::string identity = datasets::text_identity(text_encoder_->id(), caption);
     return texts_[texts].get(
         identity,
         [&](CacheOutcome why) -> NamedTensors {
@@ -459,8 +461,8 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std:
 }
 
 template <Autoencoder A, TextEncoder T, FolderStore Store>
-Report ImageTextSource<A, T, Store>::report() const {
-    Report report = collection_.report();
+datasets::Report ImageTextSource<A, T, Store>::report() const {
+    datasets::Report report = collection_.report();
     if (leftovers_ > 0)
         report.notes.push_back("removed " + std::to_string(leftovers_) + " temporary file" +
                                (leftovers_ == 1 ? "" : "s") + " that killed runs left in the caches");
@@ -515,11 +517,11 @@ template <Autoencoder A, TextEncoder T, FolderStore Store>
 void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome outcome) {
     if (outcome == CacheOutcome::found) return;
     const Sources& source = sources_[view.dataset];
-    if (source.caching == LatentCaching::none) return;
+    if (source.caching == datasets::LatentCaching::none) return;
     std::string identity = identity_of(view);
     const std::lock_guard lock{mutex_};
     if (outcome != CacheOutcome::made) remade_latents_[outcome].insert(source.latents.where(identity));
-    if (source.caching == LatentCaching::each_epoch)
+    if (source.caching == datasets::LatentCaching::each_epoch)
         of_epoch_[view.epoch].push_back({view.dataset, std::move(identity)});
 }
 
@@ -539,36 +541,38 @@ template <Autoencoder A, TextEncoder T, FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
     const std::int64_t first_visit =
         position % options_.gradient_accumulation_steps * shape_.micro() + rank_ * options_.train_batch_size;
-    const GlobalBatch global = collection_.plan().batch(position / options_.gradient_accumulation_steps, first_visit,
-                                                        options_.train_batch_size);
+    const datasets::GlobalBatch global = collection_.plan().batch(position / options_.gradient_accumulation_steps,
+                                                                  first_visit, options_.train_batch_size);
     const auto dataset = static_cast<std::size_t>(global.dataset);
-    const PictureSet& set = collection_.sets()[dataset];
+    const datasets::PictureSet& set = collection_.sets()[dataset];
     const Sources& source = sources_[dataset];
-    const Bucket& bucket = collection_.buckets()[set.first_bucket + static_cast<std::size_t>(global.bucket)];
-    const PictureSize size = drawn(bucket.shapes, global.random);
+    const datasets::Bucket& bucket = collection_.buckets()[set.first_bucket + static_cast<std::size_t>(global.bucket)];
+    const pictures::PictureSize size = pictures::drawn(bucket.shapes, global.random);
     ImageTextBatch batch;
     batch.is_regularisation_data = set.settings.is_regularisation_data;
     std::vector<at::Tensor> latents;
     std::vector<at::Tensor> tokens;
     std::vector<at::Tensor> pooled;
     if (ends_epochs_) remove_some_stale();
-    for (const Visit& visit : global.visits) {
+    for (const datasets::Visit& visit : global.visits) {
         if (stop) return {};
-        const Sample& sample = set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
-        const std::uint64_t crop = combine({options_.seed, detail::crop, number_of(set.settings.id),
-                                            number_of(sample.key), static_cast<std::uint64_t>(global.epoch)});
+        const datasets::Sample& sample = set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
+        const std::uint64_t crop =
+            core::combine({options_.seed, detail::crop, core::number_of(set.settings.id), core::number_of(sample.key),
+                           static_cast<std::uint64_t>(global.epoch)});
         const View view{dataset, &sample, set.framer.frame(sample.size, size, crop), global.epoch};
         auto [picture, picture_outcome] = latents_of(view);
         note_latents(view, picture_outcome);
-        const bool dropped =
-            unit_interval(combine({visit.random, detail::caption_dropout})) < options_.caption_dropout_probability;
+        const bool dropped = core::unit_interval(core::combine({visit.random, detail::caption_dropout})) <
+                             options_.caption_dropout_probability;
         const std::string caption = dropped ? std::string{}
-                                            : source.captions.caption(found_captions(sample, set.settings),
-                                                                      combine({visit.random, detail::caption}));
+                                            : source.captions.caption(datasets::found_captions(sample, set.settings),
+                                                                      core::combine({visit.random, detail::caption}));
         auto [text, text_outcome] = text_of(source.texts, caption);
         if (text_outcome == CacheOutcome::rebuilt || text_outcome == CacheOutcome::replaced) {
             const std::lock_guard lock{mutex_};
-            remade_texts_[text_outcome].insert(texts_[source.texts].where(text_identity(text_encoder_->id(), caption)));
+            remade_texts_[text_outcome].insert(
+                texts_[source.texts].where(datasets::text_identity(text_encoder_->id(), caption)));
         }
         latents.push_back(picture.at("latents"));
         tokens.push_back(text.at("tokens"));

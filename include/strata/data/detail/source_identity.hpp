@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include <strata/data/collection.hpp>
 #include <strata/data/image_text_source.hpp>
+#include <strata/datasets/collection.hpp>
 
 namespace strata::data::detail {
 
 /// See ImageTextSource::identity(). Cost: a hash over the keys and captions of all samples.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> source_identity(const ImageTextOptions& options,
-                                                                               const Collection& collection,
+                                                                               const datasets::Collection& collection,
                                                                                std::string_view autoencoder,
                                                                                std::string_view text_encoder);
 

@@ -11,13 +11,13 @@
 
 #include <ATen/ops/empty.h>
 
-#include <strata/data/byte_fields.hpp>
-#include <strata/data/cache_identity.hpp>
-#include <strata/data/decode_image.hpp>
+#include <strata/core/random.hpp>
 #include <strata/data/image_text_source.hpp>
-#include <strata/data/impl/cache_identity.ipp>
-#include <strata/data/random.hpp>
-#include <strata/data/resample.hpp>
+#include <strata/datasets/byte_fields.hpp>
+#include <strata/datasets/cache_identity.hpp>
+#include <strata/datasets/impl/cache_identity.ipp>
+#include <strata/pictures/decode_image.hpp>
+#include <strata/pictures/resample.hpp>
 
 namespace strata::data {
 
@@ -40,20 +40,21 @@ STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfi
 
 namespace detail {
 
-[[nodiscard]] STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const Frame& frame,
-                                                      std::string_view source, ByteBudget& decoding) {
-    const PictureSize least{static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
-    const ByteBudget::Part memory = decoding.take(decode_bytes(image_header(file, source), least));
-    const Picture picture = decode_image(file, least, source);
+[[nodiscard]] STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const pictures::Frame& frame,
+                                                      std::string_view source, datasets::ByteBudget& decoding) {
+    const pictures::PictureSize least{static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
+    const datasets::ByteBudget::Part memory =
+        decoding.take(pictures::decode_bytes(pictures::image_header(file, source), least));
+    const pictures::Picture picture = pictures::decode_image(file, least, source);
     const at::Tensor tensor_3HW = at::empty({3, frame.target.height, frame.target.width}, at::kFloat);
-    resize_and_crop_into(picture, frame,
-                         {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
+    pictures::resize_and_crop_into(
+        picture, frame, {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
     return tensor_3HW;
 }
 
 [[nodiscard]] STRATA_INLINE std::string settings_text(const ImageTextOptions& options,
                                                       const config::DatasetList& list) {
-    FieldWriter fields;
+    datasets::FieldWriter fields;
     const auto number = [&](double value) { fields << shortest_text(value); };
     const auto flag = [&](bool value) { fields << (value ? 1 : 0); };
     const auto word = [&](auto value) { fields << static_cast<int>(value); };
@@ -125,7 +126,7 @@ namespace detail {
 
 [[nodiscard]] STRATA_INLINE std::string epoch_folder(std::string_view dataset) {
     std::array<char, 16> digits{};
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number_of(dataset), 16).ptr;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), core::number_of(dataset), 16).ptr;
     return "each_epoch/" + std::string{digits.data(), end} + "/";
 }
 
@@ -135,7 +136,7 @@ namespace detail {
            " and cannot be made again: ";
 }
 
-STRATA_INLINE void add(CacheReport& report, const Remade& remade) {
+STRATA_INLINE void add(datasets::CacheReport& report, const Remade& remade) {
     for (const auto& [outcome, places] : remade) {
         std::vector<std::string>& list = outcome == CacheOutcome::rebuilt ? report.rebuilt : report.replaced;
         list.insert(list.end(), places.begin(), places.end());
@@ -143,7 +144,7 @@ STRATA_INLINE void add(CacheReport& report, const Remade& remade) {
 }
 
 [[nodiscard]] STRATA_INLINE std::string pack(const std::array<Remade, 2>& remade) {
-    FieldWriter fields;
+    datasets::FieldWriter fields;
     for (std::size_t cache = 0; cache < remade.size(); ++cache)
         for (const auto& [outcome, places] : remade[cache])
             for (const std::string& place : places) fields << cache << static_cast<int>(outcome) << place;
@@ -153,17 +154,17 @@ STRATA_INLINE void add(CacheReport& report, const Remade& remade) {
 [[nodiscard]] STRATA_INLINE std::vector<std::string> remade_while_training(const std::vector<std::string>& packed) {
     std::array<Remade, 2> all;
     for (const std::string& bytes : packed)
-        for (FieldReader fields{bytes}; !fields.empty();) {
+        for (datasets::FieldReader fields{bytes}; !fields.empty();) {
             Remade& cache = all.at(static_cast<std::size_t>(fields.integer()));
             const auto outcome = static_cast<CacheOutcome>(fields.integer());
             cache[outcome].insert(fields.text());
         }
     std::vector<std::string> lines;
     for (std::size_t cache = 0; cache < all.size(); ++cache) {
-        CacheReport report;
+        datasets::CacheReport report;
         add(report, all[cache]);
         for (std::string& line :
-             remade_lines(cache == 0 ? "latents, while training" : "captions, while training", report))
+             datasets::remade_lines(cache == 0 ? "latents, while training" : "captions, while training", report))
             lines.push_back(std::move(line));
     }
     return lines;

@@ -5,10 +5,10 @@
 #include <charconv>
 #include <cstdint>
 
-#include <strata/data/cache_identity.hpp>
+#include <strata/core/random.hpp>
 #include <strata/data/detail/source_identity.hpp>
-#include <strata/data/impl/cache_identity.ipp>
-#include <strata/data/random.hpp>
+#include <strata/datasets/cache_identity.hpp>
+#include <strata/datasets/impl/cache_identity.ipp>
 
 namespace strata::data::detail {
 
@@ -21,18 +21,19 @@ inline std::string hexadecimal(std::uint64_t number) {
 }
 
 /// Of what its pictures and captions are, wherever they lie. A file's version is left out: a copy has another one.
-inline std::uint64_t contents_of(const PictureSet& set) {
-    std::uint64_t hash = combine({set.samples.size()});
-    for (const Sample& sample : set.samples) {
-        hash = combine({hash, number_of(sample.key), sample.bytes, static_cast<std::uint64_t>(sample.size.width),
-                        static_cast<std::uint64_t>(sample.size.height), number_of(sample.caption)});
-        for (const std::string& caption : sample.other_captions) hash = combine({hash, number_of(caption)});
+inline std::uint64_t contents_of(const datasets::PictureSet& set) {
+    std::uint64_t hash = core::combine({set.samples.size()});
+    for (const datasets::Sample& sample : set.samples) {
+        hash = core::combine({hash, core::number_of(sample.key), sample.bytes,
+                              static_cast<std::uint64_t>(sample.size.width),
+                              static_cast<std::uint64_t>(sample.size.height), core::number_of(sample.caption)});
+        for (const std::string& caption : sample.other_captions) hash = core::combine({hash, core::number_of(caption)});
     }
     return hash;
 }
 
 /// Of everything a person sets, but for how steps are cut, which a trainer compares, and for folders.
-inline std::uint64_t settings_of(const ImageTextOptions& options, const PictureSet& set) {
+inline std::uint64_t settings_of(const ImageTextOptions& options, const datasets::PictureSet& set) {
     ImageTextOptions plain;
     plain.seed = 0;
     plain.train_batch_size = plain.gradient_accumulation_steps = 1;
@@ -43,11 +44,11 @@ inline std::uint64_t settings_of(const ImageTextOptions& options, const PictureS
     plain.latents_multiple = options.latents_multiple;
     config::DatasetList list;
     list.images.push_back(set.settings);
-    return number_of(settings_text(plain, list));
+    return core::number_of(settings_text(plain, list));
 }
 
 STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(const ImageTextOptions& options,
-                                                                               const Collection& collection,
+                                                                               const datasets::Collection& collection,
                                                                                std::string_view autoencoder,
                                                                                std::string_view text_encoder) {
     std::vector<std::pair<std::string, std::string>> facts{
@@ -55,7 +56,7 @@ STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(c
         {"text encoder", std::string{text_encoder}},
         {"seed of the samples' order", std::to_string(options.seed)},
         {"caption_dropout_probability", shortest_text(options.caption_dropout_probability)}};
-    for (const PictureSet& set : collection.sets())
+    for (const datasets::PictureSet& set : collection.sets())
         facts.emplace_back("data set '" + set.settings.id + "'",
                            std::to_string(set.samples.size()) + " samples, repeats " +
                                std::to_string(set.settings.repeats) + ", probability " +

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include <strata/core/error.hpp>
-#include <strata/data/png.hpp>
+#include <strata/pictures/png.hpp>
 #include <strata/train/picture_grid.hpp>
 
 namespace strata::train {
@@ -35,7 +35,7 @@ STRATA_INLINE std::vector<std::byte> encode_picture_grid(std::span<const at::Ten
                         static_cast<std::uint8_t>(std::lround(unit * 255.0F));
                 }
     }
-    return data::encode_png(grid_width, grid_height, rgb);
+    return pictures::encode_png(grid_width, grid_height, rgb);
 }
 
 }  // namespace strata::train

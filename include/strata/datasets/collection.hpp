@@ -1,0 +1,95 @@
+#pragma once
+// strata/datasets/collection.hpp - Collection: the pictures of a dataset list, sorted into buckets and put in order.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <strata/comm/agree.hpp>
+#include <strata/comm/communicator.hpp>
+#include <strata/config/dataset_list.hpp>
+#include <strata/datasets/bucket_table.hpp>
+#include <strata/datasets/discovery.hpp>
+#include <strata/datasets/report.hpp>
+#include <strata/datasets/sample_plan.hpp>
+#include <strata/datasets/stores.hpp>
+#include <strata/pictures/framing.hpp>
+
+namespace strata::datasets {
+
+/// The pictures of one data set that can be trained on.
+struct PictureSet {
+    config::ImageDataset settings;
+    std::vector<Sample> samples;  ///< by key
+    pictures::Framer framer;
+    std::size_t first_bucket = 0;  ///< in Collection::buckets(); those of a data set stand together
+};
+
+/// What data sets hold, in which buckets, and in which order it comes. Reads no pixel and encodes nothing.
+class Collection {
+public:
+    explicit Collection(const pictures::BucketSettings& settings) : settings_{settings} {}
+
+    /// Adds a data set to train on. Throws what Framer's constructor throws.
+    void add(const config::ImageDataset& dataset, Discovered found);
+    /// Adds a line about a data set to evaluate with.
+    void add_eval(const config::ImageDataset& dataset, const Discovered& found);
+
+    [[nodiscard]] const std::vector<PictureSet>& sets() const noexcept { return sets_; }
+    /// Of all data sets, with the repeats that were asked for until arrange() raises them.
+    [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
+
+    /// Makes sure that every bucket holds an effective batch (require_effective_batch) and makes the plan.
+    /// Throws Errc::no_samples when nothing can be trained on or no data set takes part in the first step, and
+    /// small_bucket.
+    void arrange(const BatchShape& shape, std::uint64_t seed, bool allow_oversubscription);
+    /// Of the last arrange(), which must have been called.
+    [[nodiscard]] const SamplePlan& plan() const noexcept { return *plan_; }
+
+    /// Takes out samples that turned out to be broken; call arrange() then.
+    ///
+    ///   broken  for each data set indices of its samples
+    ///   why     the same, to be reported
+    void leave_out(const std::vector<std::set<std::size_t>>& broken, std::vector<Skipped> why);
+
+    /// Its caches are empty. Buckets are the arranged ones; before arrange() as they are asked for.
+    [[nodiscard]] Report report() const;
+
+private:
+    void add_buckets_of(std::size_t set);  // behind those of the sets before it
+
+    pictures::BucketSettings settings_;
+    std::vector<PictureSet> sets_;
+    std::vector<Bucket> buckets_;
+    BatchShape shape_;
+    std::unique_ptr<const SamplePlan> plan_;
+    Report report_;  // found, skipped, notes
+};
+
+/// Discovers all data sets of a list; see discover(), whose errors it throws. Collective; every rank gets the same.
+template <comm::Communicator Comm, storage::ObjectStore Store>
+[[nodiscard]] Collection discover_all(Comm& comm, const config::DatasetList& list, Stores<Store>& stores,
+                                      const pictures::BucketSettings& settings, const DiscoverOptions& how) {
+    std::vector<Store> images;
+    std::vector<Store> eval;
+    comm::agree(comm, [&] {  // credentials may be there on one host and not on another
+        for (const config::ImageDataset& dataset : list.images) images.push_back(stores.pictures(dataset));
+        for (const config::ImageDataset& dataset : list.eval) eval.push_back(stores.pictures(dataset));
+    });
+    Collection collection{settings};
+    for (std::size_t d = 0; d < images.size(); ++d)
+        collection.add(list.images[d], discover(comm, images[d], list.images[d], how));
+    for (std::size_t d = 0; d < eval.size(); ++d)  // what is wrong with them is worth knowing now
+        collection.add_eval(list.eval[d], discover(comm, eval[d], list.eval[d], how));
+    return collection;
+}
+
+}  // namespace strata::datasets
+
+#ifndef STRATA_COMPILED
+#include <strata/datasets/impl/collection.ipp>
+#endif

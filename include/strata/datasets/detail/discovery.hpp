@@ -1,0 +1,349 @@
+#pragma once
+// strata/datasets/detail/discovery.hpp - the body of discover().
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <strata/comm/agree.hpp>
+#include <strata/core/error.hpp>
+#include <strata/datasets/byte_budget.hpp>
+#include <strata/datasets/byte_fields.hpp>
+#include <strata/datasets/detail/catalog.hpp>
+#include <strata/datasets/discovery.hpp>
+#include <strata/datasets/folder_place.hpp>
+#include <strata/datasets/for_all.hpp>
+#include <strata/pictures/image_header.hpp>
+#include <strata/storage/local.hpp>
+
+namespace strata::datasets {
+
+namespace detail {
+
+/// Threads that read from a store: requests to a bucket wait most of their time.
+template <storage::ObjectStore Store>
+int reading_threads(const Store& store, std::int64_t asked) {
+    if constexpr (requires { store.requests_at_once(); })
+        if (asked == 0 && store.requests_at_once() > 0) return std::min(store.requests_at_once(), 64);
+    return threads_for(asked);
+}
+
+/// Bytes of a caption file; nothing if there is none.
+template <storage::ObjectStore Store>
+std::string caption_text(const Store& store, const std::string& key, std::uint64_t most) {
+    try {
+        const std::vector<std::byte> bytes = store.get_range(key, 0, most + 1);
+        if (bytes.size() > most)
+            throw Error{Errc::io_failed,
+                        "'" + store.where(key) + "' is larger than " + std::to_string(most >> 10) + " KiB",
+                        "shorten the caption, or keep it in a table"};
+        return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    } catch (const Error& error) {
+        if (error.code() != Errc::not_found) throw;
+        return {};
+    }
+}
+
+/// Does a task. Throws what says nothing about this one file.
+template <storage::ObjectStore Store>
+ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& task, ByteBudget& memory) {
+    ReadAnswer answer{task.index, task.what, {}, {}, {}, {}, {}};
+    const auto try_to = [&](const auto& read) -> std::optional<PictureFault> {
+        try {
+            read();
+            return std::nullopt;
+        } catch (const Error& error) {
+            Verdict verdict = verdict_of(error);
+            if (!verdict.failure.empty()) answer.failure = std::move(verdict.failure);
+            return verdict.fault;
+        }
+    };
+    const auto read_header = [&](const pictures::ReadRange& read) {
+        const pictures::PictureSize size = pictures::read_image_header(read, "it").size();
+        pictures::detail::require_within({}, size, "it");
+        answer.size = size;
+    };
+    const auto too_large = try_to([&] { pictures::detail::require_file_within({}, task.bytes, "it"); });
+    if (too_large) {
+        if ((task.what & ReadTask::header) != 0) answer.size_fault = too_large;
+        if ((task.what & ReadTask::pixels) != 0) answer.pixel_fault = too_large;
+    } else if ((task.what & ReadTask::pixels) != 0) {
+        std::vector<std::byte> file;
+        (void)try_to([&] {
+            file = store.get(task.key);
+            if (file.size() != task.bytes)
+                throw Error{Errc::io_failed, "'" + store.where(task.key) + "' was changed while it was read",
+                            "start again"};
+        });
+        if (!answer.failure.empty()) return answer;
+        if ((task.what & ReadTask::header) != 0)
+            answer.size_fault = try_to([&] {
+                read_header([&](std::uint64_t offset, std::size_t length) {
+                    const std::size_t begin = std::min<std::uint64_t>(offset, file.size());
+                    const auto part = std::span{file}.subspan(begin, std::min(length, file.size() - begin));
+                    return std::vector<std::byte>(part.begin(), part.end());
+                });
+            });
+        answer.pixel_fault = decode_all(file, memory);
+    } else if ((task.what & ReadTask::header) != 0) {
+        answer.size_fault = try_to([&] {
+            read_header(
+                [&](std::uint64_t offset, std::size_t length) { return store.get_range(task.key, offset, length); });
+        });
+    }
+    if ((task.what & ReadTask::caption) != 0 && answer.failure.empty())
+        (void)try_to([&] {
+            constexpr std::uint64_t most_text = 64 << 10;
+            constexpr std::uint64_t most_json = 1 << 20;
+            answer.caption = captions == CaptionFile::text
+                                 ? caption_from_text(caption_text(store, caption_key(task.key), most_text))
+                                 : caption_from_json(caption_text(store, caption_key(task.key, ".json"), most_json));
+        });
+    return answer;
+}
+
+[[noreturn]] inline void throw_stopped() {
+    throw Error{Errc::interrupted, "stopped before training began; what was found out about the pictures is kept",
+                "run the same command again to go on"};
+}
+
+/// Rank 0: lists the data set, and reads its table if that is new.
+template <storage::ObjectStore Store>
+void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDataset& dataset,
+                  const DiscoverOptions& options) {
+    std::int64_t listed = 0;
+    const auto look = [&] {
+        if (options.stopped && options.stopped()) throw_stopped();
+        if (options.progress && listed > 0) options.progress("pictures listed", listed, 0);
+    };
+    if (catalog.needs_listing()) {
+        std::int64_t objects = 0;
+        try {
+            storage::list_each(store, "", [&](storage::ObjectInfo&& info) {
+                if (is_picture_name(info.key)) ++listed;
+                catalog.add(std::move(info));
+                constexpr std::int64_t often = 10'000;
+                if (++objects % often == 0) look();
+                return true;
+            });
+        } catch (const Error& error) {  // a folder that cannot even be opened is the wrong one
+            if (error.code() != Errc::io_failed || dataset.type != config::StoreType::local || objects > 0) throw;
+            throw Error{Errc::bad_reference, "data set '" + dataset.id + "': " + error.problem(), error.fix()};
+        }
+        catalog.end_listing();
+    }
+    if (catalog.found() == 0)
+        throw Error{Errc::no_samples,
+                    "data set '" + dataset.id + "': '" + store.where("") + "' is missing or holds no pictures",
+                    dataset.type == config::StoreType::local ? "correct instance_data_dir, or put pictures there"
+                                                             : "correct aws_data_prefix, or put pictures there"};
+    look();
+    if (dataset.parquet) {
+        const auto read = [&](const auto& from, const std::string& key) {
+            const auto info = from.head(key);
+            const TableFile file = table_file(from, key);
+            if (!catalog.begin_table(file.place, info ? info->version : "")) return;
+            read_table(file, *dataset.parquet, dataset.metadata_backend == config::MetadataBackend::parquet,
+                       dataset.caption_strategy == config::CaptionStrategy::parquet,
+                       [&, rows = std::int64_t{0}](TableRow&& row) mutable {
+                           constexpr std::int64_t often = 100'000;
+                           if (++rows % often == 0 && options.stopped && options.stopped()) throw_stopped();
+                           catalog.add_row(std::move(row));
+                       });
+            catalog.end_table();
+        };
+        if (dataset.type == config::StoreType::local) {
+            const std::filesystem::path path{dataset.parquet->path};
+            read(Local{path.has_parent_path() ? path.parent_path() : "."}, path.filename().string());
+        } else {
+            read(store, dataset.parquet->path);
+        }
+    }
+    catalog.plan_reading();
+}
+
+/// Rank 0: removes files whose pixels are damaged, if they still are.
+template <storage::ObjectStore Store>
+void delete_damaged(Catalog& catalog, const Store& store, ByteBudget& memory) {
+    for (const Sample& sample : catalog.damaged()) {
+        const std::string place = "'" + store.where(sample.key) + "'";
+        try {
+            const std::vector<std::byte> file = store.get(sample.key);
+            const auto info = store.head(sample.key);
+            if (!info || info->version != sample.version || file.size() != sample.bytes) {
+                catalog.looked_again(sample.key, std::nullopt, place + " was changed while it was read");
+                continue;
+            }
+            const std::optional<PictureFault> fault = decode_all(file, memory);
+            if (!fault || !fault->damaged) {
+                catalog.looked_again(sample.key, fault, {});
+                continue;
+            }
+            if (const auto now = store.head(sample.key);
+                !now || now->version != sample.version) {  // decoding took time
+                catalog.looked_again(sample.key, std::nullopt, place + " was changed while it was read");
+                continue;
+            }
+            store.remove(sample.key);
+            catalog.removed(sample.key, "deleted " + place + " (" + fault->detail + ")");
+        } catch (const Error& error) {
+            if (verdict_of(error).failure.empty()) throw;
+            catalog.note(place + " is damaged and could not be deleted: " + error.problem());
+        }
+    }
+}
+
+/// Gives rank 0's result to all ranks, a part at a time.
+template <comm::Communicator Comm>
+Discovered share(Comm& comm, Discovered mine, const std::string& dataset) {
+    if (comm.world() == 1) return mine;
+    constexpr std::size_t part_bytes = 8 << 20;
+    std::size_t sample = 0;
+    std::size_t skipped = 0;
+    Discovered all;
+    for (bool first = true;; first = false) {
+        FieldWriter fields;
+        if (comm.rank() == 0) {
+            if (first) {
+                fields << 0 << mine.found << mine.examined << mine.notes.size();
+                for (const std::string& note : mine.notes) fields << note;
+            }
+            for (; sample < mine.samples.size() && fields.bytes().size() < part_bytes; ++sample) {
+                const Sample& one = mine.samples[sample];
+                fields << 1 << one.key << one.version << one.bytes << one.size.width << one.size.height << one.caption
+                       << one.other_captions.size();
+                for (const std::string& caption : one.other_captions) fields << caption;
+            }
+            for (; skipped < mine.skipped.size() && fields.bytes().size() < part_bytes; ++skipped) {
+                const Skipped& one = mine.skipped[skipped];
+                fields << 2 << one.place << static_cast<int>(one.reason) << one.detail;
+            }
+        }
+        const std::string part = comm.all_gather_varied(fields.bytes())[0];
+        if (part.empty()) break;
+        if (comm.rank() == 0) continue;
+        const auto texts = [](FieldReader& from) {
+            std::vector<std::string> list(static_cast<std::size_t>(from.integer()));
+            for (std::string& text : list) text = from.text();
+            return list;
+        };
+        for (FieldReader from{part}; !from.empty();) {
+            const std::int64_t kind = from.integer();
+            if (kind == 0) {
+                all.found = from.integer();
+                all.examined = from.integer();
+                all.notes = texts(from);
+            } else if (kind == 1) {
+                Sample& one = all.samples.emplace_back();
+                one.key = from.text();
+                one.version = from.text();
+                one.bytes = static_cast<std::uint64_t>(from.integer());
+                one.size.width = from.integer();
+                one.size.height = from.integer();
+                one.caption = from.text();
+                one.other_captions = texts(from);
+            } else {
+                Skipped& one = all.skipped.emplace_back();
+                one.dataset = dataset;
+                one.place = from.text();
+                one.reason = static_cast<SkipReason>(from.integer());
+                one.detail = from.text();
+            }
+        }
+    }
+    return comm.rank() == 0 ? mine : all;
+}
+
+}  // namespace detail
+
+template <comm::Communicator Comm, storage::ObjectStore Store>
+Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& dataset,
+                    const DiscoverOptions& options) {
+    const bool leads = comm.rank() == 0;
+    std::optional<detail::Catalog> catalog;
+    comm::agree(comm, [&] {
+        if (!leads) return;
+        std::string place = store.where("");
+        if (dataset.type == config::StoreType::local) place = folder_place(place);
+        catalog.emplace(dataset, options, place);
+        detail::fill_catalog(*catalog, store, dataset, options);
+    });
+
+    // Small parts: what was read is kept often, and a rank waits little for the others.
+    const auto world = static_cast<std::size_t>(comm.world());
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    const std::size_t part = (dataset.scan_for_errors ? 64 : 2048) * world;
+    const int threads = detail::reading_threads(store, options.threads);
+    ByteBudget memory{options.decode_memory_bytes};
+    std::int64_t examined = 0;
+    while (true) {
+        FieldWriter asked;
+        if (leads) {
+            const std::vector<detail::ReadTask> tasks = catalog->next_tasks(part);
+            if (!tasks.empty()) asked << catalog->to_examine() << detail::pack(tasks);
+        }
+        const std::string heard = comm.all_gather_varied(asked.bytes())[0];
+        if (heard.empty()) break;
+        FieldReader fields{heard};
+        const std::int64_t total = fields.integer();
+        const std::vector<detail::ReadTask> tasks = detail::unpack_tasks(fields.text());
+
+        std::vector<detail::ReadAnswer> answers(tasks.size() / world + (tasks.size() % world > rank ? 1 : 0));
+        std::vector<char> is_done(answers.size(), 0);
+        std::atomic<bool> stop{options.stopped && options.stopped()};
+        std::exception_ptr failure;
+        try {
+            for_all(
+                static_cast<std::int64_t>(answers.size()), threads,
+                [&](std::int64_t i) {
+                    if (stop) return;
+                    const auto at = static_cast<std::size_t>(i);
+                    answers[at] =
+                        detail::examine(store, detail::caption_file(dataset), tasks[at * world + rank], memory);
+                    is_done[at] = 1;
+                },
+                [&](std::int64_t) {
+                    if (!stop && options.stopped && options.stopped()) stop = true;
+                });
+        } catch (...) {
+            failure = std::current_exception();  // what was read before it is kept all the same
+        }
+        std::vector<detail::ReadAnswer> whole;
+        for (std::size_t i = 0; i < answers.size(); ++i)
+            if (is_done[i] != 0) whole.push_back(std::move(answers[i]));
+        FieldWriter said;
+        said << (stop ? 1 : 0) << detail::pack(whole);
+        bool stopped = false;
+        const std::vector<std::string> all = comm.all_gather_varied(said.bytes());
+        comm::agree(comm, [&] {
+            for (const std::string& one : all) {
+                FieldReader from{one};
+                stopped |= from.integer() != 0;
+                if (!leads) continue;
+                for (detail::ReadAnswer& answer : detail::unpack_answers(from.text()))
+                    catalog->apply(std::move(answer));
+            }
+            if (leads) catalog->keep();
+            if (failure) std::rethrow_exception(failure);
+        });
+        if (stopped) detail::throw_stopped();
+        examined += static_cast<std::int64_t>(tasks.size());
+        if (options.progress) options.progress("pictures examined", examined, total);
+    }
+
+    Discovered mine;
+    comm::agree(comm, [&] {
+        if (!leads) return;
+        if (dataset.delete_problematic_images) detail::delete_damaged(*catalog, store, memory);
+        mine = catalog->finish([&](const std::string& key) { return store.where(key); });
+    });
+    return detail::share(comm, std::move(mine), dataset.id);
+}
+
+}  // namespace strata::datasets

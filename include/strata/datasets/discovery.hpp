@@ -1,0 +1,55 @@
+#pragma once
+// strata/datasets/discovery.hpp - which pictures a data set holds, how large they are and what they are called.
+
+#include <string>
+#include <string_view>
+
+#include <strata/comm/communicator.hpp>
+#include <strata/config/dataset.hpp>
+#include <strata/datasets/discovered.hpp>
+#include <strata/storage/object_store.hpp>
+
+namespace strata::datasets {
+
+/// True for names that end as those of picture files do, in any case. What a file is, is told by its first bytes; names
+/// of formats that are not decoded (.gif, .avif, ...) count as well, so that such files are named and not overlooked.
+[[nodiscard]] bool is_picture_name(std::string_view key) noexcept;
+
+/// The key of the caption file beside a picture: "a/b.png" -> "a/b.txt".
+[[nodiscard]] std::string caption_key(std::string_view picture_key, std::string_view extension = ".txt");
+
+/// A caption file's text without byte order mark and without white space at its ends.
+[[nodiscard]] std::string caption_from_text(std::string_view text);
+
+/// "a/red_fire-truck.png" -> "red fire truck".
+[[nodiscard]] std::string caption_from_name(std::string_view key);
+
+/// Member "caption" of a JSON object, without white space at its ends; empty if there is none or it is no text.
+[[nodiscard]] std::string caption_from_json(std::string_view text);
+
+/// Lists a data set and reads what is not known of its pictures: headers and captions, with scan_for_errors also the
+/// pixels. Sizes and captions that are in a table come from there.
+///
+/// Rank 0 lists, and keeps what is found out in the index, a part at a time: a start that was stopped goes on where it
+/// ended, and one that was not reads only files of another size or version. Every rank reads its share; all ranks get
+/// the same result. With preserve_data_backend_cache, or skip_file_discovery `metadata`, nothing is listed if an
+/// earlier start came to its end.
+///
+/// With max_num_samples the samples are those of chosen_samples().
+///
+/// With delete_problematic_images, files whose pixels are damaged are read once more and removed if they still are.
+///
+/// Collective. Throws Errc::no_samples when the folder is missing or holds no picture, interrupted, what SampleIndex
+/// and read_table() throw, and what the store throws when it cannot be listed or reached. A picture that cannot be read
+/// is skipped and named, and looked at again at the next start.
+template <comm::Communicator Comm, storage::ObjectStore Store>
+[[nodiscard]] Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& dataset,
+                                  const DiscoverOptions& options = {});
+
+}  // namespace strata::datasets
+
+#include <strata/datasets/detail/discovery.hpp>
+
+#ifndef STRATA_COMPILED
+#include <strata/datasets/impl/discovery.ipp>
+#endif

@@ -1,0 +1,67 @@
+#pragma once
+// strata/datasets/impl/discovery.ipp - names and captions.
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <nlohmann/json.hpp>
+
+#include <strata/core/inline.hpp>
+#include <strata/core/text.hpp>
+#include <strata/datasets/discovery.hpp>
+
+namespace strata::datasets {
+
+namespace detail {
+
+/// Position after the last '/'; and the '.' of the extension, or the end.
+inline std::string_view file_name_of(std::string_view key) noexcept {
+    return key.substr(key.rfind('/') + 1);  // npos + 1 == 0
+}
+inline std::string_view without_extension(std::string_view key) noexcept {
+    const std::string_view name = file_name_of(key);
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string_view::npos || dot == 0 ? key : key.substr(0, key.size() - (name.size() - dot));
+}
+
+}  // namespace detail
+
+STRATA_INLINE bool is_picture_name(std::string_view key) noexcept {
+    constexpr std::array<std::string_view, 11> endings{".png", ".jpg",  ".jpeg", ".webp", ".gif", ".bmp",
+                                                       ".tif", ".tiff", ".avif", ".heic", ".jxl"};
+    const auto lower = [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); };
+    return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
+        if (key.size() <= ending.size()) return false;
+        const std::string_view end = key.substr(key.size() - ending.size());
+        return std::equal(end.begin(), end.end(), ending.begin(), [&](char a, char b) { return lower(a) == b; });
+    });
+}
+
+STRATA_INLINE std::string caption_key(std::string_view picture_key, std::string_view extension) {
+    return std::string{detail::without_extension(picture_key)}.append(extension);
+}
+
+STRATA_INLINE std::string caption_from_text(std::string_view text) {
+    std::string_view rest = core::trimmed(text);
+    while (rest.starts_with(core::byte_order_mark)) rest = core::trimmed(core::without_byte_order_mark(rest));
+    return std::string{rest};
+}
+
+STRATA_INLINE std::string caption_from_name(std::string_view key) {
+    std::string caption{detail::without_extension(detail::file_name_of(key))};
+    std::replace_if(
+        caption.begin(), caption.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
+    return std::string{core::trimmed(caption)};
+}
+
+STRATA_INLINE std::string caption_from_json(std::string_view text) {
+    const nlohmann::json object = nlohmann::json::parse(core::without_byte_order_mark(text), nullptr, false);
+    if (!object.is_object()) return {};
+    const auto caption = object.find("caption");
+    return caption != object.end() && caption->is_string()
+               ? std::string{core::trimmed(caption->get_ref<const std::string&>())}
+               : std::string{};
+}
+
+}  // namespace strata::datasets

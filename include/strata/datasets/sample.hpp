@@ -1,0 +1,22 @@
+#pragma once
+// strata/datasets/sample.hpp - Sample: a captioned picture that can be trained on.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <strata/pictures/picture.hpp>
+
+namespace strata::datasets {
+
+/// A captioned picture that can be trained on. A million of them take about 0.3 GB beside their captions, on each rank.
+struct Sample {
+    std::string key;      ///< in its data set's store
+    std::string version;  ///< of the file; see storage::ObjectInfo
+    std::uint64_t bytes = 0;
+    pictures::PictureSize size;               ///< as the picture is meant to be seen
+    std::string caption;                      ///< as it was found: without instance_prompt in front, not shuffled
+    std::vector<std::string> other_captions;  ///< of a table with several columns: as good as `caption`
+};
+
+}  // namespace strata::datasets

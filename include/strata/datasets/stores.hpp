@@ -1,0 +1,124 @@
+#pragma once
+// strata/datasets/stores.hpp - Stores: opens the folders and buckets that a dataset list names.
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <strata/comm/communicator.hpp>
+#include <strata/config/dataset_list.hpp>
+#include <strata/core/error.hpp>
+#include <strata/s3/s3.hpp>
+#include <strata/s3/s3_options.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/object_store.hpp>
+
+namespace strata::datasets {
+
+/// A store that is made of a folder, as Stores and ImageTextSource make theirs of what Backend<...> names.
+template <class Store>
+concept FolderStore = storage::ObjectStore<Store> && std::constructible_from<Store, std::filesystem::path>;
+
+/// The buckets of a dataset list. Entries with one bucket, server and credentials share connections and counters, and
+/// the largest of their aws_max_pool_connections holds for them together.
+class Buckets {
+public:
+    /// Makes no request and opens nothing.
+    explicit Buckets(const config::DatasetList& list = {});
+
+    /// What lies below the settings' data_prefix. Throws as S3's constructor does.
+    [[nodiscard]] S3 open(const config::S3Settings& settings);
+    /// Of all buckets that were opened; nothing if none was.
+    [[nodiscard]] std::optional<s3::S3Traffic> traffic() const;
+    /// See S3::interrupt(); of all buckets that were opened.
+    void interrupt() const noexcept;
+
+private:
+    using Identity = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
+    [[nodiscard]] static Identity identity(const config::S3Settings& settings);
+    std::map<Identity, std::int64_t> connections_;
+    std::map<Identity, S3> opened_;
+};
+
+namespace detail {
+
+/// Throws Errc::no_backend: `entry` is of a type that Store cannot open.
+[[noreturn]] void refuse_bucket(const std::string& entry);
+
+/// One line about the traffic of all ranks; none where no bucket was opened, which is so on all ranks or on none.
+/// Collective.
+template <comm::Communicator Comm>
+std::vector<std::string> traffic_lines(Comm& comm, const std::optional<s3::S3Traffic>& mine) {
+    if (!mine) return {};
+    std::array<double, 8> counts{};  // exact up to 2^53
+    const std::array members{&s3::S3Traffic::list,     &s3::S3Traffic::head,     &s3::S3Traffic::get,
+                             &s3::S3Traffic::put,      &s3::S3Traffic::remove,   &s3::S3Traffic::retries,
+                             &s3::S3Traffic::bytes_in, &s3::S3Traffic::bytes_out};
+    for (std::size_t i = 0; i < members.size(); ++i) counts[i] = static_cast<double>((*mine).*members[i]);
+    comm.all_reduce_sum(counts);
+    s3::S3Traffic all;
+    for (std::size_t i = 0; i < members.size(); ++i) all.*members[i] = static_cast<std::uint64_t>(counts[i]);
+    return {"S3: " + summary(all)};
+}
+
+}  // namespace detail
+
+/// A store for cache entries in a folder. They are checked when they are read, so a store that can skip making
+/// each of them survive a power loss is asked to.
+template <FolderStore Store>
+[[nodiscard]] Store cache_store(const std::filesystem::path& folder) {
+    if constexpr (std::constructible_from<Store, std::filesystem::path, storage::Durability>)
+        return Store{folder, storage::Durability::process_end};
+    else
+        return Store{folder};
+}
+
+/// Opens what entries of a dataset list name, each as a Store of its own. Opening makes no request.
+///
+///   Store  made of a folder's path; one that can be made of an S3, too, opens entries of type aws
+template <FolderStore Store>
+class Stores {
+public:
+    explicit Stores(const config::DatasetList& list = {}) : buckets_{list} {}
+
+    // Throw Errc::no_backend for an entry of type aws that Store cannot open, and what S3's constructor throws.
+
+    [[nodiscard]] Store pictures(const config::ImageDataset& dataset) {
+        if (dataset.type == config::StoreType::local) return Store{dataset.instance_data_dir};
+        return bucket(dataset.s3, "data set '" + dataset.id + "'");
+    }
+    ///   entry  named in messages: "text embeds 'text'"
+    [[nodiscard]] Store cache(const config::CachePlace& place, const std::string& entry) {
+        if (place.type == config::StoreType::local) return cache_store<Store>(place.folder);
+        return bucket(place.s3, entry);
+    }
+
+    /// See Buckets.
+    [[nodiscard]] std::optional<s3::S3Traffic> traffic() const { return buckets_.traffic(); }
+    /// Requests to buckets that are under way, and later ones, throw Errc::interrupted.
+    void interrupt() const noexcept { buckets_.interrupt(); }
+
+private:
+    [[nodiscard]] Store bucket(const config::S3Settings& settings, const std::string& entry) {
+        if constexpr (std::constructible_from<Store, S3>)
+            return Store{buckets_.open(settings)};
+        else
+            detail::refuse_bucket(entry);
+    }
+
+    Buckets buckets_;
+};
+
+}  // namespace strata::datasets
+
+#ifndef STRATA_COMPILED
+#include <strata/datasets/impl/stores.ipp>
+#endif

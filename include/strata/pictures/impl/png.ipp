@@ -1,0 +1,179 @@
+#pragma once
+// strata/pictures/impl/png.ipp - libpng, kept at arm's length.
+//
+// libpng reports errors by longjmp. A jump over a C++ object's destructor is undefined behaviour, so every
+// function that calls setjmp holds only plain data, and everything that owns memory lives in its callers.
+
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include <png.h>
+
+#include <strata/core/error.hpp>
+#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/png.hpp>
+
+namespace strata::pictures {
+
+namespace detail {
+
+/// A libpng error: kept as text, then back to the setjmp of the function at work.
+inline void on_png_error(png_structp png, png_const_charp text) {
+    auto* const message = static_cast<std::array<char, 128>*>(::png_get_error_ptr(png));
+    std::snprintf(message->data(), message->size(), "%s", text);
+    ::png_longjmp(png, 1);
+}
+inline void on_png_warning(png_structp, png_const_charp) {}
+
+/// The rest of a file that is being read.
+struct PngInput {
+    const std::byte* next;
+    std::size_t left;
+};
+inline void read_png_bytes(png_structp png, png_bytep out, std::size_t length) {
+    auto* const input = static_cast<PngInput*>(::png_get_io_ptr(png));
+    if (length > input->left) ::png_error(png, "the file ends too early");
+    std::memcpy(out, input->next, length);
+    input->next += length;
+    input->left -= length;
+}
+
+/// Owns libpng's reader.
+struct PngReader {
+    std::array<char, 128> message{};
+    PngInput input;
+    png_structp png = nullptr;
+    png_infop info = nullptr;
+
+    explicit PngReader(std::span<const std::byte> file) : input{file.data(), file.size()} {
+        png = ::png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, on_png_error, on_png_warning);
+        info = png != nullptr ? ::png_create_info_struct(png) : nullptr;
+        if (info == nullptr) {
+            ::png_destroy_read_struct(&png, &info, nullptr);
+            throw std::bad_alloc{};
+        }
+    }
+    PngReader(const PngReader&) = delete;
+    PngReader& operator=(const PngReader&) = delete;
+    ~PngReader() { ::png_destroy_read_struct(&png, &info, nullptr); }
+};
+
+/// Reads up to the pixels and asks for RGB8, or RGBA8 where there is alpha. False: see reader.message.
+inline bool read_png_head(PngReader& reader, const DecodeLimits& limits) {
+    if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+    ::png_set_read_fn(reader.png, &reader.input, read_png_bytes);
+    const auto edge = static_cast<png_uint_32>(std::min<std::int64_t>(limits.edge, PNG_UINT_31_MAX));
+    ::png_set_user_limits(reader.png, edge, edge);
+    ::png_set_chunk_malloc_max(reader.png, 8'000'000);
+    ::png_set_chunk_cache_max(reader.png, 64);
+    // Texts, times and profiles are not used; skipping them (-1: known ones too) skips their unpacking as well.
+    ::png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    ::png_read_info(reader.png, reader.info);
+    ::png_set_expand(reader.png);    // palette -> RGB, 1/2/4 bits -> 8, tRNS -> alpha
+    ::png_set_strip_16(reader.png);  // the high byte
+    ::png_set_gray_to_rgb(reader.png);
+    ::png_set_interlace_handling(reader.png);
+    ::png_read_update_info(reader.png, reader.info);
+    return true;
+}
+
+/// Reads all rows into `pixels`, `stride` bytes apart. False: see reader.message.
+inline bool read_png_rows(PngReader& reader, png_bytep pixels, std::size_t stride, png_uint_32 height, int passes) {
+    if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+    for (int pass = 0; pass < passes; ++pass)
+        for (png_uint_32 y = 0; y < height; ++y) ::png_read_row(reader.png, pixels + y * stride, nullptr);
+    return true;
+}
+
+/// The file that is being written; `failed` because a C callback must not throw through libpng.
+struct PngOutput {
+    std::vector<std::byte> bytes;
+    bool failed = false;
+};
+inline void write_png_bytes(png_structp png, png_bytep data, std::size_t length) {
+    auto* const output = static_cast<PngOutput*>(::png_get_io_ptr(png));
+    try {
+        const auto* const begin = reinterpret_cast<const std::byte*>(data);
+        output->bytes.insert(output->bytes.end(), begin, begin + length);
+    } catch (const std::bad_alloc&) {
+        output->failed = true;
+    }
+    if (output->failed) ::png_error(png, "out of memory");
+}
+inline void flush_png_bytes(png_structp) {}
+
+/// Owns libpng's writer.
+struct PngWriter {
+    std::array<char, 128> message{};
+    png_structp png = nullptr;
+    png_infop info = nullptr;
+
+    PngWriter() {
+        png = ::png_create_write_struct(PNG_LIBPNG_VER_STRING, &message, on_png_error, on_png_warning);
+        info = png != nullptr ? ::png_create_info_struct(png) : nullptr;
+        if (info == nullptr) {
+            ::png_destroy_write_struct(&png, &info);
+            throw std::bad_alloc{};
+        }
+    }
+    PngWriter(const PngWriter&) = delete;
+    PngWriter& operator=(const PngWriter&) = delete;
+    ~PngWriter() { ::png_destroy_write_struct(&png, &info); }
+};
+
+inline bool write_png(PngWriter& writer, PngOutput& output, png_uint_32 width, png_uint_32 height,
+                      const std::uint8_t* rgb) {
+    if (setjmp(png_jmpbuf(writer.png)) != 0) return false;
+    ::png_set_write_fn(writer.png, &output, write_png_bytes, flush_png_bytes);
+    ::png_set_IHDR(writer.png, writer.info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                   PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    ::png_write_info(writer.png, writer.info);
+    for (png_uint_32 y = 0; y < height; ++y) ::png_write_row(writer.png, rgb + std::size_t{y} * width * 3);
+    ::png_write_end(writer.png, writer.info);
+    return true;
+}
+
+}  // namespace detail
+
+STRATA_INLINE Picture decode_png(std::span<const std::byte> file, std::string_view source, const DecodeLimits& limits) {
+    if (format_of(file) != ImageFormat::png) detail::throw_bad_picture(source, "it is no PNG file");
+    const ImageHeader header = image_header(file, source);
+    detail::require_within(limits, header.stored, source);
+    detail::PngReader reader{file};
+    if (!detail::read_png_head(reader, limits)) detail::throw_bad_picture(source, reader.message.data());
+    Picture picture{header.stored.width, header.stored.height, ::png_get_channels(reader.png, reader.info), {}};
+    const auto stride = static_cast<std::size_t>(picture.width * picture.channels);
+    if ((picture.channels != 3 && picture.channels != 4) || ::png_get_rowbytes(reader.png, reader.info) != stride)
+        detail::throw_bad_picture(source, "libpng did not turn it into RGB");
+    picture.pixels.resize(stride * static_cast<std::size_t>(picture.height));
+    const int passes = ::png_get_interlace_type(reader.png, reader.info) == PNG_INTERLACE_NONE ? 1 : 7;
+    if (!detail::read_png_rows(reader, picture.pixels.data(), stride, static_cast<png_uint_32>(picture.height), passes))
+        detail::throw_bad_picture(source, reader.message.data());
+    return picture;
+}
+
+STRATA_INLINE std::vector<std::byte> encode_png(std::int64_t width, std::int64_t height,
+                                                std::span<const std::uint8_t> rgb) {
+    constexpr std::int64_t largest = 1'000'000;  // libpng's own limit of an edge
+    if (width < 1 || height < 1 || width > largest || height > largest ||
+        rgb.size() != static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3)
+        throw Error{Errc::bad_picture,
+                    "a picture of " + std::to_string(width) + " x " + std::to_string(height) +
+                        " pixels cannot be made of " + std::to_string(rgb.size()) + " bytes of RGB",
+                    "pass width * height * 3 bytes and positive sizes"};
+    detail::PngOutput output;
+    detail::PngWriter writer;
+    if (!detail::write_png(writer, output, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height),
+                           rgb.data())) {
+        if (output.failed) throw std::bad_alloc{};
+        detail::throw_bad_picture("a picture that is being written", writer.message.data());
+    }
+    return std::move(output.bytes);
+}
+
+}  // namespace strata::pictures

@@ -1,0 +1,105 @@
+#include <zlib.h>
+
+#include <gtest/gtest.h>
+
+#include <strata/pictures/png.hpp>
+
+#include "../../support/pictures.hpp"
+#include "../../support/temporary_folder.hpp"
+
+namespace {
+
+using namespace strata::data;
+using namespace strata::pictures;
+using strata::Errc;
+using strata_test::thrown_by;
+using Bytes = std::vector<std::byte>;
+
+/// True if decoded; a refusal must be bad_picture.
+bool decodes(const Bytes& file, Picture* picture = nullptr, const DecodeLimits& limits = {}) {
+    try {
+        Picture decoded = decode_png(file, "test", limits);
+        if (picture != nullptr) *picture = std::move(decoded);
+        return true;
+    } catch (const strata::Error& error) {
+        EXPECT_EQ(error.code(), Errc::bad_picture);
+        return false;
+    }
+}
+
+TEST(Png, EveryKindDecodesToItsPixels) {
+    for (const auto& kind : strata_test::all_png_kinds()) {
+        for (const auto& [width, height] : {std::pair{13, 9}, std::pair{2, 1}, std::pair{1, 17}}) {
+            const auto made = strata_test::make_png(kind, width, height);
+            const Picture picture = decode_png(made.file);
+            EXPECT_EQ(picture.width, width);
+            EXPECT_EQ(picture.height, height);
+            const bool has_alpha = kind.transparent || (kind.colour_type & PNG_COLOR_MASK_ALPHA) != 0;
+            EXPECT_EQ(picture.channels, has_alpha ? 4 : 3);
+            EXPECT_EQ(strata_test::as_rgba(picture).pixels, made.pixels.pixels) << strata_test::name_of(kind);
+        }
+    }
+}
+
+TEST(Png, WhatIsEncodedDecodesToTheSamePixels) {
+    std::vector<std::uint8_t> rgb;
+    for (int i = 0; i < 7 * 5 * 3; ++i) rgb.push_back(static_cast<std::uint8_t>(i * 31));
+    const Bytes file = encode_png(7, 5, rgb);
+    EXPECT_EQ(file, encode_png(7, 5, rgb));
+    const Picture picture = decode_png(file);
+    EXPECT_EQ(picture.pixels, rgb);
+    EXPECT_EQ(thrown_by([&] { (void)encode_png(7, 6, rgb); }).code, Errc::bad_picture);
+    EXPECT_EQ(thrown_by([&] { (void)encode_png(0, 5, {}); }).code, Errc::bad_picture);
+}
+
+TEST(Png, EveryTruncationBeforeTheLastPixelIsRefusedByName) {
+    const auto made = strata_test::make_png({PNG_COLOR_TYPE_RGB_ALPHA, 8, false, false}, 20, 20);
+    constexpr std::size_t end_chunk = 12;
+    constexpr std::size_t check_sums = 8;  // of the pixels' stream and chunk; libpng stops at the last pixel
+    for (std::size_t size = 0; size + end_chunk + check_sums < made.file.size(); ++size) {
+        const Bytes cut(made.file.begin(), made.file.begin() + static_cast<std::ptrdiff_t>(size));
+        EXPECT_FALSE(decodes(cut)) << size;
+    }
+    const auto error = thrown_by([&] { (void)decode_png(std::span{made.file}.first(60), "'a/b.png'"); });
+    EXPECT_TRUE(error.says("'a/b.png'")) << error.message;
+}
+
+TEST(Png, FlippedBytesGiveAnErrorOrAPictureOfTheSameSize) {
+    for (const auto& kind : strata_test::all_png_kinds()) {
+        const auto made = strata_test::make_png(kind, 9, 7);
+        for (std::size_t i = 0; i < made.file.size(); ++i) {
+            Bytes damaged = made.file;
+            damaged[i] ^= std::byte{0x41};
+            Picture picture;
+            if (decodes(damaged, &picture)) {
+                EXPECT_EQ(picture.pixels.size(), static_cast<std::size_t>(9 * 7 * picture.channels));
+            }
+        }
+    }
+}
+
+TEST(Png, HugeClaimsAreRefusedBeforeMemoryIsTaken) {
+    Bytes file = strata_test::plain_png(4, 4, 1, 2, 3);
+    const auto claim = [&](std::uint32_t width, std::uint32_t height) {
+        for (int i = 0; i < 4; ++i) {
+            file[static_cast<std::size_t>(16 + i)] = static_cast<std::byte>(width >> (24 - 8 * i));
+            file[static_cast<std::size_t>(20 + i)] = static_cast<std::byte>(height >> (24 - 8 * i));
+        }
+        const auto sum = ::crc32(0, reinterpret_cast<const unsigned char*>(file.data()) + 12, 17);
+        for (int i = 0; i < 4; ++i)
+            file[static_cast<std::size_t>(29 + i)] = static_cast<std::byte>(sum >> (24 - 8 * i));
+    };
+    claim(30'000, 30'000);
+    EXPECT_FALSE(decodes(file));
+    claim(0x7FFFFFFF, 1);
+    EXPECT_FALSE(decodes(file));
+    claim(0xFFFFFFFF, 1);
+    EXPECT_FALSE(decodes(file));
+    claim(0, 4);
+    EXPECT_FALSE(decodes(file));
+    claim(100, 100);
+    EXPECT_FALSE(decodes(file, nullptr, {.edge = 99, .pixels = 1'000'000}));
+    EXPECT_FALSE(decodes(file, nullptr, {.edge = 100, .pixels = 9'999}));
+}
+
+}  // namespace
