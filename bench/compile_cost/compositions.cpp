@@ -1,4 +1,4 @@
-// bench/compile_cost/compositions.cpp - one composition, and with ONE_MORE another that differs from it in one policy.
+// bench/compile_cost/compositions.cpp - one composition, and with ONE_MORE_... others that differ from it in one policy each.
 
 #include <cstdint>
 #include <memory>
@@ -50,15 +50,19 @@ double trained(Session& session) {
 /// What a program calls.
 double all_of_them(Session& session) {
     double sum = trained<ZeroStage<2>, OffloadTarget<Cpu>>(session);
-#if defined ONE_MORE_STAGE
+#ifdef ONE_MORE_STAGE
     sum += trained<ZeroStage<1>, OffloadTarget<Cpu>>(session);
-#elif defined ONE_MORE_TIER
+#endif
+#ifdef ONE_MORE_TIER
     sum += trained<ZeroStage<2>, OffloadTarget<Nvme>>(session);
-#elif defined ONE_MORE_RULE
+#endif
+#ifdef ONE_MORE_RULE
     sum += trained<ZeroStage<2>, OffloadTarget<Cpu>, Optimizer<Lion>>(session);
-#elif defined ONE_MORE_PRECISION
+#endif
+#ifdef ONE_MORE_PRECISION
     sum += trained<ZeroStage<2>, OffloadTarget<Cpu>, Precision<Bf16>>(session);
-#elif defined ONE_MORE_AVERAGE
+#endif
+#ifdef ONE_MORE_AVERAGE
     sum += trained<ZeroStage<2>, OffloadTarget<Cpu>, Ema<>>(session);
 #endif
     return sum;

@@ -1,6 +1,8 @@
 #pragma once
 // strata/core/text.hpp - small things that are done to text in files, requests and answers.
 
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -47,6 +49,12 @@ constexpr int hex_value(char c) noexcept {
 constexpr bool is_unreserved(char c) noexcept {
     return ('A' <= c && c <= 'Z') || ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '-' || c == '.' ||
            c == '_' || c == '~';
+}
+
+/// Of a number: the shortest text that is read back as it, so another text for another number.
+inline std::string shortest_text(double number) {
+    std::array<char, 32> text{};
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
 }  // namespace strata::core

@@ -91,7 +91,7 @@ struct ImageTextOptions {
 ///   A      Autoencoder
 ///   T      TextEncoder
 ///   Store  `store` of the policy Backend<...>: an ObjectStore that is made of a folder; see Stores
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 class ImageTextSource {
 public:
     /// Collective; every rank gets the same exception when one fails.

@@ -53,6 +53,8 @@ namespace detail {
 /// Throws Errc::no_backend: `entry` is of a type that Store cannot open.
 [[noreturn]] void refuse_bucket(const std::string& entry);
 
+}  // namespace detail
+
 /// One line about the traffic of all ranks; none where no bucket was opened, which is so on all ranks or on none.
 /// Collective.
 template <comm::Communicator Comm>
@@ -68,8 +70,6 @@ std::vector<std::string> traffic_lines(Comm& comm, const std::optional<s3::S3Tra
     for (std::size_t i = 0; i < members.size(); ++i) all.*members[i] = static_cast<std::uint64_t>(counts[i]);
     return {"S3: " + summary(all)};
 }
-
-}  // namespace detail
 
 /// A store for cache entries in a folder. They are checked when they are read, so a store that can skip making
 /// each of them survive a power loss is asked to.

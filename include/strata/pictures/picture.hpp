@@ -29,6 +29,9 @@ struct DecodeLimits {
     std::int64_t file_bytes = std::int64_t{1} << 30;
 };
 
+/// Throws Errc::bad_picture when a file of so many bytes is beyond the limits.
+void require_file_within(const DecodeLimits& limits, std::uint64_t bytes, std::string_view source);
+
 namespace detail {
 
 /// Throws Errc::bad_picture: "<source> cannot be decoded: <why>".
@@ -36,9 +39,6 @@ namespace detail {
 
 /// Throws Errc::bad_picture when a picture of this size is beyond the limits or has no pixels.
 void require_within(const DecodeLimits& limits, const PictureSize& claimed, std::string_view source);
-
-/// Throws Errc::bad_picture when a file of so many bytes is beyond the limits.
-void require_file_within(const DecodeLimits& limits, std::uint64_t bytes, std::string_view source);
 
 }  // namespace detail
 

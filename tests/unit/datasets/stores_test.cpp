@@ -69,7 +69,7 @@ TEST(Stores, FoldersAreOpenedByBoth) {
     EXPECT_FALSE(both.pictures(dataset).is_bucket());
     EXPECT_FALSE(both.traffic());
     strata::comm::SelfComm comm;
-    EXPECT_TRUE(detail::traffic_lines(comm, both.traffic()).empty());
+    EXPECT_TRUE(traffic_lines(comm, both.traffic()).empty());
 }
 
 TEST(Stores, EntriesOfOneBucketShareItsConnectionsAndItsBill) {
@@ -100,7 +100,7 @@ TEST(Stores, EntriesOfOneBucketShareItsConnectionsAndItsBill) {
     ASSERT_TRUE(stores.traffic());
     EXPECT_EQ(stores.traffic()->head, 3U);
     strata::comm::SelfComm comm;
-    const auto lines = detail::traffic_lines(comm, stores.traffic());
+    const auto lines = traffic_lines(comm, stores.traffic());
     ASSERT_EQ(lines.size(), 1U);
     EXPECT_TRUE(lines[0].starts_with("S3: 0 LIST, 3 HEAD, 0 GET, 0 PUT, 0 DELETE")) << lines[0];
     stores.interrupt();

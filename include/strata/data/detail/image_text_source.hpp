@@ -58,7 +58,7 @@ inline bool has_shape(const NamedTensors& tensors, const std::string& name, std:
 
 }  // namespace detail
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <comm::Communicator Comm>
 ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList datasets,
                                               std::shared_ptr<const A> autoencoder,
@@ -99,7 +99,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
     fill_texts(comm);
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
@@ -138,7 +138,7 @@ void ImageTextSource<A, T, Store>::open_stores(Comm& comm) {
     for (Sources& source : sources_) source.place = fields.text();
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
     comm::agree(comm, [&] {
@@ -163,7 +163,7 @@ void ImageTextSource<A, T, Store>::require_writable_caches(Comm& comm) const {
 /// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere, or being asked to stop, is thrown
 /// on all ranks. They meet every few seconds, so that none waits for long: whoever is late is not taken for lost, and all
 /// hear of a failure soon.
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm, class Work>
 void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what, std::size_t count, const Work& work) {
     const auto world = static_cast<std::size_t>(comm.world());
@@ -178,7 +178,7 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
         std::atomic<bool> stop{options_.stopped && options_.stopped()};
         comm::agree(comm, [&] {
             for_all(
-                static_cast<std::int64_t>(mine), threads_for(options_.threads),
+                static_cast<std::int64_t>(mine), datasets::threads_for(options_.threads),
                 [&](std::int64_t i) {
                     if (!stop) work((begin + static_cast<std::size_t>(i)) * world + rank);
                 },
@@ -207,7 +207,7 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
     }
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
     if (!ends_epochs_) return;
@@ -220,7 +220,7 @@ void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
 }
 
 /// One rank a machine looks through the folders, which may be the machine's own or one for all.
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::remove_leftovers(Comm& comm) {
     const std::vector<std::string> machines = comm.all_gather_varied(storage::kernel_digits());
@@ -238,7 +238,7 @@ void ImageTextSource<A, T, Store>::remove_leftovers(Comm& comm) {
     for (const std::string& one : comm.all_gather_varied(std::to_string(removed))) leftovers_ += std::stoll(one);
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     std::vector<View> tasks;
@@ -314,7 +314,7 @@ void ImageTextSource<A, T, Store>::fill_latents(Comm& comm) {
     arrange();
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::set<std::pair<std::size_t, std::string>> unique;  // the empty caption is for caption dropout
@@ -360,7 +360,7 @@ void ImageTextSource<A, T, Store>::fill_texts(Comm& comm) {
     std::sort(texts_report_.replaced.begin(), texts_report_.replaced.end());
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
     datasets::FieldWriter settings;
@@ -374,7 +374,7 @@ void ImageTextSource<A, T, Store>::require_same_settings(Comm& comm) const {
                         "start every rank with the same configuration files"};
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 std::string ImageTextSource<A, T, Store>::identity_of(const View& view) const {
     const Sources& source = sources_[view.dataset];
     const bool is_of_epoch = source.caching == datasets::LatentCaching::each_epoch;
@@ -382,14 +382,14 @@ std::string ImageTextSource<A, T, Store>::identity_of(const View& view) const {
                                      is_of_epoch ? std::optional{view.epoch} : std::nullopt);
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const {
     const Store& pictures = sources_[view.dataset].pictures;
     const std::string& key = view.sample->key;
     const std::string place = pictures.where(key);
     const at::Tensor image_3HW = [&] {
         try {
-            detail::require_file_within({}, view.sample->bytes, "'" + place + "'");
+            pictures::require_file_within({}, view.sample->bytes, "'" + place + "'");
             return detail::picture_tensor(pictures.get(key), view.frame, "'" + place + "'", *decoding_);
         } catch (const Error& error) {
             if (error.code() == Errc::bad_picture || error.code() == Errc::unsupported_picture ||
@@ -411,7 +411,7 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const 
     }
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(const View& view) const {
     const Sources& source = sources_[view.dataset];
     if (source.caching == datasets::LatentCaching::none) return {make_latents(view), CacheOutcome::made};
@@ -435,7 +435,7 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::latents_of(c
         });
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std::size_t texts,
                                                                             const std::string& caption) const {
     const std::string identity = datasets::text_identity(text_encoder_->id(), caption);
@@ -460,7 +460,7 @@ std::pair<NamedTensors, CacheOutcome> ImageTextSource<A, T, Store>::text_of(std:
         });
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 datasets::Report ImageTextSource<A, T, Store>::report() const {
     datasets::Report report = collection_.report();
     if (leftovers_ > 0)
@@ -474,10 +474,10 @@ datasets::Report ImageTextSource<A, T, Store>::report() const {
     return report;
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <comm::Communicator Comm>
 std::vector<std::string> ImageTextSource<A, T, Store>::closing_lines(Comm& comm) const {
-    std::vector<std::string> lines = detail::traffic_lines(comm, stores_.traffic());
+    std::vector<std::string> lines = datasets::traffic_lines(comm, stores_.traffic());
     std::string mine;
     {
         const std::lock_guard lock{mutex_};
@@ -489,7 +489,7 @@ std::vector<std::string> ImageTextSource<A, T, Store>::closing_lines(Comm& comm)
 }
 
 /// After an epoch its entries are of no use; they are removed a few at a time by those who make batches.
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 void ImageTextSource<A, T, Store>::end_epochs_before(std::int64_t epoch) {
     const std::lock_guard lock{mutex_};
     while (!of_epoch_.empty() && of_epoch_.begin()->first < epoch) {
@@ -499,7 +499,7 @@ void ImageTextSource<A, T, Store>::end_epochs_before(std::int64_t epoch) {
     }
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 void ImageTextSource<A, T, Store>::remove_some_stale() {
     for (std::int64_t left = 2 * options_.train_batch_size; left > 0; --left) {  // more than a batch makes
         Stale entry;
@@ -513,7 +513,7 @@ void ImageTextSource<A, T, Store>::remove_some_stale() {
     }
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome outcome) {
     if (outcome == CacheOutcome::found) return;
     const Sources& source = sources_[view.dataset];
@@ -525,19 +525,19 @@ void ImageTextSource<A, T, Store>::note_latents(const View& view, CacheOutcome o
         of_epoch_[view.epoch].push_back({view.dataset, std::move(identity)});
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::next() {
     if (!stream_)
         stream_ = std::make_unique<OrderedStream<ImageTextBatch>>(
             [this](std::int64_t position, const std::atomic<bool>& stop) { return make_batch(position, stop); },
-            position_, options_.prefetch_batches, threads_for(options_.threads));
+            position_, options_.prefetch_batches, datasets::threads_for(options_.threads));
     if (ends_epochs_)
         end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps, 0, 0).epoch);
     ++position_;
     return stream_->next();
 }
 
-template <Autoencoder A, TextEncoder T, FolderStore Store>
+template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
     const std::int64_t first_visit =
         position % options_.gradient_accumulation_steps * shape_.micro() + rank_ * options_.train_batch_size;

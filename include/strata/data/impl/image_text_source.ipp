@@ -55,7 +55,7 @@ namespace detail {
 [[nodiscard]] STRATA_INLINE std::string settings_text(const ImageTextOptions& options,
                                                       const config::DatasetList& list) {
     datasets::FieldWriter fields;
-    const auto number = [&](double value) { fields << shortest_text(value); };
+    const auto number = [&](double value) { fields << core::shortest_text(value); };
     const auto flag = [&](bool value) { fields << (value ? 1 : 0); };
     const auto word = [&](auto value) { fields << static_cast<int>(value); };
     const auto bucket = [&](config::StoreType type, const config::S3Settings& s3) {

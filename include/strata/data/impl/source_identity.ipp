@@ -55,13 +55,13 @@ STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(c
         {"autoencoder", std::string{autoencoder}},
         {"text encoder", std::string{text_encoder}},
         {"seed of the samples' order", std::to_string(options.seed)},
-        {"caption_dropout_probability", shortest_text(options.caption_dropout_probability)}};
+        {"caption_dropout_probability", core::shortest_text(options.caption_dropout_probability)}};
     for (const datasets::PictureSet& set : collection.sets())
         facts.emplace_back("data set '" + set.settings.id + "'",
                            std::to_string(set.samples.size()) + " samples, repeats " +
                                std::to_string(set.settings.repeats) + ", probability " +
-                               shortest_text(set.settings.probability) + ", contents " + hexadecimal(contents_of(set)) +
-                               ", settings " + hexadecimal(settings_of(options, set)));
+                               core::shortest_text(set.settings.probability) + ", contents " +
+                               hexadecimal(contents_of(set)) + ", settings " + hexadecimal(settings_of(options, set)));
     return facts;
 }
 

@@ -69,7 +69,7 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
         pictures::detail::require_within({}, size, "it");
         answer.size = size;
     };
-    const auto too_large = try_to([&] { pictures::detail::require_file_within({}, task.bytes, "it"); });
+    const auto too_large = try_to([&] { pictures::require_file_within({}, task.bytes, "it"); });
     if (too_large) {
         if ((task.what & ReadTask::header) != 0) answer.size_fault = too_large;
         if ((task.what & ReadTask::pixels) != 0) answer.pixel_fault = too_large;

@@ -1,31 +1,18 @@
 #pragma once
 // strata/datasets/impl/cache_identity.ipp - the fields of identities. Changing them makes every entry anew.
 
-#include <array>
-#include <charconv>
-
+#include <strata/core/text.hpp>
 #include <strata/datasets/byte_fields.hpp>
 #include <strata/datasets/cache_identity.hpp>
 
 namespace strata::datasets {
 
-namespace detail {
-
-/// Another text for another number.
-inline std::string shortest_text(double number) {
-    std::array<char, 32> text{};
-    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
-
-}  // namespace detail
-
 STRATA_INLINE std::string latent_identity(std::string_view encoder, std::string_view place, const Sample& sample,
                                           const pictures::Frame& frame, std::optional<std::int64_t> epoch) {
     FieldWriter identity;
     identity << "latents 4: upright, lanczos3, on white" << encoder << place << sample.key << sample.bytes
-             << sample.version << frame.target.width << frame.target.height << detail::shortest_text(frame.width)
-             << detail::shortest_text(frame.height) << detail::shortest_text(frame.left)
-             << detail::shortest_text(frame.top);
+             << sample.version << frame.target.width << frame.target.height << core::shortest_text(frame.width)
+             << core::shortest_text(frame.height) << core::shortest_text(frame.left) << core::shortest_text(frame.top);
     if (epoch) identity << *epoch;
     return identity.bytes();
 }

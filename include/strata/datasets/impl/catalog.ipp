@@ -147,7 +147,7 @@ STRATA_INLINE Verdict verdict_of(const Error& error) {
 STRATA_INLINE std::optional<PictureFault> decode_all(std::span<const std::byte> file, ByteBudget& memory) {
     try {
         // The limits first: a picture that is too large for this program is not damaged.
-        pictures::detail::require_file_within({}, file.size(), "it");
+        pictures::require_file_within({}, file.size(), "it");
         const pictures::ImageHeader header = pictures::image_header(file, "it");
         try {
             pictures::detail::require_within({}, header.stored, "it");

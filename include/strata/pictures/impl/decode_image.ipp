@@ -15,7 +15,7 @@ namespace strata::pictures {
 
 STRATA_INLINE Picture decode_image(std::span<const std::byte> file, const PictureSize& target, std::string_view source,
                                    const DecodeLimits& limits) {
-    detail::require_file_within(limits, file.size(), source);
+    require_file_within(limits, file.size(), source);
     const ImageHeader header = image_header(file, source);
     detail::require_within(limits, header.stored, source);
     Picture stored;

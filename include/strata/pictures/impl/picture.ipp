@@ -20,9 +20,14 @@ STRATA_INLINE void require_within(const DecodeLimits& limits, const PictureSize&
                                       std::to_string(claimed.height) + " pixels, more than is accepted");
 }
 
+}  // namespace strata::pictures::detail
+
+namespace strata::pictures {
+
 STRATA_INLINE void require_file_within(const DecodeLimits& limits, std::uint64_t bytes, std::string_view source) {
     if (bytes > static_cast<std::uint64_t>(limits.file_bytes))
-        throw_bad_picture(source, "it is a file of " + std::to_string(bytes >> 20) + " MiB, more than is accepted");
+        detail::throw_bad_picture(source,
+                                  "it is a file of " + std::to_string(bytes >> 20) + " MiB, more than is accepted");
 }
 
-}  // namespace strata::pictures::detail
+}  // namespace strata::pictures
