@@ -38,6 +38,7 @@
 namespace {
 
 namespace data = strata::data;
+namespace pictures = strata::pictures;
 using bench::median, bench::median_ratio, bench::seconds_of;
 namespace fs = std::filesystem;
 

@@ -50,7 +50,7 @@ std::string name(std::size_t index) { return "vae/" + std::to_string(index) + ".
 struct Server {
     std::string url;
     std::string key;
-    storage::Secret secret;
+    strata::Secret secret;
 
     [[nodiscard]] std::string host() const { return url.substr(url.find("://") + 3); }
 
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: bench/run.sh s3_reads [OBJECTS [ROUNDS]]\n");
         return 2;
     }
-    const Server server{argv[1], argv[2], storage::Secret{argv[3]}};
+    const Server server{argv[1], argv[2], strata::Secret{argv[3]}};
     const std::size_t objects = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 400;
     const int rounds = argc > 5 ? std::atoi(argv[5]) : 9;
     server.make_bucket();

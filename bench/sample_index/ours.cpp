@@ -37,7 +37,8 @@
 
 namespace {
 
-namespace data = strata::data;
+namespace datasets = strata::datasets;
+namespace pictures = strata::pictures;
 namespace fs = std::filesystem;
 using bench::median, bench::median_ratio;
 

@@ -17,6 +17,7 @@
 
 namespace strata_test::fake_s3 {
 
+namespace s3 = strata::s3;
 namespace storage = strata::storage;
 using namespace std::chrono_literals;
 

@@ -9,7 +9,7 @@ namespace strata {
 class Local;  ///< folders of this machine; strata/storage/local.hpp
 class S3;     ///< buckets of an S3 server; strata/s3/s3.hpp
 
-namespace storage {
+namespace s3 {
 class FolderOrBucket;  ///< strata/s3/folder_or_bucket.hpp
 }
 

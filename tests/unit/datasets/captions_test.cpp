@@ -13,7 +13,6 @@
 namespace {
 
 using namespace strata::core;
-using namespace strata::data;
 using namespace strata::datasets;
 using strata::config::CaptionSeparator;
 using strata::config::CaptionShuffle;

@@ -15,7 +15,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::datasets;
 using namespace strata::pictures;
 using strata::Errc;

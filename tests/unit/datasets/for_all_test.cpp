@@ -1,6 +1,8 @@
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 
 namespace {
 
+using namespace std::chrono_literals;
 using strata::datasets::for_all;
 
 TEST(ForAll, APassDoesEveryItemOnceAndCountsUp) {

@@ -9,7 +9,6 @@
 namespace {
 
 using namespace strata::core;
-using namespace strata::data;
 using namespace strata::datasets;
 
 std::vector<std::int64_t> order_of(std::int64_t count, std::uint64_t key) {

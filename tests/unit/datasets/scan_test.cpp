@@ -18,7 +18,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::datasets;
 using strata::Errc;
 using strata_test::Bytes;

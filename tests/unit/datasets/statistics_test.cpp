@@ -9,7 +9,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::datasets;
 using namespace strata::pictures;
 namespace config = strata::config;

@@ -7,7 +7,7 @@
 namespace {
 
 using namespace std::chrono_literals;
-namespace storage = strata::storage;
+namespace http = strata::http;
 
 TEST(Retry, WaitsDoubleUpToTheLongestWithFullJitter) {
     const http::RetryOptions options{.first_wait = 100ms, .longest_wait = 5000ms};

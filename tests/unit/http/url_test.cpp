@@ -8,7 +8,7 @@ namespace {
 
 using strata::Errc;
 using strata_test::thrown_by;
-namespace storage = strata::storage;
+namespace http = strata::http;
 
 TEST(Url, EncodesEveryByteButTheUnreservedOnes) {
     EXPECT_EQ(http::percent_encode("AZaz09-._~"), "AZaz09-._~");

@@ -10,7 +10,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::datasets;
 using namespace strata::pictures;
 using strata::Errc;

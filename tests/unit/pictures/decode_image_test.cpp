@@ -14,7 +14,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::pictures;
 using namespace strata_test;
 using strata::Errc;

@@ -19,7 +19,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::pictures;
 using strata::Errc;
 

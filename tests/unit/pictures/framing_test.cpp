@@ -15,7 +15,6 @@
 namespace {
 
 using namespace strata::core;
-using namespace strata::data;
 using namespace strata::pictures;
 using strata::Errc;
 using strata::config::BucketMode;

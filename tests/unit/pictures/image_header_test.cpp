@@ -12,7 +12,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::pictures;
 using namespace strata_test;
 using strata::Errc;

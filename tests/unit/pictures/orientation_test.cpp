@@ -8,7 +8,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::pictures;
 using strata_test::exif;
 

@@ -9,7 +9,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::pictures;
 using strata::Errc;
 using strata_test::thrown_by;

@@ -13,7 +13,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::pictures;
 
 /// A picture from a function of (x, y) -> {r, g, b, a}.

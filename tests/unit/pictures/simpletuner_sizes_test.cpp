@@ -9,7 +9,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::pictures;
 using strata::config::ResolutionType;
 

@@ -15,17 +15,17 @@ namespace {
 using strata::Errc;
 using strata_test::TemporaryFolder;
 using strata_test::thrown_by;
-namespace storage = strata::storage;
+namespace s3 = strata::s3;
 
 template <class T>
 concept Printable = requires(std::ostream& out, const T& value) {
     out << value;
 };
-static_assert(Printable<std::string> && !Printable<storage::Secret>);
-static_assert(!std::convertible_to<storage::Secret, std::string> &&
-              !std::convertible_to<storage::Secret, std::string_view>);
+static_assert(Printable<std::string> && !Printable<strata::Secret>);
+static_assert(!std::convertible_to<strata::Secret, std::string> &&
+              !std::convertible_to<strata::Secret, std::string_view>);
 
-storage::Environment environment(std::map<std::string, std::string> variables) {
+strata::Environment environment(std::map<std::string, std::string> variables) {
     return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
         const auto found = variables.find(name);
         return found == variables.end() ? std::nullopt : std::optional{found->second};
@@ -33,7 +33,7 @@ storage::Environment environment(std::map<std::string, std::string> variables) {
 }
 
 s3::Credentials given(std::string id, std::string secret, std::string token = {}) {
-    return {std::move(id), storage::Secret{std::move(secret)}, storage::Secret{std::move(token)}, {}};
+    return {std::move(id), strata::Secret{std::move(secret)}, strata::Secret{std::move(token)}, {}};
 }
 
 TEST(Credentials, TheConfigurationComesFirst) {
@@ -119,10 +119,10 @@ TEST(Credentials, AVariableThatIsNotSetIsNamedAndTheTextAroundItIsNot) {
     EXPECT_EQ(error.code, Errc::bad_value);
     EXPECT_TRUE(error.says("aws_secret_access_key") && error.says("NOT_SET")) << error.message;
     EXPECT_FALSE(error.says("geheim")) << error.message;
-    EXPECT_EQ(thrown_by([] { (void)storage::expand_environment("{env:X", "k", environment({})); }).code,
+    EXPECT_EQ(thrown_by([] { (void)strata::expand_environment("{env:X", "k", environment({})); }).code,
               Errc::bad_value);
-    EXPECT_EQ(storage::expand_environment("a{env:X}b{env:X}", "k", environment({{"X", "1"}})), "a1b1");
-    EXPECT_EQ(storage::expand_environment("{env}}{", "k", environment({})), "{env}}{");
+    EXPECT_EQ(strata::expand_environment("a{env:X}b{env:X}", "k", environment({{"X", "1"}})), "a1b1");
+    EXPECT_EQ(strata::expand_environment("{env}}{", "k", environment({})), "{env}}{");
 }
 
 TEST(Credentials, WordsOfAServerAreShownWithoutSecretsAndControlCharacters) {

@@ -10,7 +10,7 @@ namespace {
 
 using strata::Errc;
 using strata_test::thrown_by;
-namespace storage = strata::storage;
+namespace s3 = strata::s3;
 
 const std::string opening =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";

@@ -24,6 +24,7 @@ using strata::Errc;
 using strata_test::FaultyProxy;
 using strata_test::S3Server;
 using strata_test::thrown_by;
+namespace s3 = strata::s3;
 namespace storage = strata::storage;
 using namespace std::chrono_literals;
 using Bytes = std::vector<std::byte>;

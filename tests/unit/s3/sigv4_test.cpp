@@ -12,13 +12,15 @@
 
 namespace {
 
+namespace http = strata::http;
+namespace s3 = strata::s3;
 namespace storage = strata::storage;
 
 constexpr const char* empty_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 // Amazon S3 API reference, "Authenticating Requests: Using the Authorization Header", the examples there.
 const s3::SigningScope scope{"20130524T000000Z", "us-east-1"};
-const storage::Secret secret{"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"};
+const strata::Secret secret{"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"};
 
 std::string sign(s3::SignedParts parts) {
     parts.headers.insert(parts.headers.end(), {{"Host", "examplebucket.s3.amazonaws.com"},
@@ -68,7 +70,7 @@ TEST(Sigv4, SignsEveryExampleOfTheReference) {
     const auto file = read_reference("sigv4_s3_examples.json");
     if (file.is_null()) GTEST_SKIP() << "no data/s3/sigv4_s3_examples.json below STRATA_REFERENCE_DIR";
     const s3::SigningScope their_scope{text_in(file, "date"), text_in(file, "region")};
-    const auto key = s3::signing_key(storage::Secret{text_in(file, "secret_key")}, their_scope);
+    const auto key = s3::signing_key(strata::Secret{text_in(file, "secret_key")}, their_scope);
     int count = 0;
     for (const auto& example : file["examples"]) {
         const std::string to_sign = text_in(example, "string_to_sign");
@@ -127,7 +129,7 @@ TEST(Sigv4, SignsTheTestSuiteWherePathsAreNotNormalised) {
         if (keys.contains("token") && !context.value("omit_session_token", false))
             parts.headers.push_back({"X-Amz-Security-Token", text_in(keys, "token")});
         const s3::SigningScope their_scope{time, text_in(context, "region"), text_in(context, "service")};
-        const auto key = s3::signing_key(storage::Secret{text_in(keys, "secret_access_key")}, their_scope);
+        const auto key = s3::signing_key(strata::Secret{text_in(keys, "secret_access_key")}, their_scope);
         EXPECT_EQ(s3::canonical_request(parts), text_in(one, "header-canonical-request.txt")) << name;
         const std::string header = s3::authorization(text_in(keys, "access_key_id"), key, their_scope, parts);
         EXPECT_TRUE(header.ends_with("Signature=" + text_in(one, "header-signature.txt"))) << name;
@@ -139,7 +141,7 @@ TEST(Sigv4, SignsTheTestSuiteWherePathsAreNotNormalised) {
 TEST(Sigv4, SignsWhatARealServerAccepted) {
     const auto file = read_reference("rgw_transcripts.json");
     if (file.is_null()) GTEST_SKIP() << "no data/s3/rgw_transcripts.json below STRATA_REFERENCE_DIR";
-    const storage::Secret their_secret{file["secret_key"].get<std::string>()};
+    const strata::Secret their_secret{file["secret_key"].get<std::string>()};
     int count = 0;
     for (const auto& one : file["exchanges"]) {
         const std::string name = text_in(one, "name");

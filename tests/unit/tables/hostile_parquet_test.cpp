@@ -16,7 +16,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::tables;
 using namespace strata_test;
 namespace made = strata_test::parquet;

@@ -15,7 +15,6 @@
 
 namespace {
 
-using namespace strata::data;
 using namespace strata::tables;
 using nlohmann::json;
 using strata::Errc;
