@@ -44,7 +44,7 @@ void put_pictures(const OneFile& store) {
 }
 
 //! [datasets]
-config::DatasetList datasets(const std::filesystem::path& folder) {
+config::DatasetList dataset_list(const std::filesystem::path& folder) {
     config::ImageDataset squares;
     squares.id = "squares";
     squares.instance_data_dir = folder / "squares";  // OneFile{this} is opened
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
         options.train_batch_size = 2;
         options.aspect_bucket_alignment = 32;
         options.latents_multiple = models::SmallFlux::patch;
-        Pictures pictures{session.comm(), datasets(folder), std::make_shared<const models::LinearCodec>(),
+        Pictures pictures{session.comm(), dataset_list(folder), std::make_shared<const models::LinearCodec>(),
                           std::make_shared<const models::HashedText>(), options};
         MyTrainer trainer{session,
                           models::SmallFlux{{.heads = 1, .double_blocks = 1, .single_blocks = 1}},

@@ -37,7 +37,7 @@ Json set_json(const SurveyedSet& set, std::int64_t names) {
         for (const datasets::Skipped& one : set.skipped)
             if (one.reason == reason && ++total <= names)
                 named.push_back({{"place", one.place}, {"detail", one.detail}});
-        if (total > 0) skipped.push_back({{"reason", data::name_of(reason)}, {"count", total}, {"named", named}});
+        if (total > 0) skipped.push_back({{"reason", datasets::name_of(reason)}, {"count", total}, {"named", named}});
     }
     return {{"id", set.settings.id},
             {"dataset_type", set.settings.is_eval() ? "eval" : "image"},

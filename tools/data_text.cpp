@@ -68,7 +68,7 @@ std::string skipped_text(const SurveyedSet& set, std::int64_t names) {
                 named += "    " + printable(one.place) +
                          (one.detail.empty() ? "" : " (" + printable(one.detail) + ")") + "\n";
         if (total == 0) continue;
-        text += "  skipped, " + std::string{data::name_of(reason)} + ": " + count(total) + "\n" + named;
+        text += "  skipped, " + std::string{datasets::name_of(reason)} + ": " + count(total) + "\n" + named;
         if (names > 0 && total > names) text += "    and " + count(total - names) + " more\n";
     }
     return text;

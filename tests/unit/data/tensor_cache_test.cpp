@@ -27,7 +27,6 @@
 namespace {
 
 using namespace strata::data;
-using namespace strata::datasets;
 using strata::Errc;
 using strata::Local;
 using strata_test::TemporaryFolder;

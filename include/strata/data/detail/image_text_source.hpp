@@ -177,7 +177,7 @@ void ImageTextSource<A, T, Store>::fill_share(Comm& comm, std::string_view what,
         const auto start = std::chrono::steady_clock::now();
         std::atomic<bool> stop{options_.stopped && options_.stopped()};
         comm::agree(comm, [&] {
-            for_all(
+            datasets::for_all(
                 static_cast<std::int64_t>(mine), datasets::threads_for(options_.threads),
                 [&](std::int64_t i) {
                     if (!stop) work((begin + static_cast<std::size_t>(i)) * world + rank);
