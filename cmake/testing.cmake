@@ -127,7 +127,7 @@ function(strata_add_to_test_executable executable source)
     endif()
 endfunction()
 
-# Rooms without libtorch are used header-only, the others through strata::compiled: both ways stay tested.
+# Through strata::compiled, as most programs use strata: header-only is what consume/ tests.
 function(strata_unit_test path)
     cmake_path(GET path PARENT_PATH room)
     cmake_path(GET path FILENAME file)
@@ -136,8 +136,7 @@ function(strata_unit_test path)
     endif()
     if(room MATCHES "^(core|policy|config|storage|http|s3|offload|testing)$")
         set(executable strata_light_tests)
-        set(libraries strata::core strata::policy strata::config strata::s3 strata::offload
-            OpenSSL::SSL nlohmann_json::nlohmann_json yaml-cpp tomlplusplus::tomlplusplus)  # not strata::testing, which knows libtorch: kits for stores need none
+        set(libraries strata_compiled_light OpenSSL::SSL)
     elseif(room MATCHES "^(tables|pictures|datasets|data)$")
         set(executable strata_data_tests)
         set(libraries strata::compiled OpenSSL::SSL)
