@@ -5,6 +5,8 @@
 #       PACKAGES <package>...    what find_package() must find before LINKS make sense
 #       LINKS <target>...        third-party targets
 #       DEFINES <definition>...  compile definitions of everything that uses the room
+#       APART <file>...          bodies that strata::compiled has in an object of their own: a program that asks for none of them
+#                                needs nothing that they do
 #       HEADERS <file>...)       its public headers, relative to include/strata/<room>/, one a line
 #
 # With STRATA_WITH_TORCH=OFF a room with the package Torch is left out, and so must be what needs it.
@@ -22,7 +24,7 @@
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
 
 function(strata_room room)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;PACKAGES;LINKS;DEFINES;HEADERS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;PACKAGES;LINKS;DEFINES;APART;HEADERS")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "strata_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
     endif()
@@ -74,12 +76,20 @@ function(strata_room room)
     set_property(GLOBAL APPEND PROPERTY STRATA_ROOMS ${room})
     set_property(GLOBAL PROPERTY STRATA_${room}_NEEDS "${arg_NEEDS}")
     set_property(GLOBAL PROPERTY STRATA_${room}_PACKAGES "${arg_PACKAGES}")
+    set(apart ${arg_APART})
+    list(TRANSFORM apart PREPEND "${folder}/impl/")
+    foreach(body IN LISTS apart)
+        if(body IN_LIST bodies)
+            list(REMOVE_ITEM bodies "${body}")
+            set_property(GLOBAL APPEND PROPERTY STRATA_${room}_apart_BODIES "${body}")
+        endif()
+    endforeach()
     set_property(GLOBAL PROPERTY STRATA_${room}_BODIES "${bodies}")
     set_property(GLOBAL PROPERTY STRATA_${room}_SOURCES "${sources}")
 endfunction()
 
 # strata::strata, every room at once, and strata::compiled, the same with the bodies compiled once: one
-# generated translation unit a room, so that a room without libtorch compiles in a fraction of a second.
+# generated translation unit a room, or two, so that a room without libtorch compiles in a fraction of a second.
 function(strata_whole_house)
     get_property(rooms GLOBAL PROPERTY STRATA_ROOMS)
     list(TRANSFORM rooms PREPEND "strata::" OUTPUT_VARIABLE room_targets)
@@ -96,17 +106,19 @@ function(strata_whole_house)
     foreach(room IN LISTS rooms)
         get_property(of_room GLOBAL PROPERTY STRATA_${room}_SOURCES)
         list(APPEND sources ${of_room})
-        get_property(bodies GLOBAL PROPERTY STRATA_${room}_BODIES)
-        if(bodies)
-            set(text "")
-            foreach(body IN LISTS bodies)
-                cmake_path(RELATIVE_PATH body BASE_DIRECTORY "${include}")
-                string(APPEND text "#include <${body}>\n")
-            endforeach()
-            set(source "${PROJECT_BINARY_DIR}/compiled/${room}.cpp")
-            file(CONFIGURE OUTPUT "${source}" CONTENT "${text}" @ONLY)
-            list(APPEND sources "${source}")
-        endif()
+        foreach(part IN ITEMS ${room} ${room}_apart)
+            get_property(bodies GLOBAL PROPERTY STRATA_${part}_BODIES)
+            if(bodies)
+                set(text "")
+                foreach(body IN LISTS bodies)
+                    cmake_path(RELATIVE_PATH body BASE_DIRECTORY "${include}")
+                    string(APPEND text "#include <${body}>\n")
+                endforeach()
+                set(source "${PROJECT_BINARY_DIR}/compiled/${part}.cpp")
+                file(CONFIGURE OUTPUT "${source}" CONTENT "${text}" @ONLY)
+                list(APPEND sources "${source}")
+            endif()
+        endforeach()
     endforeach()
     add_library(strata_compiled STATIC ${sources})
     add_library(strata::compiled ALIAS strata_compiled)

@@ -149,6 +149,7 @@ strata_room(comm
     PACKAGES ${comm_packages}
     LINKS ${comm_links}
     DEFINES ${comm_defines}
+    APART mpi_comm.ipp mpi_watchdog.ipp nccl_comm.ipp
     HEADERS
         agree.hpp
         any_comm.hpp
@@ -425,6 +426,7 @@ strata_room(train
     NEEDS core policy options config storage s3 comm optim zero pictures datasets data checkpoint models
     PACKAGES Torch
     LINKS torch
+    APART command_line.ipp stop_signal.ipp
     HEADERS
         any_engine.hpp
         any_model.hpp
