@@ -441,12 +441,15 @@ strata_room(train
         detail/rejected_trainer.hpp
         detail/trainer_body.hpp
         environment.hpp
+        evaluation.hpp
+        evaluation_curves.hpp
         fit_result.hpp
         frozen.hpp
         gallery.hpp
         gradient_norms.hpp
         loss_curve.hpp
         metrics.hpp
+        named_loss.hpp
         named_norm.hpp
         options.hpp
         options_from_config.hpp

@@ -37,6 +37,7 @@ void use(Session& session) {
     trainer.report().title = trainer.folder().string() + std::to_string(trainer.model().parameters().size());
     const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return torch::ones({1}); }, 1, 1});
     FunctionSource source{[](std::int64_t) { return torch::ones({1}); }, 1, 1};
+    trainer.evaluate_every(2, "held_out", source);
     trainer.report().title += std::to_string(trainer.fit(source, 5).step);
     trainer.report().title += std::to_string(fit_in_turns(Turn{trainer, source}, Turn{shared, source, 2})[1].step);
     trainer.run().release_room();

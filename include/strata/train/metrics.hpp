@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <strata/core/inline.hpp>
+#include <strata/train/named_loss.hpp>
 #include <strata/train/named_norm.hpp>
 
 namespace strata::train {
@@ -37,11 +38,16 @@ public:
     /// `file`.kept-1, or the first number that is free, before `file` is replaced at once. notes() says so.
     MetricsLog(std::filesystem::path file, std::int64_t resumed_step);
 
-    ///   norms  gradient norms of the step's, by layer; of most steps none
-    void append(const StepMetrics& metrics, std::span<const NamedNorm> norms = {});
+    ///   norms   gradient norms of the step's, by layer; of most steps none
+    ///   losses  of sets that were evaluated after it; of most steps none
+    void append(const StepMetrics& metrics, std::span<const NamedNorm> norms = {},
+                const std::vector<NamedLoss>& losses = {});
 
     /// Every step so far, those of the runs before this one included, in order. Steps may be missing.
     [[nodiscard]] const std::vector<StepMetrics>& history() const noexcept { return history_; }
+
+    /// What sets that are evaluated came to so far, those of the runs before this one included.
+    [[nodiscard]] const std::vector<EvaluationCurve>& evaluations() const noexcept { return evaluations_; }
 
     /// What was set aside when it was opened, and which steps are missing: lines for a person. Empty: all was well.
     [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
@@ -49,6 +55,7 @@ public:
 private:
     std::filesystem::path file_;
     std::vector<StepMetrics> history_;
+    std::vector<EvaluationCurve> evaluations_;
     std::vector<std::string> notes_;
     std::ofstream out_;
 };

@@ -10,6 +10,7 @@
 
 #include <strata/core/inline.hpp>
 #include <strata/train/metrics.hpp>
+#include <strata/train/named_loss.hpp>
 
 namespace strata::train {
 
@@ -23,6 +24,7 @@ struct ReportContent {
     std::string title{};
     std::vector<std::pair<std::string, std::string>> facts{};  ///< shown as a table: name, value
     std::vector<StepMetrics> history{};
+    std::vector<EvaluationCurve> evaluations{};
     std::vector<SampleGrid> grids{};     ///< oldest first; the newest is shown large
     std::vector<std::string> prompts{};  ///< in the order of a grid's cells, row by row
     int columns = 4;                     ///< cells in a row of a grid

@@ -27,7 +27,7 @@ public:
     [[nodiscard]] StepMetrics last() const;
 
     /// Throws Error: io_failed, no_space; the line is then kept for complete().
-    void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {});
+    void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {}, std::vector<NamedLoss> losses = {});
 
     /// Writes report.html: `content` with the history and the sample grids that are there. Throws as write_report() does.
     void report(ReportContent& content) const;
@@ -40,6 +40,7 @@ private:
     std::optional<MetricsLog> log_;
     std::optional<StepMetrics> missing_;
     std::vector<NamedNorm> missing_norms_;
+    std::vector<NamedLoss> missing_losses_;
     std::uintmax_t whole_bytes_ = 0;  // of the file without the line that is missing
 };
 

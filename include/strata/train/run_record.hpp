@@ -59,9 +59,10 @@ public:
 
     /// Throws io_failed, no_space; the line is then kept for mend().
     ///
-    ///   norms  gradient norms by layer, of the steps that have them
-    void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {}) {
-        log_.append(metrics, std::move(norms));
+    ///   norms   gradient norms by layer, of the steps that have them
+    ///   losses  of sets that were evaluated after it
+    void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {}, std::vector<NamedLoss> losses = {}) {
+        log_.append(metrics, std::move(norms), std::move(losses));
     }
     [[nodiscard]] ReportContent& report() noexcept { return report_; }
     void write_report() { log_.report(report_); }

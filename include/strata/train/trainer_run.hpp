@@ -103,6 +103,16 @@ public:
         return {step(), last_loss(), stopped};
     }
 
+    /// The mean loss over an epoch of a source that is not trained on; see evaluated().
+    template <class Source>
+    [[nodiscard]] double evaluated_on(Source& source, const std::string& name) {
+        return evaluated(session().comm(), model_, source, together(),
+                         {.seed = settings().seed,
+                          .device = of_passes().device,
+                          .gathers_units = engine_.gathers_units(),
+                          .who = "the evaluation of '" + name + "'"});
+    }
+
     /// After the last step: what the source has to say.
     template <class Source>
     void end(Source& source) {

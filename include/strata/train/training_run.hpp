@@ -17,6 +17,7 @@
 #include <strata/train/any_engine.hpp>
 #include <strata/train/any_model.hpp>
 #include <strata/train/checkpoints.hpp>
+#include <strata/train/evaluation.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/named_norm.hpp>
 #include <strata/train/ranks_together.hpp>
@@ -41,6 +42,10 @@ class TrainingRun : public Rescuable {
 public:
     /// Calls `action` after every `steps`-th step and the last one; 0: after the last one. Local. Throws bad_value.
     void every(std::int64_t steps, RunActions::Call action);
+    /// Evaluates a set every `steps` steps and after the last one; its losses stand in that step's line of the log. Local. Throws bad_value.
+    void evaluate(std::int64_t steps, const std::string& name, Evaluations::Call call) {
+        evaluations_.add(steps, name, std::move(call));
+    }
     /// Whether no step was done since a checkpoint was loaded. Local.
     [[nodiscard]] bool has_just_resumed() const noexcept { return engine_.step_count() == resumed_at_; }
     /// Engine::set_trainable(), between steps.
@@ -135,6 +140,8 @@ private:
     [[nodiscard]] std::string of_samples(const StepSamples& samples, bool names_samples, bool loss_is_finite);
     /// A step that changed nothing: its samples are used up, and nothing is logged under its number yet.
     void skip(const zero::StepResult& result, const StepSamples& samples, bool names_samples, bool loss_is_finite);
+    /// What sets that are due after the step came to; what fails is thrown once the step is logged.
+    [[nodiscard]] std::vector<NamedLoss> evaluate_due(const StepMetrics& metrics, std::int64_t last_step);
     /// Logs, and calls what is due; returns whether a checkpoint is.
     [[nodiscard]] bool finish(const StepMetrics& metrics, bool interrupted, std::int64_t last_step);
 
@@ -148,6 +155,7 @@ private:
     RunRecord record_;
     std::vector<NamedNorm> norms_;  // of the step under way
     RunActions actions_;
+    Evaluations evaluations_;
     std::filesystem::path folder_;  // empty until it is taken
     RunPlan plan_;
     checkpoint::Facts data_;

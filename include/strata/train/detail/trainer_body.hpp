@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -20,6 +21,7 @@
 #include <strata/train/compute.hpp>
 #include <strata/train/fit_result.hpp>
 #include <strata/train/metrics.hpp>
+#include <strata/train/named_loss.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/report.hpp>
 #include <strata/train/run_settings.hpp>
@@ -63,6 +65,26 @@ public:
     /// Throws bad_value.
     void every(std::int64_t steps, std::function<void(const train::StepMetrics&)> action) {
         run_.every(steps, std::move(action));
+    }
+
+    /// Evaluates a set that is not trained on after every `steps`-th optimizer step and after the last one: the mean loss over an epoch of
+    /// `source`, in evaluation mode, from its first micro-batch, with equal randomness each time (train::JudgesItself says what a
+    /// model can do about it). In metrics.jsonl it stands in the step's line under "evaluations", with the moving average's, where there is one, as NAME_ema; in
+    /// the report as a curve. Call before fit(). On all ranks alike.
+    ///
+    ///   steps   >= 1; 0: after the last step only
+    ///   name    letters, digits, '_', '-' and '.'
+    ///   source  this rank's batches; all ranks have as many. It lives as long as the trainer
+    /// Throws Error: bad_value, uneven_batches. Collective.
+    template <BatchSource<Batch> Source>
+    void evaluate_every(std::int64_t steps, const std::string& name, Source& source) {
+        train::check_sources(session_.comm(), source);
+        run_.evaluate(steps, name, [this, name, &source] {
+            std::vector<train::NamedLoss> losses{{name, run_.evaluated_on(source, name)}};
+            if constexpr (Setup::averaging::enabled)
+                with_average([&] { losses.push_back({name + "_ema", run_.evaluated_on(source, name)}); });
+            return losses;
+        });
     }
 
     /// Trains to options.max_steps: resumes from the newest whole checkpoint of its folder, or starts over in the session's

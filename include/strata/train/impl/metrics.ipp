@@ -46,12 +46,35 @@ inline std::string to_json(std::span<const NamedNorm> norms) {
     return text + "}";
 }
 
-inline std::string to_json_line(const StepMetrics& m, std::span<const NamedNorm> norms) {
+/// ,"evaluations":{"faces":0.25,...}
+inline std::string to_json(const std::vector<NamedLoss>& losses) {
+    std::string text;
+    for (const NamedLoss& one : losses)
+        (text += text.empty() ? ",\"evaluations\":{\"" : ",\"") += one.name + "\":" + json_number(one.loss, 17);
+    return text.empty() ? text : text + "}";
+}
+
+/// Those of a line that counts. A loss that is null is NaN.
+inline std::vector<NamedLoss> evaluations_in(std::string_view line) {
+    if (line.find("\"evaluations\"") == std::string_view::npos) return {};
+    const auto json = nlohmann::ordered_json::parse(line.begin(), line.end(), nullptr, false);
+    const auto found = json.is_object() ? json.find("evaluations") : json.end();
+    std::vector<NamedLoss> losses;
+    if (!json.is_object() || found == json.end() || !found->is_object()) return losses;
+    for (const auto& [name, loss] : found->items())
+        if (loss.is_number() || loss.is_null())
+            losses.push_back({name, loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>()});
+    return losses;
+}
+
+inline std::string to_json_line(const StepMetrics& m, std::span<const NamedNorm> norms,
+                                const std::vector<NamedLoss>& losses) {
     return "{\"step\":" + std::to_string(m.step) + ",\"loss\":" + json_number(m.loss, 17) +
            ",\"lr\":" + json_number(m.learning_rate, 17) + ",\"grad_norm\":" + json_number(m.grad_norm, 17) +
            ",\"samples_per_second\":" + json_number(m.samples_per_second, 6) +
            ",\"seconds\":" + json_number(m.seconds, 6) + ",\"epoch\":" + json_number(m.epoch, 6) +
-           (m.skipped > 0 ? ",\"skipped\":" + std::to_string(m.skipped) : "") + to_json(norms) + "}\n";
+           (m.skipped > 0 ? ",\"skipped\":" + std::to_string(m.skipped) : "") + to_json(norms) + to_json(losses) +
+           "}\n";
 }
 
 /// The step that a line tells of, whatever else it has; none if it is no JSON object with a step of 1 or more, or a
@@ -292,6 +315,8 @@ STRATA_INLINE MetricsLog::MetricsLog(std::filesystem::path file, std::int64_t re
     const bool was_in_order = std::is_sorted(staying.begin(), staying.end(), in_order);
     detail::sort_by_step(staying);
     history_ = detail::steps_of(staying);
+    for (const detail::LogLine& line : staying)
+        add_losses(evaluations_, line.metrics.step, detail::evaluations_in(detail::with_nulls(line.bytes)));
 
     if (!aside.empty()) {  // before the log is written anew: a kill in between leaves lines twice, and loses none
         const std::filesystem::path kept = detail::free_name_beside(file_);
@@ -313,10 +338,12 @@ STRATA_INLINE MetricsLog::MetricsLog(std::filesystem::path file, std::int64_t re
     if (!out_) throw storage::detail::file_error(errno != 0 ? errno : EIO, "open", file_);
 }
 
-STRATA_INLINE void MetricsLog::append(const StepMetrics& metrics, std::span<const NamedNorm> norms) {
+STRATA_INLINE void MetricsLog::append(const StepMetrics& metrics, std::span<const NamedNorm> norms,
+                                      const std::vector<NamedLoss>& losses) {
     history_.push_back(metrics);
+    add_losses(evaluations_, metrics.step, losses);
     errno = 0;
-    out_ << detail::to_json_line(metrics, norms);
+    out_ << detail::to_json_line(metrics, norms, losses);
     out_.flush();
     if (out_) return;
     const int failure = errno;

@@ -8,6 +8,7 @@
 
 #include <strata/core/step_name.hpp>
 #include <strata/storage/atomic_file.hpp>
+#include <strata/train/evaluation_curves.hpp>
 #include <strata/train/loss_curve.hpp>
 #include <strata/train/report.hpp>
 
@@ -85,6 +86,7 @@ STRATA_INLINE void write_report(const std::filesystem::path& file, const ReportC
     for (const auto& [name, value] : content.facts)
         html << "<tr><td>" << detail::escape_html(name) << "</td><td>" << detail::escape_html(value) << "</td></tr>\n";
     html << "</table>\n<h2>Loss</h2>\n" << loss_curve(content.history);
+    if (!content.evaluations.empty()) html << "<h2>Evaluation</h2>\n" << evaluation_curves(content.evaluations);
     if (!content.grids.empty()) {
         const SampleGrid& newest = content.grids.back();
         html << "<h2>Samples at step " << newest.step << "</h2>\n<img class=\"newest\" alt=\"samples at step "

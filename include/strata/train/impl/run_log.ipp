@@ -19,19 +19,22 @@ STRATA_INLINE StepMetrics RunLog::last() const {
     return log_ && !log_->history().empty() ? log_->history().back() : StepMetrics{};
 }
 
-STRATA_INLINE void RunLog::append(const StepMetrics& metrics, std::vector<NamedNorm> norms) {
+STRATA_INLINE void RunLog::append(const StepMetrics& metrics, std::vector<NamedNorm> norms,
+                                  std::vector<NamedLoss> losses) {
     if (!log_) return;
     missing_ = metrics;
     missing_norms_ = std::move(norms);
+    missing_losses_ = std::move(losses);
     std::error_code unknown;
     whole_bytes_ = std::filesystem::file_size(folder_ / log_name, unknown);
-    log_->append(metrics, missing_norms_);
+    log_->append(metrics, missing_norms_, missing_losses_);
     missing_.reset();
 }
 
 STRATA_INLINE void RunLog::report(ReportContent& content) const {
     if (!log_) return;
     content.history = log_->history();
+    content.evaluations = log_->evaluations();
     content.grids = find_sample_grids(folder_ / "samples");
     write_report(folder_ / "report.html", content);
 }
@@ -44,7 +47,7 @@ STRATA_INLINE void RunLog::complete() {
     // What there is of the line is no damage to set aside.
     std::filesystem::resize_file(folder_ / log_name, whole_bytes_, none);
     open(folder_, metrics.step - 1);
-    append(metrics, std::move(missing_norms_));
+    append(metrics, std::move(missing_norms_), std::move(missing_losses_));
 }
 
 }  // namespace strata::train

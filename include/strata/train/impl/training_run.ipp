@@ -180,8 +180,20 @@ STRATA_INLINE void TrainingRun::skip(const zero::StepResult& result, const StepS
     session_.progress().note("step " + std::to_string(result.step + 1) + " is skipped and tried again: " + why);
 }
 
+STRATA_INLINE std::vector<NamedLoss> TrainingRun::evaluate_due(const StepMetrics& metrics, std::int64_t last_step) {
+    try {
+        return evaluations_.due(metrics.step, last_step);
+    } catch (...) {  // the step is done, whatever becomes of what follows it
+        if (are_together()) comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {})); });
+        throw;
+    }
+}
+
 STRATA_INLINE bool TrainingRun::finish(const StepMetrics& metrics, bool interrupted, std::int64_t last_step) {
-    comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {})); });
+    std::vector<NamedLoss> losses;
+    if (!interrupted && evaluations_.any_due(metrics.step, last_step)) losses = evaluate_due(metrics, last_step);
+    comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {}), losses); });
+    for (const NamedLoss& one : losses) session_.progress().note(evaluation_line(metrics.step, one));
     session_.progress().step(metrics, last_step, settings_.name);
     if (interrupted && metrics.step != last_step)
         session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
