@@ -184,7 +184,8 @@ STRATA_INLINE std::vector<NamedLoss> TrainingRun::evaluate_due(const StepMetrics
     try {
         return evaluations_.due(metrics.step, last_step);
     } catch (...) {  // the step is done, whatever becomes of what follows it
-        if (are_together()) comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {})); });
+        if (are_together() || session_.world() == 1)
+            comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {})); });
         throw;
     }
 }
