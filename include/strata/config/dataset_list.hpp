@@ -26,6 +26,9 @@ struct DatasetList {
     std::vector<TextEmbeds> text_embeds;
     std::vector<ImageEmbeds> image_embeds;
 
+    /// For each data set to evaluate with a list of that one, as something to train on: each picture once.
+    [[nodiscard]] std::vector<DatasetList> evaluated() const;
+
     /// Throws Errc::bad_reference.
     [[nodiscard]] const TextEmbeds& text_embeds_of(const ImageDataset& dataset) const;
 

@@ -76,6 +76,11 @@ struct TrainerConfig {
     std::int64_t validation_num_inference_steps = 30;
     std::int64_t validation_resolution = 256;
     std::int64_t validation_seed = 42;
+    std::int64_t eval_steps_interval =
+        0;  ///< of data sets to evaluate with; 0: evaluation_interval() is validation_step_interval
+    [[nodiscard]] std::int64_t evaluation_interval() const noexcept {
+        return eval_steps_interval > 0 ? eval_steps_interval : validation_step_interval;
+    }
 
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;

@@ -164,6 +164,13 @@ TEST(DatasetList, ReadsAListOfASubjectAndItsRegularisation) {
     ASSERT_EQ(list.eval.size(), 1U);
     EXPECT_TRUE(list.eval[0].is_eval());
     EXPECT_EQ(list.eval[0].text_embeds, "text-embeds");
+    const std::vector<DatasetList> evaluated = list.evaluated();
+    ASSERT_EQ(evaluated.size(), 1U);
+    ASSERT_EQ(evaluated[0].images.size(), 1U);
+    EXPECT_EQ(evaluated[0].images[0].id, "holdout");
+    EXPECT_FALSE(evaluated[0].images[0].is_eval());
+    EXPECT_TRUE(evaluated[0].eval.empty());
+    EXPECT_EQ(evaluated[0].text_embeds.size(), list.text_embeds.size());
     EXPECT_EQ(list.latent_cache_of(list.images[1]).folder, "cache/vae/flux/subject-1024");
     EXPECT_EQ(text_cache_of(list.text_embeds_of(list.images[0])).folder, "cache/text/flux");
 }

@@ -152,6 +152,16 @@ inline void read_entry(ReadList& read, const nlohmann::json& entry, const Place&
 
 }  // namespace detail
 
+STRATA_INLINE std::vector<DatasetList> DatasetList::evaluated() const {
+    std::vector<DatasetList> lists;
+    for (const ImageDataset& set : eval) {
+        DatasetList list{.images = {set}, .eval = {}, .text_embeds = text_embeds, .image_embeds = image_embeds};
+        list.images.front().dataset_type = DatasetType::image;
+        lists.push_back(std::move(list));
+    }
+    return lists;
+}
+
 STRATA_INLINE const TextEmbeds& DatasetList::text_embeds_of(const ImageDataset& dataset) const {
     if (const TextEmbeds* const found = detail::find_embeds(text_embeds, dataset.text_embeds)) return *found;
     throw Error{Errc::bad_reference, "data set '" + dataset.id + "' has no text_embeds entry", "add one to the list"};

@@ -166,9 +166,13 @@ inline void add_output_keys(ForeignKeyList& list) {
                 "validation_*"},
                "false|0|0.0|1|1.0|batch-parallel|single-gpu");
     list.other("no score is computed of samples; data sets with `dataset_type` eval have their loss",
-               {"evaluation_type", "num_eval_images", "eval_steps_interval", "eval_epoch_interval", "eval_timesteps",
-                "eval_dataset_pooling", "eval_dataset_id", "eval_loss_disable", "eval_*"},
-               "none|false");
+               {"evaluation_type"}, "none");
+    list.other(
+        "every data set with `dataset_type` eval has its loss every `eval_steps_interval`, over all of its pictures, at the noise "
+        "and timesteps that the model gives; a set that is not wanted is `disabled`",
+        {"num_eval_images", "eval_epoch_interval", "eval_timesteps", "eval_dataset_pooling", "eval_dataset_id",
+         "eval_loss_disable", "eval_*"},
+        "false");
     list.other("nothing is measured before the first step", {"disable_benchmark"}, "true|false");
     list.other("the moving average is updated where it is kept, in one pass", {"ema_cpu_only", "ema_foreach_disable"});
     list.other("every check stays: what is refused cannot be trained", {"i_know_what_i_am_doing"}, "false");

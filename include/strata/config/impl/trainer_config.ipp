@@ -82,6 +82,9 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                   "Steps of the sampler");
         s.integer("validation_resolution", &C::validation_resolution, {8, 16384}, "Edge of a sample, in pixels");
         s.integer("validation_seed", &C::validation_seed, {0, 9e15}, "Start of the noise of the samples");
+        s.integer(
+            "eval_steps_interval", &C::eval_steps_interval, ranges::count,
+            "Optimizer steps between losses of data sets with `dataset_type` eval; 0: `validation_step_interval`");
         s.number("caption_dropout_probability", &C::caption_dropout_probability, {0, 1},
                  "Share of visits that see an empty caption, so that guidance can work");
         s.flag("allow_dataset_oversubscription", &C::allow_dataset_oversubscription,
