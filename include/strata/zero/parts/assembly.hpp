@@ -1,13 +1,11 @@
 #pragma once
 // strata/zero/parts/assembly.hpp - Assembly: the parts of an engine, made for a setup and filled with a model.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -249,8 +247,8 @@ private:
             make_tiers(model);
         });
         const auto take = [&](std::size_t bucket) { return take_bucket(model, bucket); };
-        const core::FunctionRef<at::Tensor(std::size_t)> values_of =
-            take;  // a tier's class is not to be one of each caller
+        // A tier's class is not to be one of each caller.
+        const core::FunctionRef<at::Tensor(std::size_t)> values_of = take;
         failure.keep([&] { state.fill(answers_->initial, values_of); });
         // After a failure the values of the other buckets are still exchanged: the other ranks wait for that.
         while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });

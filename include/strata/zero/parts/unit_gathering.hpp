@@ -160,4 +160,5 @@ private:
 
 #ifndef STRATA_COMPILED
 #include <strata/zero/impl/unit_gathering.ipp>
+#include <strata/zero/impl/unit_gathering_memory.ipp>
 #endif
