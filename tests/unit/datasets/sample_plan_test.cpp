@@ -313,4 +313,172 @@ TEST(SamplePlan, SchedulesOfAllKindsKeepTheirEpochsAndSteps) {
     }
 }
 
+PlanDataset weighted(std::vector<PlanBucket> buckets, double weight) {
+    PlanDataset set{std::move(buckets)};
+    set.weight = weight;
+    return set;
+}
+
+TEST(SamplePlan, EveryDataSetHasStepsOfItsOwnSize) {
+    PlanDataset large{table};
+    large.batch = 16;
+    PlanDataset small{{{10, 1}, {7, 2}}};
+    small.batch = 2;
+    const SamplePlan plan{{large, small, {table}}, 42, 8};
+    EXPECT_EQ(plan.global_batch(), 8);
+    EXPECT_EQ(plan.global_batch(0), 16);
+    EXPECT_EQ(plan.global_batch(1), 2);
+    EXPECT_EQ(plan.global_batch(2), 8);
+    EXPECT_EQ(plan.batches_in(0), batches_of(table, 16) + 5 + 7 + batches_of(table, 8));
+    for (const std::int64_t epoch : {0, 3}) {
+        const Turns turns = turns_of_epoch(plan, epoch);
+        expect_a_round(turns, 0, table, 16);
+        expect_a_round(turns, 1, small.buckets, 2);
+        expect_a_round(turns, 2, table, 8);
+    }
+}
+
+/// Micro-batches and ranks take equal parts of a step, however it is cut, whatever data set it is of.
+TEST(SamplePlan, PartsOfAStepAreTheStep) {
+    PlanDataset large{table};
+    large.batch = 16;
+    const SamplePlan plan{{large, {table}}, 7, 8};
+    for (std::int64_t position = 0; position < 60; ++position) {
+        const GlobalBatch whole = plan.batch(position);
+        ASSERT_EQ(whole.visits.size(), whole.dataset == 0 ? 16U : 8U);
+        for (const std::int64_t parts : {1, 2, 4, 8}) {
+            std::vector<std::int64_t> samples;
+            for (std::int64_t index = 0; index < parts; ++index) {
+                const GlobalBatch part = plan.part(position, index, parts);
+                EXPECT_EQ(part.random, whole.random);
+                ASSERT_EQ(static_cast<std::int64_t>(part.visits.size() * static_cast<std::size_t>(parts)),
+                          plan.global_batch(static_cast<std::size_t>(whole.dataset)));
+                for (const Visit& visit : part.visits) {
+                    EXPECT_EQ(visit.random, whole.visits[samples.size()].random);
+                    samples.push_back(visit.sample);
+                }
+            }
+            for (std::size_t v = 0; v < whole.visits.size(); ++v) ASSERT_EQ(samples[v], whole.visits[v].sample);
+        }
+    }
+}
+
+TEST(SamplePlan, WithWeightsSmallDataSetsAreDrawnAsOftenUntilTheyAreUsedUp) {
+    const std::vector<PlanBucket> small{{10, 1}};
+    const std::vector<PlanBucket> large{{200, 1}};
+    const SamplePlan plan{{weighted(small, 1), weighted(large, 1), weighted({{40, 1}}, 2)}, 42, 1};
+    EXPECT_EQ(plan.batches_in(0), 250);  // the same samples as without weights
+    std::set<std::vector<std::int64_t>> orders;
+    for (const std::int64_t epoch : {0, 1, 2, 9}) {
+        const Turns turns = turns_of_epoch(plan, epoch);
+        expect_a_round(turns, 0, small, 1);
+        expect_a_round(turns, 1, large, 1);
+        expect_a_round(turns, 2, {{40, 1}}, 1);
+        std::vector<std::int64_t> sets;
+        const std::int64_t begin = plan.batches_before(epoch);
+        for (std::int64_t i = 0; i < 250; ++i) sets.push_back(plan.batch(begin + i).dataset);
+        // Steps 1 to 40: 10, 10 and 20 batches; 41 to 100: 20 and 40; and the rest of the large one.
+        const auto count = [&](std::int64_t first, std::int64_t last, std::int64_t set) {
+            return std::count(sets.begin() + first, sets.begin() + last, set);
+        };
+        EXPECT_EQ(count(0, 40, 0), 10);
+        EXPECT_EQ(count(0, 40, 1), 10);
+        EXPECT_EQ(count(0, 40, 2), 20);
+        EXPECT_EQ(count(40, 70, 1), 10);
+        EXPECT_EQ(count(40, 70, 2), 20);
+        EXPECT_EQ(count(70, 250, 1), 180);
+        orders.insert(sets);
+    }
+    EXPECT_EQ(orders.size(), 4U) << "steps of a phase are shuffled";
+    // Without weights the small one is drawn all the epoch long.
+    const SamplePlan plain{{{small}, {large}}, 42, 1};
+    std::int64_t late = 0;
+    for (std::int64_t i = 40; i < 210; ++i) late += plain.batch(i).dataset == 0 ? 1 : 0;
+    EXPECT_GT(late, 3);
+}
+
+TEST(SamplePlan, AProbabilityHoldsWithWeightsToo) {
+    PlanDataset part = weighted({{8, 1}}, 0.3);
+    part.probability = 0.3;
+    const SamplePlan plan{{weighted(table, 1), part}, 42, 1};
+    for (const auto& [key, visits] : turns_of(plan, 0, plan.batches_before(40)))  // 0.3 * 40 = 12 rounds
+        if (std::get<0>(key) == 1) {
+            EXPECT_EQ(visits, 12);
+        }
+    for (std::int64_t epoch = 0; epoch < 10; ++epoch) expect_a_round(turns_of_epoch(plan, epoch), 0, table, 1);
+}
+
+TEST(SamplePlan, AFallingWeightEndsAtItsStepOfEachEpochAndTheRoundGoesOn) {
+    PlanDataset falling{{{300, 1}}};
+    falling.last_step_of_epoch = 160;
+    const SamplePlan plan{{{{{600, 1}}}, falling}, 42, 1};
+    const std::int64_t an_epoch = plan.batches_in(0);
+    // A third of the steps at first, none at step 160: the integral of x/3 / (x/3 + 2/3) over x in 0 .. 1, 160 times.
+    const double expected = 160 * (1 - 2 * std::log(1.5));
+    EXPECT_NEAR(static_cast<double>(an_epoch - 600), expected, 2);
+    std::int64_t early = 0;
+    std::int64_t late = 0;
+    for (const std::int64_t epoch : {0, 1, 2, 3, 1000}) {
+        ASSERT_EQ(plan.batches_in(epoch), an_epoch) << epoch;
+        const std::int64_t begin = plan.batches_before(epoch);
+        for (std::int64_t i = 0; i < an_epoch; ++i) {
+            if (plan.batch(begin + i).dataset != 1) continue;
+            ASSERT_LT(i, 160);
+            ++(i < 80 ? early : late);
+        }
+        expect_a_round(turns_of_epoch(plan, epoch), 0, {{600, 1}}, 1);
+    }
+    EXPECT_GT(early, 2 * late);
+    // Its rounds go on from epoch to epoch: within the first round no sample comes twice.
+    const std::int64_t epochs = 300 / (an_epoch - 600);
+    std::int64_t seen = 0;
+    for (const auto& [key, visits] : turns_of(plan, 0, plan.batches_before(epochs)))
+        if (std::get<0>(key) == 1) {
+            EXPECT_EQ(visits, 1);
+            ++seen;
+        }
+    EXPECT_EQ(seen, epochs * (an_epoch - 600));
+}
+
+TEST(SamplePlan, FallingWeightsKeepSchedulesAndProbabilities) {
+    Random random{5};
+    const auto number = [&](std::uint64_t least, std::uint64_t most) {
+        return static_cast<std::int64_t>(least + random.below(most - least + 1));
+    };
+    for (int trial = 0; trial < 200; ++trial) {
+        std::vector<PlanDataset> sets;
+        for (std::int64_t i = number(1, 4); i > 0; --i) {
+            PlanDataset set{{{number(1, 9), number(1, 3)}, {number(1, 30), 1}}};
+            if (number(0, 2) == 0) set.probability = static_cast<double>(number(1, 10)) / 10;
+            if (number(0, 2) == 0) set.start_epoch = number(1, 4);
+            if (number(0, 3) == 0) set.end_epoch = set.start_epoch + number(0, 5);
+            if (number(0, 3) == 0) set.start_step = number(0, 40);
+            if (number(0, 3) == 0) set.end_step = std::max<std::int64_t>(1, set.start_step) + number(0, 40);
+            if (number(0, 1) == 0) set.weight = static_cast<double>(number(1, 10)) / 10;
+            if (number(0, 1) == 0) set.last_step_of_epoch = number(1, 40);
+            if (number(0, 1) == 0) set.batch = number(1, 5);
+            sets.push_back(set);
+        }
+        const SamplePlan plan{sets, 42, 3};
+        const std::int64_t end = std::min<std::int64_t>(plan.size().value_or(300), 300);
+        std::vector<Turns> rounds(sets.size());
+        for (std::int64_t position = 0; position < end; ++position) {
+            const GlobalBatch batch = plan.batch(position);
+            const auto dataset = static_cast<std::size_t>(batch.dataset);
+            const PlanDataset& set = sets[dataset];
+            ASSERT_EQ(static_cast<std::int64_t>(batch.visits.size()), set.batch == 0 ? 3 : set.batch);
+            const std::int64_t of_epoch = position - plan.batches_before(batch.epoch);
+            ASSERT_GE(of_epoch, 0);
+            ASSERT_LT(position, plan.batches_before(batch.epoch + 1));
+            if (set.last_step_of_epoch > 0) {
+                ASSERT_LT(of_epoch, set.last_step_of_epoch) << trial;
+            }
+            ASSERT_GE(batch.epoch + 1, set.start_epoch);
+            ASSERT_TRUE(set.end_epoch == 0 || batch.epoch + 1 <= set.end_epoch);
+            ASSERT_GE(position + 1, set.start_step);
+            ASSERT_TRUE(set.end_step == 0 || position + 1 <= set.end_step);
+        }
+    }
+}
+
 }  // namespace
