@@ -368,6 +368,7 @@ strata_room(datasets
         detail/discovery.hpp
         discovered.hpp
         discovery.hpp
+        epoch_phases.hpp
         folder_place.hpp
         for_all.hpp
         latent_caching.hpp

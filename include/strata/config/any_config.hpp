@@ -39,9 +39,6 @@ struct AnyConfig {
 /// Whether a trainer's configuration names a file of that format itself: by `deepspeed_config` or `accelerate_config`.
 [[nodiscard]] bool names_file(const AnyConfig& trainer, ConfigFormat format);
 
-/// A file as it is named, or below the folder of the file that names it; empty where none is there.
-[[nodiscard]] std::filesystem::path found_from(const std::filesystem::path& named, const std::filesystem::path& by);
-
 }  // namespace strata::config
 
 #ifndef STRATA_COMPILED

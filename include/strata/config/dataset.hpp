@@ -51,6 +51,20 @@ enum class MetadataBackend : std::uint8_t {
     parquet,    ///< sizes from columns of the table that ParquetColumns names
 };
 
+/// What becomes of a bucket that holds fewer samples than an effective batch.
+enum class SmallBuckets : std::uint8_t {
+    refuse,  ///< the run stops before anything is encoded, and says what the others would do
+    merge,   ///< its samples go to the bucket of the data set that is nearest in aspect ratio
+    drop,    ///< its samples take no part, and are counted and named
+    repeat,  ///< its repeats are raised; repeats that were set stay as they are
+};
+
+/// In which order data sets are drawn in an epoch; how much of each an epoch shows is the same.
+enum class DataBackendSampling : std::uint8_t {
+    auto_weighting,  ///< in proportion to their batches: all of them from the epoch's begin to its end
+    uniform,         ///< in proportion to `probability` alone: as often as each other, until one is used up
+};
+
 /// An S3 bucket: the keys that begin with `aws_`. What is empty is found as s3::S3Options says.
 struct S3Settings {
     std::string bucket;
@@ -134,6 +148,9 @@ struct ImageDataset {
     std::int64_t end_epoch = 0;        ///< last one; 0: no end
     std::int64_t start_step = 0;       ///< first optimizer step it takes part in; 0 and 1: from the start
     std::int64_t end_step = 0;         ///< last one; 0: no end
+    std::int64_t disable_after_epoch_step = 0;  ///< of each epoch: drawn ever less until this step; 0: to its end
+    std::int64_t train_batch_size = 0;          ///< samples of one rank in one micro-batch; 0: as the trainer says
+    std::optional<SmallBuckets> small_buckets;  ///< nullopt: refuse, or repeat with allow_dataset_oversubscription
     bool is_regularisation_data = false;
 
     CaptionStrategy caption_strategy = CaptionStrategy::textfile;
@@ -142,6 +159,9 @@ struct ImageDataset {
     bool only_instance_prompt = false;     ///< instead of each caption
     bool disable_multiline_split = false;  ///< false: each line of a caption file is a caption; true: all are one
     std::optional<CaptionShuffle> caption_shuffle;
+    /// What is taken out of captions or replaced in them, see datasets::CaptionFilter; load_datasets fills in that of
+    /// the TextEmbeds where the data set has none.
+    std::vector<std::string> caption_filter_list;
     MetadataBackend metadata_backend = MetadataBackend::discovery;
     std::optional<ParquetColumns> parquet;  ///< has a value exactly when captions or sizes come from a table
 
@@ -171,6 +191,7 @@ struct TextEmbeds {
     S3Settings s3;                            ///< of type aws
     std::filesystem::path cache_dir;          ///< a folder; of type aws below s3.data_prefix, and may be empty
     std::optional<bool> compress_disk_cache;  ///< entries inside gzip; nullopt: as the trainer says
+    std::vector<std::string> caption_filter_list;  ///< of data sets that are embedded here and have none
 };
 
 /// Where latents are kept that are not beside their pictures.

@@ -200,6 +200,9 @@ enum class JsonDialect : std::uint8_t {
 [[nodiscard]] std::string write_json(const Node& node);
 [[nodiscard]] std::string write_yaml(const Node& node);
 
+/// A file as it is named, or below the folder of the file that names it; empty where none is there.
+[[nodiscard]] std::filesystem::path found_from(const std::filesystem::path& named, const std::filesystem::path& by);
+
 }  // namespace strata::config
 
 #ifndef STRATA_COMPILED

@@ -83,7 +83,8 @@ struct TrainerConfig {
     }
 
     double caption_dropout_probability = 0.1;
-    bool allow_dataset_oversubscription = false;
+    bool allow_dataset_oversubscription = false;  ///< of data sets that do not say otherwise: SmallBuckets::repeat
+    DataBackendSampling data_backend_sampling = DataBackendSampling::auto_weighting;
     double resolution = 1024;
     ResolutionType resolution_type = ResolutionType::pixel_area;
     CaptionStrategy caption_strategy = CaptionStrategy::textfile;

@@ -118,7 +118,7 @@ private:
         std::int64_t first_position;
         std::int64_t epochs;
         std::vector<Share> shares;
-        std::vector<EpochPhase> phases;    // where a share has per_epoch; what others show besides is in the last one
+        std::vector<EpochPhase> phases;    // where a share has per_epoch; what others show besides is behind them
         bool is_cut;                       // one epoch, of which a data set takes part in some steps only
         std::vector<std::int64_t> places;  // then: the places of its batches that are not left out
     };

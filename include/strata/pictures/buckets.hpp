@@ -25,11 +25,12 @@ struct BucketRule {
 /// All training sizes, from the narrowest to the widest. It does not depend on any picture.
 ///
 /// Edge E: with pixel the resolution, with area sqrt(resolution * 1e6), with pixel_area the resolution; multiples of
-/// the alignment a are rounded half up and at least a. The square of E, always, and unless square_only
+/// the alignment a are rounded half up and at least a. The square of E, and unless square_only
 ///   * pixel: short edge E, long edge E + k a;
 ///   * area, pixel_area: for each long edge L = k a > E the short edge E * E / L, if the area is 4/5 to 5/4 of E * E;
-/// each with its mirror image, and only within the aspect ratios. Symmetric: (w, h) is in it when (h, w) is and the
-/// limits are reciprocal.
+/// each with its mirror image, and only within the aspect ratios; where none is within, the one nearest in log(width /
+/// height) to the middle of them. Symmetric: (w, h) is in it when (h, w) is and the limits are reciprocal. With
+/// square_only the square whatever the limits are: they are about pictures then.
 [[nodiscard]] std::vector<PictureSize> bucket_list(const BucketRule& rule);
 
 /// The order of bucket_list(): by width / height, then by width.

@@ -102,6 +102,27 @@ TEST(Buckets, MinimumSizeIsInTheUnitOfTheResolution) {
     EXPECT_FALSE(keeps(ResolutionType::area, 1, {1000, 999}));
 }
 
+TEST(Buckets, AspectRatiosMayBothBeAboveOrBelowASquare) {
+    const auto wide = bucket_list({128, ResolutionType::pixel_area, 32, 1.2, 3, false});
+    EXPECT_EQ(wide, (std::vector<PictureSize>{{160, 96}, {192, 96}})) << "and no square";
+    const auto tall = bucket_list({128, ResolutionType::pixel_area, 32, 1.0 / 3, 1 / 1.2, false});
+    EXPECT_EQ(tall, (std::vector<PictureSize>{{96, 192}, {96, 160}}));
+    // Of limits between two sizes the nearer one, whichever side it is on.
+    const auto between = [](double low, double high) {
+        return bucket_list({128, ResolutionType::pixel_area, 32, low, high, false});
+    };
+    EXPECT_EQ(between(1.7, 1.8), (std::vector<PictureSize>{{160, 96}}));
+    EXPECT_EQ(between(1.9, 1.95), (std::vector<PictureSize>{{192, 96}}));
+    EXPECT_EQ(between(1.05, 1.1), (std::vector<PictureSize>{{128, 128}}));
+    EXPECT_EQ(between(0.52, 0.53), (std::vector<PictureSize>{{96, 192}}));
+    EXPECT_EQ(between(2, 2), (std::vector<PictureSize>{{192, 96}}));
+    EXPECT_EQ(bucket_list({128, ResolutionType::pixel_area, 32, 2, 3, true}), (std::vector<PictureSize>{{128, 128}}));
+    // Long lists end, too.
+    const auto panorama = bucket_list({1024, ResolutionType::pixel, 64, 6.05, 6.1, false});
+    ASSERT_EQ(panorama.size(), 1U);
+    EXPECT_EQ(panorama[0], (PictureSize{6208, 1024}));
+}
+
 std::vector<Bucket> two_buckets(std::int64_t repeats = 0) {
     strata::config::ImageDataset settings;
     settings.id = "stamps";

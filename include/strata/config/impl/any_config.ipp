@@ -107,13 +107,6 @@ STRATA_INLINE bool names_file(const AnyConfig& trainer, ConfigFormat format) {
                        [&](const Finding& one) { return one.key == key || one.key == "--" + key; });
 }
 
-STRATA_INLINE std::filesystem::path found_from(const std::filesystem::path& named, const std::filesystem::path& by) {
-    std::error_code error;
-    for (const std::filesystem::path& one : {named, by.parent_path() / named, by.parent_path() / named.filename()})
-        if (std::filesystem::is_regular_file(one, error)) return one;
-    return {};
-}
-
 STRATA_INLINE AnyConfig look_at_config(const std::filesystem::path& file, const ImageDataset& defaults,
                                        std::optional<ConfigFormat> format) {
     AnyConfig config;

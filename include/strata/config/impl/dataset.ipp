@@ -40,10 +40,10 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
                  "Larger pictures are resized to `target_downsample_size` before they are cropped; 0 = never");
         s.number("target_downsample_size", &D::target_downsample_size, {0, 32768},
                  "See `maximum_image_size`; at most that, and without effect where that is 0");
-        s.number("minimum_aspect_ratio", &D::minimum_aspect_ratio, {0.01, 1},
-                 "Pictures with a smaller width / height are skipped and named");
-        s.number("maximum_aspect_ratio", &D::maximum_aspect_ratio, {1, 100},
-                 "Pictures with a larger width / height are skipped and named");
+        s.number("minimum_aspect_ratio", &D::minimum_aspect_ratio, {0.01, 100},
+                 "Pictures with a smaller width / height are skipped and named; above 1 only wide ones are left");
+        s.number("maximum_aspect_ratio", &D::maximum_aspect_ratio, {0.01, 100},
+                 "Pictures with a larger width / height are skipped and named; below 1 only tall ones are left");
         s.flag("crop", &D::crop,
                "Crop to the shape `crop_aspect` names; without it only what exceeds the bucket is cut, evenly, and the "
                "other keys of cropping have no say");
@@ -81,6 +81,20 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
         s.integer("start_step", &D::start_step, {0, 1e12},
                   "First optimizer step it takes part in; 0 and 1 = from the start");
         s.integer("end_step", &D::end_step, {0, 1e12}, "Last optimizer step it takes part in; 0 = no end");
+        s.integer("disable_after_epoch_step", &D::disable_after_epoch_step, {0, 1e12},
+                  "Of each epoch: the data set is drawn ever less, and not any more after so many of its optimizer "
+                  "steps; 0 = to its end");
+        s.integer("train_batch_size", &D::train_batch_size, {0, 65536},
+                  "Samples of one rank in one micro-batch of this data set; 0 = as `config.json` says");
+        s.choice<SmallBuckets>(
+            "small_buckets", &D::small_buckets,
+            {{"refuse", SmallBuckets::refuse},
+             {"merge", SmallBuckets::merge},
+             {"drop", SmallBuckets::drop},
+             {"repeat", SmallBuckets::repeat}},
+            "What becomes of a bucket with fewer samples than an effective batch: the run stops and says what helps, they "
+            "go to the bucket nearest in aspect ratio, they take no part, or are repeated; null is `refuse`, or with "
+            "`allow_dataset_oversubscription` `repeat`");
         s.flag("is_regularisation_data", &D::is_regularisation_data,
                "Pictures that keep the model as it was: the target is what the model predicts without its adapter")
             .alias("is_regularization_data");
@@ -98,6 +112,7 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
             "each visit");
         s.object("caption_shuffle", &D::caption_shuffle, caption_shuffle_schema(),
                  "Captions with their tags in other orders; see below");
+        detail::add_caption_filters(s);
         s.choice<MetadataBackend>("metadata_backend", &D::metadata_backend,
                                   {{"discovery", MetadataBackend::discovery},
                                    {"json", MetadataBackend::discovery},
@@ -145,6 +160,7 @@ STRATA_INLINE const Schema<TextEmbeds>& text_embeds_schema() {
                "Folder of the embedded captions; required with `local`, with `aws` below `aws_data_prefix`");
         s.flag("compress_disk_cache", &T::compress_disk_cache,
                "Keep entries inside gzip; without it as `config.json` says");
+        detail::add_caption_filters(s);
         s.beside(&T::s3, s3_schema());
         s.idle(detail::cache_idle_keys());
         s.unsupported(detail::text_embeds_unsupported_keys());

@@ -74,6 +74,14 @@ inline void check_units(const ImageDataset& dataset, const Place& place) {
                      "use a size that is not larger than maximum_image_size");
 }
 
+inline void check_aspect_ratios(const ImageDataset& dataset, const Place& place) {
+    if (dataset.minimum_aspect_ratio > dataset.maximum_aspect_ratio)
+        place.refuse("minimum_aspect_ratio",
+                     "is " + shown(dataset.minimum_aspect_ratio) + ", and maximum_aspect_ratio is " +
+                         shown(dataset.maximum_aspect_ratio) + ": no picture is within",
+                     "use a minimum that is not above the maximum");
+}
+
 inline void check_crop(const ImageDataset& dataset, const Place& place) {
     if (!dataset.crop) return;
     const bool from_list = dataset.crop_aspect == CropAspect::closest || dataset.crop_aspect == CropAspect::random;
@@ -159,6 +167,7 @@ inline void check_schedule(const ImageDataset& dataset, const Place& place) {
     refuse("end_epoch", dataset.end_epoch > 0);
     refuse("start_step", dataset.start_step > 1);
     refuse("end_step", dataset.end_step > 0);
+    refuse("disable_after_epoch_step", dataset.disable_after_epoch_step > 0);
     refuse("is_regularisation_data", dataset.is_regularisation_data);
 }
 
@@ -182,7 +191,8 @@ inline void check_caching(const ImageDataset& dataset, const Place& place) {
 inline void check_image(const ImageDataset& dataset, const Place& place) {
     Problems problems;
     problems.during([&] { check_store(dataset.type, dataset.s3, place); });
-    for (const auto check : {check_folder, check_units, check_crop, check_captions, check_schedule, check_caching})
+    for (const auto check : {check_folder, check_units, check_aspect_ratios, check_crop, check_captions, check_schedule,
+                             check_caching})
         problems.during([&] { check(dataset, place); });
     problems.finish();
 }

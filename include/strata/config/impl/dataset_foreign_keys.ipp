@@ -70,9 +70,6 @@ inline std::vector<UnsupportedKey> image_unsupported_keys() {
         {"conditioning", "conditioning_data", "conditioning_type", "source_dataset_id", "conditioning_image_embeds",
          "cache_dir_conditioning_image_embeds", "conditioning_image_embed_batch_size", "grounding"});
     add("for pictures the folder is `cache_dir_vae`", {"cache_dir"});
-    add("the batch size is one for all data sets, in the trainer's configuration", {"train_batch_size"});
-    add("use `end_epoch` or `end_step`", {"disable_after_epoch_step"});
-    add("filter captions before training; they are used as they are", {"caption_filter_list"});
     add("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
     add("all data sets are trained with the same noise and loss", {"slider_strength", "timestep_sampling_offset"});
     add_switch("only an entry with dataset_type text_embeds can be the default", {"default"});
@@ -92,7 +89,6 @@ inline std::vector<UnsupportedKey> parquet_unsupported_keys() {
 
 inline std::vector<UnsupportedKey> text_embeds_unsupported_keys() {
     std::vector<UnsupportedKey> keys = shared_unsupported_keys();
-    add_unsupported(keys, "filter captions before training; they are used as they are", {"caption_filter_list"});
     add_unsupported(keys, "captions are embedded before the first step", {"text_cache_ondemand", "text_cache_disable"},
                     true);
     add_unsupported(keys, "captions come from the picture data sets", {"instance_data_dir"});

@@ -67,12 +67,18 @@ template <class Embeds>
                                : "did you mean '" + std::string{near} + "'"};
 }
 
-/// Gives a data set the id of its text_embeds entry.
+/// A data set without a list of its own has that of its text_embeds entry.
+inline void take_caption_filters(const TextEmbeds& embeds, ImageDataset& dataset) {
+    if (dataset.caption_filter_list.empty()) dataset.caption_filter_list = embeds.caption_filter_list;
+}
+
+/// Gives a data set the id of its text_embeds entry, and what follows from it.
 inline void link_text_embeds(const ReadList& read, ImageDataset& dataset) {
     const std::vector<TextEmbeds>& entries = read.list.text_embeds;
     if (!dataset.text_embeds.empty()) {
-        if (find_embeds(entries, dataset.text_embeds) == nullptr)
-            refuse_link(read, dataset, "text_embeds", dataset.text_embeds, entries);
+        const TextEmbeds* const linked = find_embeds(entries, dataset.text_embeds);
+        if (linked == nullptr) refuse_link(read, dataset, "text_embeds", dataset.text_embeds, entries);
+        take_caption_filters(*linked, dataset);
         return;
     }
     const TextEmbeds* fallback = entries.size() == 1 ? &entries.front() : nullptr;
@@ -85,6 +91,7 @@ inline void link_text_embeds(const ReadList& read, ImageDataset& dataset) {
             entries.empty() ? "add an entry {\"id\": \"text\", \"dataset_type\": \"text_embeds\", \"cache_dir\": ...}"
                             : "give one text_embeds entry \"default\": true, or this one \"text_embeds\": its id"};
     dataset.text_embeds = fallback->id;
+    take_caption_filters(*fallback, dataset);
 }
 
 /// Checks a data set's image_embeds, and that the folder of its latents has one name.

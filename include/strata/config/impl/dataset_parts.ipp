@@ -7,7 +7,11 @@
 
 #include <strata/config/dataset.hpp>
 #include <strata/config/impl/dataset_foreign_keys.ipp>
+#include <strata/config/impl/document.ipp>
 #include <strata/config/impl/key.ipp>
+#include <strata/config/impl/load_json.ipp>
+#include <strata/config/impl/text_checks.ipp>
+#include <strata/core/text.hpp>
 
 namespace strata::config {
 
@@ -76,6 +80,49 @@ inline std::vector<CropAspectBucket> read_crop_aspect_buckets(const Value& value
     if (!buckets.empty() && std::abs(sum - 1) > 1e-6)
         value.refuse(Errc::bad_value, "has weights whose sum is " + shown(sum), "use weights whose sum is 1");
     return buckets;
+}
+
+/// A list of entries; or the name of a file, as it stands or beside the dataset list: of one whose name ends in .json its
+/// list, of any other its lines. Entries of white space alone are left out.
+inline std::vector<std::string> read_caption_filters(const Value& value) {
+    std::vector<std::string> entries;
+    if (value.json().is_array()) {
+        entries = value.texts();
+    } else {
+        const std::string named = value.text();
+        if (named.empty()) return {};
+        const std::filesystem::path file = found_from(named, value.file());
+        if (file.empty())
+            value.refuse(Errc::bad_reference, "names the file " + value.shown() + ", which is not there",
+                         "correct the path, or write a list there: [\"a term\", \"s/search/replace/\"]");
+        if (file.extension() == ".json") {
+            const nlohmann::json json = load_json(file);
+            entries = Value{json, file.string(), "caption_filter_list"}.texts();
+        } else {
+            const std::string text = read_text(file);
+            if (first_non_utf8(text))
+                value.refuse(Errc::bad_value, "names the file " + value.shown() + ", which is no UTF-8 text",
+                             "save it as UTF-8");
+            std::string_view left = core::without_byte_order_mark(text);
+            while (!left.empty()) {
+                const std::size_t end = std::min(left.find('\n'), left.size());
+                std::string_view line = left.substr(0, end);
+                if (line.ends_with('\r')) line.remove_suffix(1);
+                entries.emplace_back(line);
+                left.remove_prefix(std::min(end + 1, left.size()));
+            }
+        }
+    }
+    std::erase_if(entries, [](const std::string& entry) { return core::trimmed(entry).empty(); });
+    return entries;
+}
+
+template <class Settings>
+void add_caption_filters(Schema<Settings>& s) {
+    s.custom("caption_filter_list", "list of text, or the name of a file", "[]",
+             "What is taken out of captions: terms and regular expressions, and `s/search/replace/`; "
+             "[rules](data.md#captions)",
+             [](Settings& settings, const Value& value) { settings.caption_filter_list = read_caption_filters(value); });
 }
 
 /// "vae aspect", "vae,aspect", ["vae", "aspect"] or "".

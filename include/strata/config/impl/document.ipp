@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <system_error>
 
 #include <strata/config/document.hpp>
 
@@ -155,6 +156,13 @@ STRATA_INLINE bool Node::same_as(const Node& other) const {
         const Node* const found = other.find(one.key);
         return found != nullptr && one.value.same_as(*found);
     });
+}
+
+STRATA_INLINE std::filesystem::path found_from(const std::filesystem::path& named, const std::filesystem::path& by) {
+    std::error_code error;
+    for (const std::filesystem::path& one : {named, by.parent_path() / named, by.parent_path() / named.filename()})
+        if (std::filesystem::is_regular_file(one, error)) return one;
+    return {};
 }
 
 }  // namespace strata::config

@@ -88,7 +88,7 @@ inline void add_data_keys(ForeignKeyList& list) {
     list.other("what is found out about pictures is kept while it is found",
                {"metadata_update_interval", "aspect_bucket_disable_rebuild"});
     list.other("captions are embedded before the first step", {"text_cache_ondemand", "text_cache_disable"}, "false");
-    list.other("no bucket is removed silently: one that is too small is an error that says what mends it",
+    list.other("no bucket is removed silently: `small_buckets` says what becomes of one that is too small",
                {"disable_bucket_pruning"});
     list.other("what was cached with other settings is made anew by itself", {"override_dataset_config"}, "false");
     list.other("a picture that is missing is an error that names it", {"ignore_missing_files"}, "false");
@@ -97,8 +97,6 @@ inline void add_data_keys(ForeignKeyList& list) {
                 "parquet_caption_column", "parquet_filename_column", "parquet_fallback_caption_column"});
     list.other("the connections of a bucket are `aws_max_pool_connections` of its data set",
                {"aws_max_pool_connections", "aws_*"});
-    list.refused("data sets are weighed by their sizes, `repeats` and `probability`", {"data_backend_sampling"},
-                 "auto-weighting");
     list.other("pictures that are too small stay where they are", {"delete_unwanted_images"}, "false");
     list.other("the number of steps is `max_train_steps` or follows from `num_train_epochs`, whatever the data became",
                {"ignore_final_epochs", "strict_epoch_limit"});

@@ -88,7 +88,13 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.number("caption_dropout_probability", &C::caption_dropout_probability, {0, 1},
                  "Share of visits that see an empty caption, so that guidance can work");
         s.flag("allow_dataset_oversubscription", &C::allow_dataset_oversubscription,
-               "Raise the repeats of a bucket that holds fewer samples than the effective batch, instead of stopping");
+               "Raise the repeats of a bucket that holds fewer samples than the effective batch, instead of stopping; "
+               "another spelling of `small_buckets` `repeat`");
+        s.choice<DataBackendSampling>(
+            "data_backend_sampling", &C::data_backend_sampling,
+            {{"auto-weighting", DataBackendSampling::auto_weighting}, {"uniform", DataBackendSampling::uniform}},
+            "In which order an epoch draws data sets: in proportion to their batches, or to `probability` alone until one "
+            "is used up");
         s.number("resolution", &C::resolution, {0.01, 16384}, "`resolution` of data sets without their own");
         s.choice("resolution_type", &C::resolution_type, detail::resolution_types(),
                  "`resolution_type` of data sets without their own");
@@ -111,7 +117,7 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");
         s.some_of(&C::of_data_sets, image_schema(),
                   {"minimum_image_size", "maximum_image_size", "target_downsample_size", "max_upscale_threshold",
-                   "crop", "crop_style", "crop_aspect", "repeats", "instance_prompt", "prepend_instance_prompt",
+                   "crop", "crop_style", "crop_aspect", "repeats", "small_buckets", "instance_prompt", "prepend_instance_prompt",
                    "only_instance_prompt", "preserve_data_backend_cache", "skip_file_discovery", "vae_cache_ondemand",
                    "vae_cache_disable", "vae_cache_clear_each_epoch", "delete_problematic_images"},
                   "Of data sets without their own");
@@ -192,6 +198,11 @@ inline void check_trainer(TrainerConfig& config, const KeyNames& names, const st
                name("max_train_steps") + " and " + name("num_train_epochs") + " are both given",
                "keep one of them, or set the other to 0");
     if (config.max_train_steps == 0 && config.num_train_epochs == 0) config.num_train_epochs = 1;
+    const std::optional<SmallBuckets> small = config.of_data_sets.small_buckets;
+    if (config.allow_dataset_oversubscription && small && *small != SmallBuckets::repeat)
+        refuse({"small_buckets", "allow_dataset_oversubscription"},
+               name("allow_dataset_oversubscription") + " is true, and " + name("small_buckets") + " is not repeat",
+               "keep one of them");
     const std::int64_t alignment = config.aspect_bucket_alignment;
     if (alignment != 8 && alignment != 16 && alignment != 24 && alignment != 32 && alignment != 64)
         refuse({"aspect_bucket_alignment"},

@@ -104,13 +104,11 @@ STRATA_INLINE std::vector<EpochPhase> SamplePlan::phases_of(const Stage& stage, 
     }
     if (stage.phases.empty()) return has_weights_ ? epoch_phases(all) : std::vector<EpochPhase>{std::move(whole)};
     std::vector<EpochPhase> phases = stage.phases;
-    EpochPhase& last = phases.back();
-    for (const EpochPhase& phase : stage.phases)
+    for (const EpochPhase& phase : stage.phases) {
         for (std::size_t i = 0; i < whole.counts.size(); ++i) whole.counts[i] -= phase.counts[i];
-    for (std::size_t i = 0; i < whole.counts.size(); ++i) {
-        last.counts[i] += whole.counts[i];
-        last.steps += whole.counts[i];
+        whole.steps -= phase.steps;
     }
+    if (whole.steps > 0) phases.push_back(std::move(whole));
     return phases;
 }
 

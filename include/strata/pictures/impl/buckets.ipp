@@ -44,13 +44,17 @@ STRATA_INLINE BucketRule bucket_rule(const config::ImageDataset& dataset, std::i
 STRATA_INLINE std::vector<PictureSize> bucket_list(const BucketRule& rule) {
     const double edge = detail::edge_of(rule.resolution, rule.resolution_type);
     const std::int64_t square = detail::aligned(edge, rule.alignment);
-    std::vector<PictureSize> sizes{{square, square}};
-    if (rule.square_only) return sizes;
+    if (rule.square_only) return {{square, square}};
     const double widest = std::max(rule.maximum_aspect_ratio, 1 / rule.minimum_aspect_ratio);
+    const double middle = std::log(rule.minimum_aspect_ratio * rule.maximum_aspect_ratio) / 2;
+    std::vector<PictureSize> sizes;
+    PictureSize nearest{square, square};  // to the middle of the limits
     const auto add = [&](const PictureSize& size) {
         const double ratio = detail::ratio_of(size);
         if (ratio >= rule.minimum_aspect_ratio && ratio <= rule.maximum_aspect_ratio) sizes.push_back(size);
+        if (std::abs(std::log(ratio) - middle) < std::abs(detail::log_ratio_of(nearest) - middle)) nearest = size;
     };
+    add(nearest);
     for (std::int64_t longer = square + rule.alignment;; longer += rule.alignment) {
         std::int64_t shorter = square;
         if (rule.resolution_type != config::ResolutionType::pixel) {
@@ -60,10 +64,12 @@ STRATA_INLINE std::vector<PictureSize> bucket_list(const BucketRule& rule) {
             if (shorter == rule.alignment && share > 1.25) break;
             if (share < 0.8 || share > 1.25 || shorter >= longer) continue;
         }
-        if (static_cast<double>(longer) / static_cast<double>(shorter) > widest) break;
-        add({longer, shorter});
+        const bool is_last = static_cast<double>(longer) / static_cast<double>(shorter) > widest;
+        add({longer, shorter});  // the last may be nearest to narrow limits, from outside
         add({shorter, longer});
+        if (is_last) break;
     }
+    if (sizes.empty()) sizes.push_back(nearest);
     std::sort(sizes.begin(), sizes.end(), is_narrower);
     return sizes;
 }
