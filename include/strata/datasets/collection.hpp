@@ -40,13 +40,17 @@ public:
     void add_eval(const config::ImageDataset& dataset, const Discovered& found);
 
     [[nodiscard]] const std::vector<PictureSet>& sets() const noexcept { return sets_; }
-    /// Of all data sets, with the repeats that were asked for until arrange() raises them.
+    /// Of all data sets: as they are asked for until arrange() raises repeats, merges and drops.
     [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
 
-    /// Makes sure that every bucket holds an effective batch (require_effective_batch) and makes the plan.
-    /// Throws Errc::no_samples when nothing can be trained on or no data set takes part in the first step, and
-    /// small_bucket.
-    void arrange(const BatchShape& shape, std::uint64_t seed, bool allow_oversubscription);
+    /// Drops and merges small buckets of data sets that say so, makes sure that the others hold an effective batch
+    /// (require_effective_batch), and makes the plan. Samples that are dropped are in the report, as those that
+    /// leave_out() takes out. Throws Errc::no_samples when nothing can be trained on or no data set takes part in the
+    /// first step, and small_bucket.
+    ///
+    ///   sampling  in which order an epoch draws the data sets
+    void arrange(const BatchShape& shape, std::uint64_t seed, bool allow_oversubscription,
+                 config::DataBackendSampling sampling = config::DataBackendSampling::auto_weighting);
     /// Of the last arrange(), which must have been called.
     [[nodiscard]] const SamplePlan& plan() const noexcept { return *plan_; }
 
@@ -61,6 +65,10 @@ public:
 
 private:
     void add_buckets_of(std::size_t set);  // behind those of the sets before it
+    void require_buckets() const;
+    void drop_small_buckets(const BatchShape& shape);
+    [[nodiscard]] std::vector<PlanDataset> plan_datasets(const BatchShape& shape,
+                                                         config::DataBackendSampling sampling) const;
 
     pictures::BucketSettings settings_;
     std::vector<PictureSet> sets_;

@@ -17,8 +17,9 @@ enum class SkipReason : std::uint8_t {
     unreadable,            ///< damaged, or it cannot be opened
     unsupported_format,    ///< a picture, but no PNG, JPEG or WebP that is decoded
     not_in_table,          ///< metadata_backend parquet: no row names it, or its row has no size
+    small_bucket,          ///< small_buckets drop: its bucket holds fewer samples than an effective batch
 };
-inline constexpr int skip_reasons = 6;
+inline constexpr int skip_reasons = 7;
 
 /// "no caption", "below the minimum size", ...
 [[nodiscard]] std::string_view name_of(SkipReason reason) noexcept;
@@ -40,6 +41,8 @@ struct BucketReport {
     std::int64_t count = 0;    ///< samples
     std::int64_t repeats = 0;  ///< additional visits in an epoch, as they are used
     std::int64_t repeats_asked = 0;  ///< as configured; less than `repeats` when the bucket was oversubscribed
+    std::int64_t merged = 0;         ///< of the samples those of smaller buckets (small_buckets merge)
+    std::int64_t effective_batch = 0;  ///< samples of a step of its data set
 };
 
 /// What filling a cache did, summed over the ranks.
@@ -65,7 +68,8 @@ struct Report {
     std::vector<BucketReport> buckets;
     CacheReport latents;
     CacheReport texts;
-    std::int64_t effective_batch = 0;  ///< train_batch_size * ranks * gradient_accumulation_steps
+    std::int64_t effective_batch = 0;  ///< train_batch_size * ranks * gradient_accumulation_steps; of data sets without
+                                       ///< their own train_batch_size
     std::int64_t steps_per_epoch = 0;  ///< optimizer steps of the first epoch
 
     [[nodiscard]] std::int64_t count(SkipReason reason) const noexcept;

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -191,7 +194,11 @@ TEST(Buckets, ASmallBucketIsRefusedWithItsNumbersAndTheWaysOut) {
     EXPECT_EQ(error.code, Errc::small_bucket);
     for (const char* part : {"is 8 samples", "train_batch_size 2 x 2 ranks x gradient_accumulation_steps 2",
                              "bucket 192 x 96 of data set 'stamps' holds 3 samples x 1 visits = 3, needs repeats >= 2",
-                             "set repeats to 2 or more", "to 3 or less", "allow_dataset_oversubscription"})
+                             "set repeats to 2 or more", "to 3 or less",
+                             "merge (3 samples of 1 bucket would go to the nearest other one)",
+                             "drop (3 of 13 samples would take no part)",
+                             "repeat (repeats would be raised to as many as 2, for 6 visits more an epoch)",
+                             "allow_dataset_oversubscription"})
         EXPECT_TRUE(error.says(part)) << part << "\n" << error.message;
     EXPECT_FALSE(error.says("128 x 128")) << error.message;
 }
@@ -205,9 +212,85 @@ TEST(Buckets, RepeatsThatWereSetAreNeverRaised) {
     EXPECT_EQ(error.code, Errc::small_bucket);
     EXPECT_TRUE(error.says("holds 3 samples x 2 visits = 6, needs repeats >= 2")) << error.message;
     EXPECT_TRUE(error.says(
-        "remove repeats of data set 'stamps': allow_dataset_oversubscription raises only repeats that are not set"))
+        "remove repeats of data set 'stamps': small_buckets repeat (allow_dataset_oversubscription) raises only repeats "
+        "that are not set"))
         << error.message;
     EXPECT_EQ(buckets[1].repeats, 1);
+}
+
+/// A data set of one resolution whose pictures have these sizes.
+std::vector<Bucket> buckets_of(const strata::config::ImageDataset& settings,
+                               const std::vector<std::pair<PictureSize, int>>& counts, std::size_t dataset = 0) {
+    std::vector<PictureSize> pictures;
+    for (const auto& [size, count] : counts) pictures.insert(pictures.end(), static_cast<std::size_t>(count), size);
+    return fill_buckets(dataset, settings, Framer{settings, {.alignment = 32}}, pictures);
+}
+strata::config::ImageDataset stamps(std::optional<strata::config::SmallBuckets> if_small) {
+    strata::config::ImageDataset settings;
+    settings.id = "stamps";
+    settings.resolution = 128;
+    settings.small_buckets = if_small;
+    return settings;
+}
+
+TEST(Buckets, SmallOnesGoToTheNearestOfTheirDataSet) {
+    const auto merge = stamps(strata::config::SmallBuckets::merge);
+    // 96 x 192, 96 x 160, 128 x 128, 160 x 96, 192 x 96; the narrowest goes beside a small one, both then are enough.
+    auto buckets = buckets_of(merge, {{{50, 100}, 2}, {{96, 160}, 3}, {{100, 100}, 9}, {{160, 96}, 8}, {{200, 100}, 4}});
+    merge_small_buckets(buckets, {5, 1, 1});
+    ASSERT_EQ(buckets.size(), 3U);
+    EXPECT_EQ(buckets[0].size, (PictureSize{96, 160}));
+    EXPECT_EQ(buckets[0].samples, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+    EXPECT_EQ(buckets[0].merged, 2);
+    EXPECT_EQ(buckets[1].size, (PictureSize{128, 128}));
+    EXPECT_EQ(buckets[1].merged, 0);
+    EXPECT_EQ(buckets[2].size, (PictureSize{160, 96}));
+    EXPECT_EQ(buckets[2].samples.size(), 12U);
+    EXPECT_EQ(buckets[2].merged, 4);
+    EXPECT_NO_THROW(require_effective_batch(buckets, {5, 1, 1}, false));
+    // What is too few together stays one bucket, and is refused.
+    auto few = buckets_of(merge, {{{50, 100}, 2}, {{100, 100}, 2}});
+    merge_small_buckets(few, {5, 1, 1});
+    ASSERT_EQ(few.size(), 1U);
+    const auto error = thrown_by([&] { require_effective_batch(few, {5, 1, 1}, false); });
+    EXPECT_TRUE(error.says("holds 4 samples x 1 visits = 4")) << error.message;
+    EXPECT_TRUE(error.says("merge (none has another bucket to go to)")) << error.message;
+    // Buckets of another data set are no place to go to, and those of data sets that do not merge stay.
+    auto both = buckets_of(merge, {{{100, 100}, 2}});
+    for (Bucket& bucket : buckets_of(stamps({}), {{{100, 100}, 20}, {{200, 100}, 1}}, 1)) both.push_back(bucket);
+    merge_small_buckets(both, {5, 1, 1});
+    EXPECT_EQ(both.size(), 3U);
+}
+
+TEST(Buckets, RepeatsCountBeforeABucketIsSmall) {
+    auto settings = stamps(strata::config::SmallBuckets::merge);
+    settings.repeats = 2;
+    auto buckets = buckets_of(settings, {{{100, 100}, 9}, {{200, 100}, 2}});
+    merge_small_buckets(buckets, {6, 1, 1});
+    EXPECT_EQ(buckets.size(), 2U);
+    merge_small_buckets(buckets, {7, 1, 1});
+    EXPECT_EQ(buckets.size(), 1U);
+}
+
+TEST(Buckets, EachDataSetHasItsBatchAndItsWord) {
+    auto settings = stamps({});
+    settings.train_batch_size = 10;
+    auto own = buckets_of(settings, {{{100, 100}, 19}, {{200, 100}, 20}});
+    EXPECT_EQ(effective_batch(own[0], {1, 2, 1}), 20);
+    const auto error = thrown_by([&] { require_effective_batch(own, {1, 2, 1}, false); });
+    EXPECT_TRUE(error.says("bucket 128 x 128 of data set 'stamps' holds 19 samples x 1 visits = 19, needs repeats >= 1 "
+                           "for its effective batch of 20 (its train_batch_size is 10)"))
+        << error.message;
+    EXPECT_FALSE(error.says("192 x 96")) << error.message;
+    // A data set that says refuse is not repeated by allow_dataset_oversubscription, one that says repeat needs no more.
+    auto refused = buckets_of(stamps(strata::config::SmallBuckets::refuse), {{{100, 100}, 2}});
+    EXPECT_EQ(thrown_by([&] { require_effective_batch(refused, {5, 1, 1}, true); }).code, Errc::small_bucket);
+    auto repeated = buckets_of(stamps(strata::config::SmallBuckets::repeat), {{{100, 100}, 2}});
+    require_effective_batch(repeated, {5, 1, 1}, false);
+    EXPECT_EQ(repeated[0].repeats, 2);
+    const auto dropped = buckets_of(stamps(strata::config::SmallBuckets::drop), {{{100, 100}, 2}, {{200, 100}, 5}});
+    EXPECT_EQ(buckets_to_drop(dropped, {5, 1, 1}), (std::vector<std::size_t>{0}));
+    EXPECT_TRUE(buckets_to_drop(dropped, {2, 1, 1}).empty());
 }
 
 TEST(Buckets, OversubscriptionRaisesOnlyTheRepeatsThatAreNeeded) {

@@ -1,12 +1,14 @@
 #pragma once
-// strata/datasets/impl/bucket_table.ipp - filling buckets, and what to say when one is too small.
+// strata/datasets/impl/bucket_table.ipp - filling buckets, and what becomes of those that are too small.
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
-#include <strata/core/error.hpp>
 #include <strata/datasets/bucket_table.hpp>
+#include <strata/datasets/impl/small_buckets.ipp>
 
 namespace strata::datasets {
 
@@ -32,51 +34,35 @@ STRATA_INLINE std::vector<Bucket> fill_buckets(std::size_t dataset, const config
     std::vector<Bucket> buckets;
     for (auto& [shapes, samples] : filled)
         buckets.push_back({dataset, settings.id, shapes.front().size, shapes, std::move(samples), settings.repeats,
-                           settings.repeats});
+                           settings.repeats, 0, settings.train_batch_size, settings.small_buckets});
     return buckets;
+}
+
+STRATA_INLINE void merge_small_buckets(std::vector<Bucket>& buckets, const BatchShape& shape) {
+    detail::merge_small(buckets, shape, [](const Bucket& bucket) {
+        return bucket.if_small == config::SmallBuckets::merge;
+    });
+}
+
+STRATA_INLINE std::vector<std::size_t> buckets_to_drop(const std::vector<Bucket>& buckets, const BatchShape& shape) {
+    std::vector<std::size_t> indices;
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+        if (buckets[b].if_small == config::SmallBuckets::drop && is_small(buckets[b], shape)) indices.push_back(b);
+    return indices;
 }
 
 STRATA_INLINE void require_effective_batch(std::vector<Bucket>& buckets, const BatchShape& shape,
                                            bool allow_oversubscription) {
-    const std::int64_t effective = shape.effective();
-    std::string list;
-    std::string set_by_hand;
-    std::int64_t most_needed = 0;
-    std::int64_t fewest_turns = effective;
-    for (Bucket& bucket : buckets) {
-        const auto count = static_cast<std::int64_t>(bucket.samples.size());
-        if (count * (bucket.repeats + 1) >= effective) continue;
-        const std::int64_t needed = (effective + count - 1) / count - 1;
-        if (allow_oversubscription && bucket.repeats_asked == 0) {
-            bucket.repeats = needed;
-            continue;
-        }
-        most_needed = std::max(most_needed, needed);
-        fewest_turns = std::min(fewest_turns, count * (bucket.repeats + 1));
-        if (const std::string id = "'" + bucket.dataset_id + "'";
-            allow_oversubscription && set_by_hand.find(id) == std::string::npos)
-            set_by_hand += (set_by_hand.empty() ? "" : ", ") + id;
-        list +=
-            (list.empty() ? "" : "; ") + std::string{"bucket "} + std::to_string(bucket.size.width) + " x " +
-            std::to_string(bucket.size.height) +
-            (bucket.shapes.size() > 1 ? " (and " + std::to_string(bucket.shapes.size() - 1) + " other sizes)" : "") +
-            " of data set '" + bucket.dataset_id + "' holds " + std::to_string(count) + " samples x " +
-            std::to_string(bucket.repeats + 1) + " visits = " + std::to_string(count * (bucket.repeats + 1)) +
-            ", needs repeats >= " + std::to_string(needed);
+    std::vector<std::size_t> small;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+        Bucket& bucket = buckets[b];
+        if (!is_small(bucket, shape)) continue;
+        if (detail::is_repeated(bucket, allow_oversubscription) && bucket.repeats_asked == 0)
+            bucket.repeats = detail::repeats_needed(bucket, shape);
+        else
+            small.push_back(b);
     }
-    if (list.empty()) return;
-    throw Error{
-        Errc::small_bucket,
-        "an effective batch is " + std::to_string(effective) + " samples (train_batch_size " +
-            std::to_string(shape.train_batch_size) + " x " + std::to_string(shape.ranks) +
-            " ranks x gradient_accumulation_steps " + std::to_string(shape.gradient_accumulation_steps) +
-            "), and not every bucket has as many an epoch: " + list,
-        "set repeats to " + std::to_string(most_needed) + " or more, or lower the effective batch to " +
-            std::to_string(fewest_turns) + " or less, or add pictures, or " +
-            (allow_oversubscription ? "remove repeats of data set " + set_by_hand +
-                                          ": allow_dataset_oversubscription raises only repeats that are not set"
-                                    : "set allow_dataset_oversubscription to true so that repeats are "
-                                      "raised for you where they are not set")};
+    if (!small.empty()) throw detail::small_bucket_error(buckets, small, shape, allow_oversubscription);
 }
 
 }  // namespace strata::datasets

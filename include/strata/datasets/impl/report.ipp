@@ -2,6 +2,7 @@
 // strata/datasets/impl/report.ipp - the report in words.
 
 #include <algorithm>
+#include <map>
 #include <system_error>
 
 #include <strata/core/inline.hpp>
@@ -25,6 +26,8 @@ STRATA_INLINE std::string_view name_of(SkipReason reason) noexcept {
             return "not a supported format";
         case SkipReason::not_in_table:
             return "not in the table";
+        case SkipReason::small_bucket:
+            return "in a bucket that is too small";
     }
     return "skipped";
 }
@@ -111,7 +114,8 @@ STRATA_INLINE std::vector<std::string> Report::lines(const std::filesystem::path
                            std::to_string(bucket.repeats) + " repeats";
         if (bucket.repeats != bucket.repeats_asked)
             line += " (raised from " + std::to_string(bucket.repeats_asked) + " to hold an effective batch of " +
-                    std::to_string(effective_batch) + ")";
+                    std::to_string(bucket.effective_batch) + ")";
+        if (bucket.merged > 0) line += ", " + std::to_string(bucket.merged) + " of the samples from smaller buckets";
         all.push_back(line);
     }
     const auto cache = [&all](const char* name, const CacheReport& report) {
@@ -121,8 +125,13 @@ STRATA_INLINE std::vector<std::string> Report::lines(const std::filesystem::path
     };
     cache("latents", latents);
     cache("captions", texts);
-    all.push_back("  " + std::to_string(steps_per_epoch) + " steps an epoch, each of an effective batch of " +
-                  std::to_string(effective_batch) + " samples");
+    std::map<std::string, std::int64_t> own;  // of data sets
+    for (const BucketReport& bucket : buckets)
+        if (bucket.effective_batch != effective_batch) own[bucket.dataset] = bucket.effective_batch;
+    std::string steps = "  " + std::to_string(steps_per_epoch) + " steps an epoch, each of an effective batch of " +
+                        std::to_string(effective_batch) + " samples";
+    for (const auto& [dataset, batch] : own) steps += ", of '" + dataset + "' " + std::to_string(batch);
+    all.push_back(std::move(steps));
     return all;
 }
 
