@@ -355,13 +355,14 @@ endif()
 strata_room(datasets
     NEEDS core config storage s3 tables pictures
     PACKAGES TBB SQLite3 nlohmann_json
-    LINKS TBB::tbb SQLite::SQLite3 nlohmann_json::nlohmann_json
+    LINKS TBB::tbb SQLite::SQLite3 nlohmann_json::nlohmann_json pcre2-8
     HEADERS
         bucket_table.hpp
         byte_budget.hpp
         byte_fields.hpp
         cache_cost.hpp
         cache_identity.hpp
+        caption_filter.hpp
         captions.hpp
         collection.hpp
         detail/catalog.hpp

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <strata/config/dataset.hpp>
+#include <strata/datasets/caption_filter.hpp>
 #include <strata/datasets/sample.hpp>
 
 namespace strata::datasets {
@@ -49,13 +50,15 @@ private:
 
 /// How a data set's captions are made of what was found with its pictures.
 ///
-/// With `only_instance_prompt` there is one caption, `instance_prompt`. Otherwise of several that were found one is
-/// drawn for each visit, evenly; of its shuffled orders one is drawn, evenly; and with `prepend_instance_prompt`,
+/// With `only_instance_prompt` there is one caption, `instance_prompt`. Otherwise `caption_filter_list` is applied to all
+/// that were found (CaptionFilter), and those of which nothing is left are left out; where nothing is left of any, the
+/// caption is empty. Of several one is drawn for each visit, evenly; of its shuffled orders one is drawn, evenly; and with `prepend_instance_prompt`,
 /// `instance_prompt` and a space are put in front, so that it is never shuffled. (Not with `caption_strategy`
 /// instanceprompt, where the caption is `instance_prompt` already.)
 class CaptionRule {
 public:
     ///   seed  the trainer's
+    /// Throws Errc::bad_caption_filter.
     CaptionRule(const config::ImageDataset& dataset, std::uint64_t seed);
 
     /// The caption of one visit.
@@ -68,8 +71,11 @@ public:
     [[nodiscard]] std::vector<std::string> all(const std::vector<std::string>& found) const;
 
 private:
+    [[nodiscard]] std::string drawn(const std::vector<std::string>& left, std::uint64_t random) const;
+
     config::CaptionShuffle shuffle_;
     std::uint64_t seed_;
+    CaptionFilter filter_;
     std::string only_;    // the one caption, if it is not empty
     std::string prefix_;  // with the space
 };

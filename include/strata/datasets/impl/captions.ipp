@@ -8,6 +8,7 @@
 #include <strata/core/random.hpp>
 #include <strata/core/text.hpp>
 #include <strata/datasets/captions.hpp>
+#include <strata/datasets/impl/caption_filter.ipp>
 
 namespace strata::datasets {
 
@@ -86,21 +87,26 @@ STRATA_INLINE CaptionRule::CaptionRule(const config::ImageDataset& dataset, std:
         prefix_ = dataset.instance_prompt + " ";
     if (dataset.caption_shuffle) shuffle_ = *dataset.caption_shuffle;
     if (shuffle_.seed) seed_ = static_cast<std::uint64_t>(*shuffle_.seed);
+    filter_ = CaptionFilter{dataset.caption_filter_list, dataset.id};
 }
 
-STRATA_INLINE std::string CaptionRule::caption(const std::vector<std::string>& found, std::uint64_t random) const {
-    if (!only_.empty()) return only_;
+STRATA_INLINE std::string CaptionRule::drawn(const std::vector<std::string>& left, std::uint64_t random) const {
     core::Random numbers{random};
-    const std::string& one = found[numbers.below(found.size())];
+    const std::string& one = left[numbers.below(left.size())];
     if (!shuffle_.enable) return prefix_ + one;
     const ShuffledCaption orders{one, shuffle_, seed_};
     return prefix_ + orders.at(static_cast<std::int64_t>(numbers.below(static_cast<std::uint64_t>(orders.count()))));
 }
 
+STRATA_INLINE std::string CaptionRule::caption(const std::vector<std::string>& found, std::uint64_t random) const {
+    if (!only_.empty()) return only_;
+    return drawn(filter_.empty() ? found : filter_.filtered(found), random);
+}
+
 STRATA_INLINE std::vector<std::string> CaptionRule::all(const std::vector<std::string>& found) const {
     if (!only_.empty()) return {only_};
     std::vector<std::string> captions;
-    for (const std::string& one : found) {
+    for (const std::string& one : filter_.empty() ? found : filter_.filtered(found)) {
         const ShuffledCaption orders{one, shuffle_, seed_};
         for (std::int64_t i = 0; i < orders.count(); ++i) captions.push_back(prefix_ + orders.at(i));
     }
