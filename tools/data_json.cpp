@@ -74,6 +74,7 @@ Json bucket_json(const DataAnswer& answer, const datasets::Bucket& bucket, std::
     json["share"] = static_cast<double>(pictures) / static_cast<double>(answer.survey->sets[bucket.dataset].used);
     json["repeats"] = bucket.repeats;
     json["repeats_asked"] = bucket.repeats_asked;
+    json["merged"] = bucket.merged;
     if (answer.statistics != nullptr)
         json["latents"] = cost_json(answer.statistics->sets[bucket.dataset].latents[number]);
     if (answer.plan != nullptr) json["round"] = round_json(answer.plan->sets[bucket.dataset].buckets[number]);
@@ -109,6 +110,7 @@ Json plan_json(const DataAnswer& answer) {
     for (std::size_t d = 0; d < plan.sets.size(); ++d)
         sets.push_back({{"data_set", answer.survey->sets[d].settings.id},
                         {"probability", answer.survey->sets[d].settings.probability},
+                        {"effective_batch", plan.sets[d].shape.effective()},
                         {"round", round_json(plan.sets[d].round)},
                         {"steps_of_first_epoch", plan.sets[d].batches_of_first_epoch}});
     Json batches = Json::array();
@@ -119,7 +121,11 @@ Json plan_json(const DataAnswer& answer) {
                            {"width", batch.size.width},
                            {"height", batch.size.height},
                            {"samples", batch.keys}});
+    Json dropped = Json::array();
+    for (const datasets::Skipped& one : plan.dropped)
+        dropped.push_back({{"data_set", one.dataset}, {"place", one.place}, {"detail", one.detail}});
     return {
+        {"dropped", std::move(dropped)},
         {"train_batch_size", plan.shape.train_batch_size},
         {"ranks", plan.shape.ranks},
         {"gradient_accumulation_steps", accumulation},

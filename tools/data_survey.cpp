@@ -143,15 +143,19 @@ SurveyPlan survey_plan(Survey& survey, std::int64_t ranks) {
     datasets::Collection& collection = survey.collection;
     SurveyPlan all;
     all.shape = {config.train_batch_size, ranks, config.options.engine.gradient_accumulation_steps};
-    collection.arrange(all.shape, config.options.seed, config.allow_dataset_oversubscription);
+    collection.arrange(all.shape, config.options.seed, config.allow_dataset_oversubscription,
+                       config.data_backend_sampling);
+    for (const datasets::Skipped& one : collection.report().skipped)
+        if (one.reason == datasets::SkipReason::small_bucket) all.dropped.push_back(one);
     all.first_epoch = collection.plan().batches_in(0);
     all.size = collection.plan().size();
     const std::vector<std::int64_t> shown = datasets::batches_by_set(collection.plan(), 0, collection.sets().size());
     for (std::size_t d = 0; d < collection.sets().size(); ++d) {
         SetPlan& one = all.sets.emplace_back();
+        one.shape = datasets::batch_shape(all.shape, collection.sets()[d].settings.train_batch_size);
         for (const datasets::Bucket& bucket : collection.buckets()) {
             if (bucket.dataset != d) continue;
-            one.buckets.push_back(datasets::round_statistics(bucket, all.shape.effective()));
+            one.buckets.push_back(datasets::round_statistics(bucket, datasets::effective_batch(bucket, all.shape)));
             one.round += one.buckets.back();
         }
         one.batches_of_first_epoch = shown[d];

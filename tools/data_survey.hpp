@@ -82,13 +82,15 @@ struct SurveyStatistics {
 
 /// A bucket's and a data set's part of the plan.
 struct SetPlan {
+    datasets::BatchShape shape;  ///< of its steps
     std::vector<datasets::RoundStatistics> buckets;
     datasets::RoundStatistics round;
     std::int64_t batches_of_first_epoch = 0;
 };
 struct SurveyPlan {
-    datasets::BatchShape shape;
+    datasets::BatchShape shape;  ///< of data sets without their own train_batch_size
     std::vector<SetPlan> sets;
+    std::vector<datasets::Skipped> dropped;  ///< samples of buckets that are too small (small_buckets drop)
     datasets::RoundStatistics round;   ///< of all data sets together
     std::int64_t first_epoch = 0;      ///< optimizer steps
     bool epochs_differ = false;        ///< later ones may have another number of them
@@ -108,8 +110,8 @@ using SurveyProgress =
 
 [[nodiscard]] SurveyStatistics survey_statistics(const Survey& survey, const datasets::EncoderSizes& encoders);
 
-/// Throws Errc::small_bucket and no_samples as a training start does. Raises repeats of survey.collection where
-/// oversubscription is allowed.
+/// Throws Errc::small_bucket and no_samples as a training start does. Raises repeats of survey.collection, merges and
+/// drops as `small_buckets` says.
 [[nodiscard]] SurveyPlan survey_plan(Survey& survey, std::int64_t ranks);
 
 /// The batch of an optimizer step as all ranks together see it.

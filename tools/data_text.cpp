@@ -163,6 +163,17 @@ std::string plan_text(const DataAnswer& answer) {
     if (accumulation > 1)
         text += ", each in " + count(accumulation, "micro-batch") + " of " + count(plan.shape.micro(), "sample");
     text += "\n";
+    for (std::size_t d = 0; d < plan.sets.size(); ++d)
+        if (const std::int64_t own = survey.sets[d].settings.train_batch_size; own > 0)
+            text += "  Steps of '" + survey.sets[d].settings.id + "' have " +
+                    count(plan.sets[d].shape.effective(), "sample") + ": its train_batch_size is " + count(own) + ".\n";
+    if (!plan.dropped.empty())
+        text += "  " + count(plan.dropped.size(), "picture") +
+                " of buckets that are too small left out (small_buckets drop); the first is " +
+                plan.dropped.front().place + ": " + plan.dropped.front().detail + ".\n";
+    if (survey.source.config.data_backend_sampling == config::DataBackendSampling::uniform)
+        text += "  Data sets are drawn as often as each other, by probability, until one is used up "
+                "(data_backend_sampling uniform).\n";
     if (plan.epochs_differ)
         text += "  Other epochs may have another number: a data set has a probability below 1, or joins or leaves.\n";
     if (plan.size) text += "  No data set takes part any more after step " + count(*plan.size) + ".\n";
@@ -185,9 +196,10 @@ std::string plan_text(const DataAnswer& answer) {
         const datasets::RoundStatistics& round = plan.sets[bucket.dataset].buckets[b];
         buckets.row({bucket.dataset_id, bucket_text(bucket), count(bucket.samples.size()), count(bucket.repeats),
                      count(round.turns), count(round.filled), count(round.batches),
-                     bucket.repeats == bucket.repeats_asked
-                         ? ""
-                         : "repeats raised from " + count(bucket.repeats_asked) + " to hold an effective batch"});
+                     bucket.repeats != bucket.repeats_asked
+                         ? "repeats raised from " + count(bucket.repeats_asked) + " to hold an effective batch"
+                     : bucket.merged > 0 ? count(bucket.merged) + " of the pictures from smaller buckets"
+                                         : ""});
     }
     text += buckets.text("  ") + "\n";
 

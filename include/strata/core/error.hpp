@@ -38,8 +38,8 @@ enum class Errc : std::uint16_t {
     unsupported_key = 2104,    ///< a key that other trainers know and strata does not act on
     bad_reference = 2105,      ///< an id or path that was given points to nothing that can be used
     no_backend = 2106,         ///< a data set is in a bucket, and the program was built for folders
-    bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
     no_composition = 2107,     ///< policies are asked for that the program was not composed with
+    bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
 
     no_samples = 2201,            ///< a data folder is missing, empty, or everything in it was skipped
     bad_picture = 2202,           ///< a picture cannot be decoded
@@ -102,6 +102,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_value:
         case Errc::unsupported_key:
         case Errc::bad_reference:
+        case Errc::bad_caption_filter:
         case Errc::no_backend:
         case Errc::no_composition:
         case Errc::bad_object_key:

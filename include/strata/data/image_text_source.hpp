@@ -43,7 +43,7 @@ using Remade = std::map<CacheOutcome, std::set<std::string>>;
 
 /// How data sets are used; the names are those of config::TrainerConfig.
 struct ImageTextOptions {
-    std::int64_t train_batch_size = 4;  ///< samples of one rank in one micro-batch
+    std::int64_t train_batch_size = 4;  ///< samples of one rank in one micro-batch, of data sets without their own
     std::int64_t gradient_accumulation_steps = 1;
     std::uint64_t seed = 42;
     std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of pixels_per_latent() * latents_multiple
@@ -53,6 +53,7 @@ struct ImageTextOptions {
     bool trains_adapter = false;              ///< false: data sets with is_regularisation_data are refused
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;
+    config::DataBackendSampling data_backend_sampling = config::DataBackendSampling::auto_weighting;
     bool compress_disk_cache = false;
     std::int64_t prefetch_batches = 10;                         ///< batches made ahead
     std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
@@ -117,7 +118,8 @@ public:
     [[nodiscard]] std::int64_t micro_batches_of(std::int64_t epochs) const {
         return collection_.plan().batches_before(epochs) * options_.gradient_accumulation_steps;
     }
-    [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }  ///< of one rank
+    /// Of one rank, of data sets without their own train_batch_size.
+    [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }
 
     /// This rank's part of the micro-batch at the position, which then moves on by one. For one thread at a time.
     /// Throws what making the batch threw, naming the file.
@@ -169,7 +171,10 @@ private:
         std::string identity;
     };
 
-    void arrange() { collection_.arrange(shape_, options_.seed, options_.allow_dataset_oversubscription); }
+    void arrange() {
+        collection_.arrange(shape_, options_.seed, options_.allow_dataset_oversubscription,
+                            options_.data_backend_sampling);
+    }
     template <class Comm>
     void require_writable_caches(Comm& comm) const;
     template <class Comm>

@@ -501,7 +501,9 @@ void ImageTextSource<A, T, Store>::end_epochs_before(std::int64_t epoch) {
 
 template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 void ImageTextSource<A, T, Store>::remove_some_stale() {
-    for (std::int64_t left = 2 * options_.train_batch_size; left > 0; --left) {  // more than a batch makes
+    std::int64_t largest = options_.train_batch_size;
+    for (const config::ImageDataset& settings : list_.images) largest = std::max(largest, settings.train_batch_size);
+    for (std::int64_t left = 2 * largest; left > 0; --left) {  // more than a batch makes
         Stale entry;
         {
             const std::lock_guard lock{mutex_};
@@ -539,10 +541,9 @@ ImageTextBatch ImageTextSource<A, T, Store>::next() {
 
 template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 ImageTextBatch ImageTextSource<A, T, Store>::make_batch(std::int64_t position, const std::atomic<bool>& stop) {
-    const std::int64_t first_visit =
-        position % options_.gradient_accumulation_steps * shape_.micro() + rank_ * options_.train_batch_size;
-    const datasets::GlobalBatch global = collection_.plan().batch(position / options_.gradient_accumulation_steps,
-                                                                  first_visit, options_.train_batch_size);
+    const std::int64_t accumulation = options_.gradient_accumulation_steps;
+    const datasets::GlobalBatch global = collection_.plan().part(
+        position / accumulation, position % accumulation * shape_.ranks + rank_, shape_.ranks * accumulation);
     const auto dataset = static_cast<std::size_t>(global.dataset);
     const datasets::PictureSet& set = collection_.sets()[dataset];
     const Sources& source = sources_[dataset];

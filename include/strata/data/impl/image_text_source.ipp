@@ -31,6 +31,7 @@ STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfi
     options.aspect_bucket_rounding = config.aspect_bucket_rounding;
     options.caption_dropout_probability = config.caption_dropout_probability;
     options.allow_dataset_oversubscription = config.allow_dataset_oversubscription;
+    options.data_backend_sampling = config.data_backend_sampling;
     options.compress_disk_cache = config.compress_disk_cache;
     options.prefetch_batches = config.dataloader_prefetch_qlen;
     options.cache_memory_bytes = config.cache_memory_mib << 20;
@@ -69,6 +70,10 @@ namespace detail {
     number(options.caption_dropout_probability);
     flag(options.allow_dataset_oversubscription);
     flag(options.compress_disk_cache);
+    if (options.data_backend_sampling != config::DataBackendSampling::auto_weighting) {
+        fields << "data_backend_sampling";
+        word(options.data_backend_sampling);
+    }
     const auto add = [&](const config::ImageDataset& set) {
         fields << set.id << set.text_embeds << set.image_embeds;
         bucket(set.type, set.s3);
@@ -95,6 +100,14 @@ namespace detail {
             flag(shuffle.enable);
             flag(shuffle.include_original);
         }
+        // Only where they say something, so that checkpoints from before there were such keys are of the same data.
+        if (set.train_batch_size > 0) fields << "train_batch_size" << set.train_batch_size;
+        if (set.disable_after_epoch_step > 0) fields << "disable_after_epoch_step" << set.disable_after_epoch_step;
+        if (set.small_buckets) {
+            fields << "small_buckets";
+            word(*set.small_buckets);
+        }
+        for (const std::string& entry : set.caption_filter_list) fields << "caption_filter_list" << entry;
         word(set.metadata_backend);
         if (set.parquet) {
             fields << set.parquet->filename_column << set.parquet->width_column << set.parquet->height_column;

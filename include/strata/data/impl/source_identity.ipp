@@ -56,6 +56,8 @@ STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(c
         {"text encoder", std::string{text_encoder}},
         {"seed of the samples' order", std::to_string(options.seed)},
         {"caption_dropout_probability", core::shortest_text(options.caption_dropout_probability)}};
+    if (options.data_backend_sampling == config::DataBackendSampling::uniform)
+        facts.emplace_back("data_backend_sampling", "uniform");
     for (const datasets::PictureSet& set : collection.sets())
         facts.emplace_back("data set '" + set.settings.id + "'",
                            std::to_string(set.samples.size()) + " samples, repeats " +
