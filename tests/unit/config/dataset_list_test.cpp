@@ -192,6 +192,52 @@ TEST(DatasetList, TheListsOfTheDocumentationLoad) {
     EXPECT_EQ(loaded, 3);
 }
 
+TEST(DatasetList, BatchesAndSmallBucketsMayBeADataSetsOwn) {
+    TrainerConfig trainer;
+    trainer.of_data_sets.small_buckets = SmallBuckets::drop;
+    const TemporaryJson file{list_with(
+        R"(,"train_batch_size":2,"disable_after_epoch_step":"500","minimum_aspect_ratio":1.2,"maximum_aspect_ratio":1.9},
+            {"id":"more","instance_data_dir":"m","cache_dir_vae":"cache/m","small_buckets":"merge")")};
+    const DatasetList list = load_datasets(file.path(), trainer.image_defaults());
+    EXPECT_EQ(list.images[0].train_batch_size, 2);
+    EXPECT_EQ(list.images[0].disable_after_epoch_step, 500);
+    EXPECT_EQ(list.images[0].minimum_aspect_ratio, 1.2);
+    EXPECT_EQ(list.images[0].small_buckets, SmallBuckets::drop);
+    EXPECT_EQ(list.images[1].train_batch_size, 0);
+    EXPECT_EQ(list.images[1].small_buckets, SmallBuckets::merge);
+    EXPECT_EQ(load(list_with("")).images[0].small_buckets, std::nullopt);
+}
+
+TEST(DatasetList, CaptionFiltersAreThoseOfTheTextEntryOrTheDataSetsOwn) {
+    const auto list_of = [](const std::string& of_text, const std::string& of_set) {
+        return R"([{"id":"p","instance_data_dir":"d","cache_dir_vae":"v")" + of_set +
+               R"(},{"id":"text","dataset_type":"text_embeds","cache_dir":"c","caption_filter_list":)" + of_text + "}]";
+    };
+    using Texts = std::vector<std::string>;
+    const auto filters = [&](const std::string& of_text, const std::string& of_set = "") {
+        return load(list_of(of_text, of_set)).images[0].caption_filter_list;
+    };
+    EXPECT_EQ(filters(R"(["arafed ", "  ", "^a"])"), (Texts{"arafed ", "^a"}));
+    EXPECT_EQ(filters(R"([])"), Texts{});
+    EXPECT_EQ(filters(R"("")"), Texts{});
+    EXPECT_EQ(filters(R"(["a"])", R"(,"caption_filter_list":["b"])"), Texts{"b"});
+    const strata_test::TemporaryFolder folder;
+    const auto text = folder.path() / "filters.txt";
+    const auto json = folder.path() / "filters.json";
+    strata::storage::write_file(text, "\xEF\xBB\xBF" "arafed \r\n\n \ns/a/b/");
+    strata::storage::write_file(json, R"(["x", "y "])");
+    EXPECT_EQ(filters("\"" + text.string() + "\""), (Texts{"arafed ", "s/a/b/"}));
+    EXPECT_EQ(filters("\"" + json.string() + "\""), (Texts{"x", "y "}));
+    strata::storage::write_file(folder.path() / "list.json", list_of(R"("filters.txt")", ""));
+    EXPECT_EQ(load_datasets(folder.path() / "list.json").images[0].caption_filter_list.size(), 2U) << "beside the list";
+    const auto missing = refused(list_of(R"("nowhere.txt")", ""));
+    EXPECT_EQ(missing.code, strata::Errc::bad_reference);
+    EXPECT_TRUE(missing.says("'[1].caption_filter_list' names the file \"nowhere.txt\", which is not there"))
+        << missing.message;
+    const TemporaryJson object{R"({"x": 1})"};
+    EXPECT_EQ(refused(list_of("\"" + object.path().string() + "\"", "")).code, strata::Errc::bad_value);
+}
+
 TEST(DatasetList, TakesDefaultsFromTheTrainer) {
     TrainerConfig trainer;
     trainer.resolution = 0.5;

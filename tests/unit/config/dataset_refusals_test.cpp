@@ -53,10 +53,8 @@ TEST(DatasetRefusals, OutOfScopeSaysWhy) {
              {R"("video":{})",
               "'[0].video' is known from other trainers, and strata does not act on it. Fix: remove it: "},
              {R"("conditioning_data":"x")", "without conditioning pictures"},
-             {R"("train_batch_size":2)", "the trainer's configuration"},
              {R"("disable_vae_cache":true)", "the key is `vae_cache_disable`"},
-             {R"("delete_unwanted_images":true)", "and stay"},
-             {R"("disable_after_epoch_step":5)", "`end_epoch` or `end_step`"}})
+             {R"("delete_unwanted_images":true)", "and stay"}})
         cases.push_back({list_with("," + more), Errc::unsupported_key, says});
     cases.push_back(
         {list_with(R"(,"metadata_backend":"parquet","parquet":{"path":"p","filename_column":"f","bbox_column":"b"})"),
@@ -89,7 +87,16 @@ TEST(DatasetRefusals, MistakesNameTheFileAndTheEntry) {
                   "'[0].dataset_type' is \"imgae\", which is none of its values. Fix: use one of `image`, `eval`"},
                  {R"("resolution":"big")", "'[0].resolution' is \"big\", not a number"},
                  {R"("repeats":-1)", "'[0].repeats' is -1, out of its range. Fix: use a number from 0 to 1e+06"},
-                 {R"("minimum_aspect_ratio":2)", "'[0].minimum_aspect_ratio' is 2, out of its range"},
+                 {R"("minimum_aspect_ratio":200)", "'[0].minimum_aspect_ratio' is 200, out of its range"},
+                 {R"("minimum_aspect_ratio":2,"maximum_aspect_ratio":1.5)",
+                  "'[0].minimum_aspect_ratio' is 2, and maximum_aspect_ratio is 1.5: no picture is within"},
+                 {R"("minimum_aspect_ratio":5)", "'[0].minimum_aspect_ratio' is 5, and maximum_aspect_ratio is 4"},
+                 {R"("small_buckets":"prune")", "'[0].small_buckets' is \"prune\", which is none of its values. Fix: use one "
+                                                "of `refuse`, `merge`, `drop`, `repeat`"},
+                 {R"("train_batch_size":-1)", "'[0].train_batch_size' is -1, out of its range"},
+                 {R"("dataset_type":"eval","disable_after_epoch_step":5)",
+                  "'[0].disable_after_epoch_step' is given, and dataset_type is eval"},
+                 {R"("caption_filter_list":[1])", "'[0].caption_filter_list[0]' is 1, not text"},
                  {R"("instance_data_dir":"")", "twice"},
                  {R"("skip_file_discovery":"vae captions")",
                   "'[0].skip_file_discovery' is \"vae captions\", and not all of that are steps"}});
