@@ -91,10 +91,10 @@ struct SurveyPlan {
     datasets::BatchShape shape;  ///< of data sets without their own train_batch_size
     std::vector<SetPlan> sets;
     std::vector<datasets::Skipped> dropped;  ///< samples of buckets that are too small (small_buckets drop)
-    datasets::RoundStatistics round;   ///< of all data sets together
-    std::int64_t first_epoch = 0;      ///< optimizer steps
-    bool epochs_differ = false;        ///< later ones may have another number of them
-    std::optional<std::int64_t> size;  ///< optimizer steps until no data set takes part any more
+    datasets::RoundStatistics round;         ///< of all data sets together
+    std::int64_t first_epoch = 0;            ///< optimizer steps
+    bool epochs_differ = false;              ///< later ones may have another number of them
+    std::optional<std::int64_t> size;        ///< optimizer steps until no data set takes part any more
 };
 
 /// Reads the configuration. Throws what config::load_trainer_config and config::load_datasets throw.

@@ -172,8 +172,9 @@ std::string plan_text(const DataAnswer& answer) {
                 " of buckets that are too small left out (small_buckets drop); the first is " +
                 plan.dropped.front().place + ": " + plan.dropped.front().detail + ".\n";
     if (survey.source.config.data_backend_sampling == config::DataBackendSampling::uniform)
-        text += "  Data sets are drawn as often as each other, by probability, until one is used up "
-                "(data_backend_sampling uniform).\n";
+        text +=
+            "  Data sets are drawn as often as each other, by probability, until one is used up "
+            "(data_backend_sampling uniform).\n";
     if (plan.epochs_differ)
         text += "  Other epochs may have another number: a data set has a probability below 1, or joins or leaves.\n";
     if (plan.size) text += "  No data set takes part any more after step " + count(*plan.size) + ".\n";

@@ -188,9 +188,9 @@ struct TextEmbeds {
     DatasetType dataset_type = DatasetType::text_embeds;
     bool disabled = false;
     bool is_default = false;
-    S3Settings s3;                            ///< of type aws
-    std::filesystem::path cache_dir;          ///< a folder; of type aws below s3.data_prefix, and may be empty
-    std::optional<bool> compress_disk_cache;  ///< entries inside gzip; nullopt: as the trainer says
+    S3Settings s3;                                 ///< of type aws
+    std::filesystem::path cache_dir;               ///< a folder; of type aws below s3.data_prefix, and may be empty
+    std::optional<bool> compress_disk_cache;       ///< entries inside gzip; nullopt: as the trainer says
     std::vector<std::string> caption_filter_list;  ///< of data sets that are embedded here and have none
 };
 

@@ -32,13 +32,13 @@ enum class Errc : std::uint16_t {
     no_credentials = 2014,       ///< nothing to sign requests with, or only half of it
     unsupported_dtype = 2015,    ///< a tensor of a safetensors file has an element type that cannot be used
 
-    unreadable_config = 2101,  ///< a configuration file is missing or no valid JSON
-    unknown_key = 2102,        ///< a key that no schema knows, usually a typing error
-    bad_value = 2103,          ///< a key's value has the wrong type or is out of range
-    unsupported_key = 2104,    ///< a key that other trainers know and strata does not act on
-    bad_reference = 2105,      ///< an id or path that was given points to nothing that can be used
-    no_backend = 2106,         ///< a data set is in a bucket, and the program was built for folders
-    no_composition = 2107,     ///< policies are asked for that the program was not composed with
+    unreadable_config = 2101,   ///< a configuration file is missing or no valid JSON
+    unknown_key = 2102,         ///< a key that no schema knows, usually a typing error
+    bad_value = 2103,           ///< a key's value has the wrong type or is out of range
+    unsupported_key = 2104,     ///< a key that other trainers know and strata does not act on
+    bad_reference = 2105,       ///< an id or path that was given points to nothing that can be used
+    no_backend = 2106,          ///< a data set is in a bucket, and the program was built for folders
+    no_composition = 2107,      ///< policies are asked for that the program was not composed with
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
 
     no_samples = 2201,            ///< a data folder is missing, empty, or everything in it was skipped

@@ -18,13 +18,13 @@ namespace strata::datasets {
 struct Bucket {
     std::size_t dataset = 0;  ///< index in the list of data sets
     std::string dataset_id;
-    pictures::PictureSize size;           ///< the training size; of several the narrowest
-    std::vector<pictures::Shape> shapes;  ///< all of them; at least one
-    std::vector<std::size_t> samples;     ///< indices of the data set's samples, ascending
-    std::int64_t repeats = 0;             ///< additional visits of each sample in an epoch
-    std::int64_t repeats_asked = 0;       ///< as configured
-    std::int64_t merged = 0;              ///< of the samples those that came from buckets that were too small
-    std::int64_t train_batch_size = 0;    ///< of its data set; 0: that of BatchShape
+    pictures::PictureSize size;                    ///< the training size; of several the narrowest
+    std::vector<pictures::Shape> shapes;           ///< all of them; at least one
+    std::vector<std::size_t> samples;              ///< indices of the data set's samples, ascending
+    std::int64_t repeats = 0;                      ///< additional visits of each sample in an epoch
+    std::int64_t repeats_asked = 0;                ///< as configured
+    std::int64_t merged = 0;                       ///< of the samples those that came from buckets that were too small
+    std::int64_t train_batch_size = 0;             ///< of its data set; 0: that of BatchShape
     std::optional<config::SmallBuckets> if_small;  ///< `small_buckets` of its data set
 };
 

@@ -40,8 +40,8 @@ struct BucketReport {
     std::int64_t shapes = 1;   ///< training sizes that each batch draws one of; width and height are of the narrowest
     std::int64_t count = 0;    ///< samples
     std::int64_t repeats = 0;  ///< additional visits in an epoch, as they are used
-    std::int64_t repeats_asked = 0;  ///< as configured; less than `repeats` when the bucket was oversubscribed
-    std::int64_t merged = 0;         ///< of the samples those of smaller buckets (small_buckets merge)
+    std::int64_t repeats_asked = 0;    ///< as configured; less than `repeats` when the bucket was oversubscribed
+    std::int64_t merged = 0;           ///< of the samples those of smaller buckets (small_buckets merge)
     std::int64_t effective_batch = 0;  ///< samples of a step of its data set
 };
 

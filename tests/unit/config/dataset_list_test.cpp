@@ -224,7 +224,9 @@ TEST(DatasetList, CaptionFiltersAreThoseOfTheTextEntryOrTheDataSetsOwn) {
     const strata_test::TemporaryFolder folder;
     const auto text = folder.path() / "filters.txt";
     const auto json = folder.path() / "filters.json";
-    strata::storage::write_file(text, "\xEF\xBB\xBF" "arafed \r\n\n \ns/a/b/");
+    strata::storage::write_file(text,
+                                "\xEF\xBB\xBF"
+                                "arafed \r\n\n \ns/a/b/");
     strata::storage::write_file(json, R"(["x", "y "])");
     EXPECT_EQ(filters("\"" + text.string() + "\""), (Texts{"arafed ", "s/a/b/"}));
     EXPECT_EQ(filters("\"" + json.string() + "\""), (Texts{"x", "y "}));

@@ -91,8 +91,9 @@ TEST(DatasetRefusals, MistakesNameTheFileAndTheEntry) {
                  {R"("minimum_aspect_ratio":2,"maximum_aspect_ratio":1.5)",
                   "'[0].minimum_aspect_ratio' is 2, and maximum_aspect_ratio is 1.5: no picture is within"},
                  {R"("minimum_aspect_ratio":5)", "'[0].minimum_aspect_ratio' is 5, and maximum_aspect_ratio is 4"},
-                 {R"("small_buckets":"prune")", "'[0].small_buckets' is \"prune\", which is none of its values. Fix: use one "
-                                                "of `refuse`, `merge`, `drop`, `repeat`"},
+                 {R"("small_buckets":"prune")",
+                  "'[0].small_buckets' is \"prune\", which is none of its values. Fix: use one "
+                  "of `refuse`, `merge`, `drop`, `repeat`"},
                  {R"("train_batch_size":-1)", "'[0].train_batch_size' is -1, out of its range"},
                  {R"("dataset_type":"eval","disable_after_epoch_step":5)",
                   "'[0].disable_after_epoch_step' is given, and dataset_type is eval"},

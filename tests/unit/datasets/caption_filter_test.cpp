@@ -27,7 +27,8 @@ std::string refusal(const std::string& entry) {
 
 /// The list that SimpleTuner's pages explain, line by line.
 TEST(CaptionFilter, DoesWhatThePagesOfSimpleTunerSay) {
-    const Texts list{"arafed ", "this .* has a", "^this is the beginning of the string", "s/this/will be found and replaced/"};
+    const Texts list{"arafed ", "this .* has a", "^this is the beginning of the string",
+                     "s/this/will be found and replaced/"};
     EXPECT_EQ(filtered(list, "an arafed dog and arafed cat"), "an dog and cat");
     EXPECT_EQ(filtered(list, "an arafed"), "an arafed") << "the space at an entry's end counts";
     EXPECT_EQ(filtered(list, "this image clearly has a dog"), "dog");
@@ -66,7 +67,12 @@ TEST(CaptionFilter, CharactersAreThoseOfUtf8) {
     EXPECT_EQ(filtered({"s/[äö]/a/"}, "bär, böse, bü"), "bar, base, bü");
     EXPECT_EQ(filtered({"s/ÄRGER/joy/i"}, "ärger"), "joy");
     EXPECT_EQ(filtered({R"(s/\w+ß/foot/)"}, "groß und Fuß"), "foot und foot");
-    EXPECT_EQ(filtered({"b.d"}, "bad \xFF b\xFF" "d bid"), "\xFF b\xFF" "d") << "damaged text is kept, and never matches";
+    EXPECT_EQ(filtered({"b.d"},
+                       "bad \xFF b\xFF"
+                       "d bid"),
+              "\xFF b\xFF"
+              "d")
+        << "damaged text is kept, and never matches";
 }
 
 TEST(CaptionFilter, MistakesAreNamed) {

@@ -90,8 +90,9 @@ TEST(Collection, DroppedSamplesTakeNoPartAndAreNamed) {
     EXPECT_EQ(report.skipped[0].dataset, "drop");
     EXPECT_EQ(report.skipped[0].place, "pictures/drop/1008.png");
     EXPECT_EQ(report.skipped[0].detail, "bucket 192 x 96 has 3 samples for an effective batch of 4");
-    EXPECT_TRUE(says(report.lines(), "  3 skipped, in a bucket that is too small: pictures/drop/1008.png (bucket 192 x 96 "
-                                     "has 3 samples for an effective batch of 4) and 2 more"))
+    EXPECT_TRUE(says(report.lines(),
+                     "  3 skipped, in a bucket that is too small: pictures/drop/1008.png (bucket 192 x 96 "
+                     "has 3 samples for an effective batch of 4) and 2 more"))
         << text_of(report.lines());
     collection.arrange({2, 2, 1}, 42, false);  // nothing more to drop
     EXPECT_EQ(collection.report().skipped.size(), 3U);
@@ -103,7 +104,8 @@ TEST(Collection, WhereEverythingIsDroppedNothingCanBeTrainedOn) {
     Collection all = collection_of({{drop, {2, 3}}});
     const auto error = thrown_by([&] { all.arrange({4, 1, 1}, 42, false); });
     EXPECT_EQ(error.code, Errc::no_samples);
-    EXPECT_TRUE(error.says("none of the 5 pictures can be trained on: 5 in a bucket that is too small")) << error.message;
+    EXPECT_TRUE(error.says("none of the 5 pictures can be trained on: 5 in a bucket that is too small"))
+        << error.message;
     EXPECT_TRUE(error.says("set small_buckets to merge or repeat")) << error.message;
     Collection one = collection_of({{drop, {2, 3}}, {dataset("keep"), {8, 0}}});
     one.arrange({4, 1, 1}, 42, false);
@@ -122,12 +124,13 @@ TEST(Collection, MergedSamplesAreShownInTheirNewBucket) {
     const Report report = collection.report();
     EXPECT_EQ(report.used, 23);
     EXPECT_TRUE(report.skipped.empty());
-    EXPECT_TRUE(says(report.lines(), "bucket 128 x 128 of 'merge': 11 samples, 0 repeats, 3 of the samples from smaller "
-                                     "buckets"))
+    EXPECT_TRUE(says(report.lines(),
+                     "bucket 128 x 128 of 'merge': 11 samples, 0 repeats, 3 of the samples from smaller "
+                     "buckets"))
         << text_of(report.lines());
     // What breaks later is taken out of all buckets, which are merged anew.
     collection.leave_out({{0, 10}, {}}, {{"merge", "1000.png", SkipReason::unreadable, ""},
-                                        {"merge", "1010.png", SkipReason::unreadable, ""}});
+                                         {"merge", "1010.png", SkipReason::unreadable, ""}});
     EXPECT_EQ(collection.buckets().size(), 4U);
     collection.arrange({2, 2, 1}, 42, false);
     EXPECT_EQ(collection.buckets()[0].samples.size(), 9U);

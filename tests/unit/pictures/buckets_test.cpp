@@ -192,13 +192,13 @@ TEST(Buckets, ASmallBucketIsRefusedWithItsNumbersAndTheWaysOut) {
     require_effective_batch(buckets, {1, 3, 1}, false);  // 3 samples hold 3
     const auto error = thrown_by([&] { require_effective_batch(buckets, {2, 2, 2}, false); });
     EXPECT_EQ(error.code, Errc::small_bucket);
-    for (const char* part : {"is 8 samples", "train_batch_size 2 x 2 ranks x gradient_accumulation_steps 2",
-                             "bucket 192 x 96 of data set 'stamps' holds 3 samples x 1 visits = 3, needs repeats >= 2",
-                             "set repeats to 2 or more", "to 3 or less",
-                             "merge (3 samples of 1 bucket would go to the nearest other one)",
-                             "drop (3 of 13 samples would take no part)",
-                             "repeat (repeats would be raised to as many as 2, for 6 visits more an epoch)",
-                             "allow_dataset_oversubscription"})
+    for (const char* part :
+         {"is 8 samples", "train_batch_size 2 x 2 ranks x gradient_accumulation_steps 2",
+          "bucket 192 x 96 of data set 'stamps' holds 3 samples x 1 visits = 3, needs repeats >= 2",
+          "set repeats to 2 or more", "to 3 or less", "merge (3 samples of 1 bucket would go to the nearest other one)",
+          "drop (3 of 13 samples would take no part)",
+          "repeat (repeats would be raised to as many as 2, for 6 visits more an epoch)",
+          "allow_dataset_oversubscription"})
         EXPECT_TRUE(error.says(part)) << part << "\n" << error.message;
     EXPECT_FALSE(error.says("128 x 128")) << error.message;
 }
@@ -236,7 +236,8 @@ strata::config::ImageDataset stamps(std::optional<strata::config::SmallBuckets> 
 TEST(Buckets, SmallOnesGoToTheNearestOfTheirDataSet) {
     const auto merge = stamps(strata::config::SmallBuckets::merge);
     // 96 x 192, 96 x 160, 128 x 128, 160 x 96, 192 x 96; the narrowest goes beside a small one, both then are enough.
-    auto buckets = buckets_of(merge, {{{50, 100}, 2}, {{96, 160}, 3}, {{100, 100}, 9}, {{160, 96}, 8}, {{200, 100}, 4}});
+    auto buckets =
+        buckets_of(merge, {{{50, 100}, 2}, {{96, 160}, 3}, {{100, 100}, 9}, {{160, 96}, 8}, {{200, 100}, 4}});
     merge_small_buckets(buckets, {5, 1, 1});
     ASSERT_EQ(buckets.size(), 3U);
     EXPECT_EQ(buckets[0].size, (PictureSize{96, 160}));
@@ -278,8 +279,9 @@ TEST(Buckets, EachDataSetHasItsBatchAndItsWord) {
     auto own = buckets_of(settings, {{{100, 100}, 19}, {{200, 100}, 20}});
     EXPECT_EQ(effective_batch(own[0], {1, 2, 1}), 20);
     const auto error = thrown_by([&] { require_effective_batch(own, {1, 2, 1}, false); });
-    EXPECT_TRUE(error.says("bucket 128 x 128 of data set 'stamps' holds 19 samples x 1 visits = 19, needs repeats >= 1 "
-                           "for its effective batch of 20 (its train_batch_size is 10)"))
+    EXPECT_TRUE(
+        error.says("bucket 128 x 128 of data set 'stamps' holds 19 samples x 1 visits = 19, needs repeats >= 1 "
+                   "for its effective batch of 20 (its train_batch_size is 10)"))
         << error.message;
     EXPECT_FALSE(error.says("192 x 96")) << error.message;
     // A data set that says refuse is not repeated by allow_dataset_oversubscription, one that says repeat needs no more.

@@ -191,8 +191,8 @@ inline void check_caching(const ImageDataset& dataset, const Place& place) {
 inline void check_image(const ImageDataset& dataset, const Place& place) {
     Problems problems;
     problems.during([&] { check_store(dataset.type, dataset.s3, place); });
-    for (const auto check : {check_folder, check_units, check_aspect_ratios, check_crop, check_captions, check_schedule,
-                             check_caching})
+    for (const auto check :
+         {check_folder, check_units, check_aspect_ratios, check_crop, check_captions, check_schedule, check_caching})
         problems.during([&] { check(dataset, place); });
     problems.finish();
 }

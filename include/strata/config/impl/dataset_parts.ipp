@@ -119,10 +119,11 @@ inline std::vector<std::string> read_caption_filters(const Value& value) {
 
 template <class Settings>
 void add_caption_filters(Schema<Settings>& s) {
-    s.custom("caption_filter_list", "list of text, or the name of a file", "[]",
-             "What is taken out of captions: terms and regular expressions, and `s/search/replace/`; "
-             "[rules](data.md#captions)",
-             [](Settings& settings, const Value& value) { settings.caption_filter_list = read_caption_filters(value); });
+    s.custom(
+        "caption_filter_list", "list of text, or the name of a file", "[]",
+        "What is taken out of captions: terms and regular expressions, and `s/search/replace/`; "
+        "[rules](data.md#captions)",
+        [](Settings& settings, const Value& value) { settings.caption_filter_list = read_caption_filters(value); });
 }
 
 /// "vae aspect", "vae,aspect", ["vae", "aspect"] or "".

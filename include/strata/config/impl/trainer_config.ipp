@@ -115,12 +115,13 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
         s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");
-        s.some_of(&C::of_data_sets, image_schema(),
-                  {"minimum_image_size", "maximum_image_size", "target_downsample_size", "max_upscale_threshold",
-                   "crop", "crop_style", "crop_aspect", "repeats", "small_buckets", "instance_prompt", "prepend_instance_prompt",
-                   "only_instance_prompt", "preserve_data_backend_cache", "skip_file_discovery", "vae_cache_ondemand",
-                   "vae_cache_disable", "vae_cache_clear_each_epoch", "delete_problematic_images"},
-                  "Of data sets without their own");
+        s.some_of(
+            &C::of_data_sets, image_schema(),
+            {"minimum_image_size", "maximum_image_size", "target_downsample_size", "max_upscale_threshold", "crop",
+             "crop_style", "crop_aspect", "repeats", "small_buckets", "instance_prompt", "prepend_instance_prompt",
+             "only_instance_prompt", "preserve_data_backend_cache", "skip_file_discovery", "vae_cache_ondemand",
+             "vae_cache_disable", "vae_cache_clear_each_epoch", "delete_problematic_images"},
+            "Of data sets without their own");
         return s;
     }();
     return schema;

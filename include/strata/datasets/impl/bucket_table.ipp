@@ -39,9 +39,8 @@ STRATA_INLINE std::vector<Bucket> fill_buckets(std::size_t dataset, const config
 }
 
 STRATA_INLINE void merge_small_buckets(std::vector<Bucket>& buckets, const BatchShape& shape) {
-    detail::merge_small(buckets, shape, [](const Bucket& bucket) {
-        return bucket.if_small == config::SmallBuckets::merge;
-    });
+    detail::merge_small(buckets, shape,
+                        [](const Bucket& bucket) { return bucket.if_small == config::SmallBuckets::merge; });
 }
 
 STRATA_INLINE std::vector<std::size_t> buckets_to_drop(const std::vector<Bucket>& buckets, const BatchShape& shape) {

@@ -131,8 +131,9 @@ STRATA_INLINE CaptionFilter::CaptionFilter(const std::vector<std::string>& entri
         std::size_t at = 0;
         entry->regex.reset(::pcre2_compile_8(detail::units(search), search.size(), options, &code, &at, nullptr));
         if (!entry->regex)
-            refuse("is no regular expression: " + detail::regex_message(code) + ", at character " + std::to_string(at + 1),
-                   "correct it; a character that is meant as it is has a backslash in front: \\( for a parenthesis");
+            refuse(
+                "is no regular expression: " + detail::regex_message(code) + ", at character " + std::to_string(at + 1),
+                "correct it; a character that is meant as it is has a backslash in front: \\( for a parenthesis");
         ::pcre2_jit_compile_8(entry->regex.get(), PCRE2_JIT_COMPLETE);  // where it cannot, the interpreter runs
         entries_.push_back(entry);
     }
@@ -150,7 +151,7 @@ STRATA_INLINE std::string CaptionFilter::filtered(std::string_view caption) cons
             ::pcre2_match_data_create_from_pattern_8(entry->regex.get(), nullptr)};
         int found = 0;
         std::size_t length = text.size() + 256;
-        for (std::uint32_t how = 0;; ) {  // again with more room, or without the machine's stack
+        for (std::uint32_t how = 0;;) {  // again with more room, or without the machine's stack
             out.resize(length);
             std::size_t written = out.size();
             found = ::pcre2_substitute_8(entry->regex.get(), detail::units(text), text.size(), 0,

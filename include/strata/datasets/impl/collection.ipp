@@ -80,9 +80,9 @@ STRATA_INLINE void Collection::drop_small_buckets(const BatchShape& shape) {
         const Bucket& bucket = buckets_[b];
         const PictureSet& set = sets_[bucket.dataset];
         const std::string shortage = "bucket " + std::to_string(bucket.size.width) + " x " +
-                                   std::to_string(bucket.size.height) + " has " +
-                                   detail::counted(static_cast<std::int64_t>(bucket.samples.size()), "sample") +
-                                   " for an effective batch of " + std::to_string(effective_batch(bucket, shape));
+                                     std::to_string(bucket.size.height) + " has " +
+                                     detail::counted(static_cast<std::int64_t>(bucket.samples.size()), "sample") +
+                                     " for an effective batch of " + std::to_string(effective_batch(bucket, shape));
         for (const std::size_t i : bucket.samples) {
             why.push_back({bucket.dataset_id, detail::shown_place(set.settings, set.samples[i].key),
                            SkipReason::small_bucket, shortage});

@@ -232,8 +232,7 @@ STRATA_INLINE SamplePlan::Place SamplePlan::place_of(std::int64_t position) cons
     const std::int64_t epochs = stage.is_cut ? 0 : epochs_within(stage, position - stage.first_position);
     const std::int64_t epoch = stage.first_epoch + epochs;
     const std::int64_t index = position - stage.first_position - shown_by(stage, epochs);
-    return {epoch, index,
-            turn_at(stage, epoch, stage.is_cut ? stage.places[static_cast<std::size_t>(index)] : index)};
+    return {epoch, index, turn_at(stage, epoch, stage.is_cut ? stage.places[static_cast<std::size_t>(index)] : index)};
 }
 
 STRATA_INLINE GlobalBatch SamplePlan::batch(std::int64_t position, std::int64_t first, std::int64_t count) const {

@@ -20,8 +20,8 @@ namespace strata::datasets::detail {
 inline double log_aspect(const Bucket& bucket) noexcept {
     double sum = 0;
     for (const pictures::Shape& shape : bucket.shapes)
-        sum += shape.weight * (std::log(static_cast<double>(shape.size.width)) -
-                               std::log(static_cast<double>(shape.size.height)));
+        sum += shape.weight *
+               (std::log(static_cast<double>(shape.size.width)) - std::log(static_cast<double>(shape.size.height)));
     return sum;
 }
 
@@ -57,9 +57,9 @@ void merge_small(std::vector<Bucket>& buckets, const BatchShape& shape, const Me
 }
 
 inline bool is_repeated(const Bucket& bucket, bool allow_oversubscription) noexcept {
-    return bucket.if_small.value_or(allow_oversubscription ? config::SmallBuckets::repeat
-                                                           : config::SmallBuckets::refuse) ==
-           config::SmallBuckets::repeat;
+    return bucket.if_small.value_or(allow_oversubscription
+                                        ? config::SmallBuckets::repeat
+                                        : config::SmallBuckets::refuse) == config::SmallBuckets::repeat;
 }
 
 /// The smallest repeats with which the bucket is not small.
@@ -75,13 +75,12 @@ inline std::string counted(std::int64_t number, const std::string& word) {
 /// "bucket 192 x 96 of data set 'stamps' holds 3 samples x 1 visits = 3, needs repeats >= 2"
 inline std::string shortage(const Bucket& bucket, const BatchShape& shape) {
     const auto count = static_cast<std::int64_t>(bucket.samples.size());
-    std::string text = "bucket " + std::to_string(bucket.size.width) + " x " + std::to_string(bucket.size.height) +
-                       (bucket.shapes.size() > 1 ? " (and " + std::to_string(bucket.shapes.size() - 1) + " other sizes)"
-                                                 : "") +
-                       " of data set '" + bucket.dataset_id + "' holds " + std::to_string(count) + " samples x " +
-                       std::to_string(bucket.repeats + 1) + " visits = " +
-                       std::to_string(count * (bucket.repeats + 1)) + ", needs repeats >= " +
-                       std::to_string(repeats_needed(bucket, shape));
+    std::string text =
+        "bucket " + std::to_string(bucket.size.width) + " x " + std::to_string(bucket.size.height) +
+        (bucket.shapes.size() > 1 ? " (and " + std::to_string(bucket.shapes.size() - 1) + " other sizes)" : "") +
+        " of data set '" + bucket.dataset_id + "' holds " + std::to_string(count) + " samples x " +
+        std::to_string(bucket.repeats + 1) + " visits = " + std::to_string(count * (bucket.repeats + 1)) +
+        ", needs repeats >= " + std::to_string(repeats_needed(bucket, shape));
     if (bucket.train_batch_size > 0)
         text += " for its effective batch of " + std::to_string(effective_batch(bucket, shape)) +
                 " (its train_batch_size is " + std::to_string(bucket.train_batch_size) + ")";
@@ -123,7 +122,8 @@ inline std::string small_bucket_choices(const std::vector<Bucket>& buckets, cons
     }
     std::string merge = "none has another bucket to go to";
     if (merged.size() < before)
-        merge = counted(moved, "sample") + " of " + counted(static_cast<std::int64_t>(before - merged.size()), "bucket") +
+        merge = counted(moved, "sample") + " of " +
+                counted(static_cast<std::int64_t>(before - merged.size()), "bucket") +
                 " would go to the nearest other one" +
                 (still_small == 0 ? "" : ", and " + counted(still_small, "bucket") + " would still be too small");
     return "merge (" + merge + "), drop (" + std::to_string(lost) + " of " + counted(all, "sample") +
