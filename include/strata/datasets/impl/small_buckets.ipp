@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <strata/core/error.hpp>
-#include <strata/core/inline.hpp>
 #include <strata/datasets/bucket_table.hpp>
 
 namespace strata::datasets::detail {
@@ -134,9 +133,8 @@ inline std::string small_bucket_choices(const std::vector<Bucket>& buckets, cons
 /// Errc::small_bucket.
 ///
 ///   small  indices of the buckets that stay small
-[[nodiscard]] STRATA_INLINE Error small_bucket_error(const std::vector<Bucket>& buckets,
-                                                     const std::vector<std::size_t>& small, const BatchShape& shape,
-                                                     bool allow_oversubscription) {
+[[nodiscard]] inline Error small_bucket_error(const std::vector<Bucket>& buckets, const std::vector<std::size_t>& small,
+                                              const BatchShape& shape, bool allow_oversubscription) {
     std::string list;
     std::string set_by_hand;
     std::int64_t most_needed = 0;
