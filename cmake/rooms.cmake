@@ -180,8 +180,12 @@ strata_room(tables
         detail/parquet_bytes.hpp
         detail/parquet_column_reader.hpp
         detail/parquet_encodings.hpp
+        detail/parquet_file.hpp
         detail/parquet_footer.hpp
+        detail/parquet_forms.hpp
         detail/parquet_page.hpp
+        detail/parquet_rows.hpp
+        detail/parquet_schema.hpp
         detail/thrift_reader.hpp
         parquet.hpp
         parquet_values.hpp)

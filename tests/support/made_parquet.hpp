@@ -207,9 +207,22 @@ inline Bytes delta_bytes(const std::vector<std::int64_t>& numbers) {
     return out.bytes;
 }
 
+/// A group that a column lies in.
+struct MadeGroup {
+    std::string name;
+    int repetition = 1;  ///< 0 required, 1 optional, 2 repeated
+    int converted = -1;  ///< ConvertedType; 1: MAP, 3: LIST
+};
+
+/// Repetition and definition level of a cell.
+struct MadeLevels {
+    int repetition = 0;
+    int definition = 0;
+};
+
 /// A column of a file to be made.
 struct MadeColumn {
-    std::string name;
+    std::string name{};
     Type type = byte_array;
     std::vector<Cell> cells{};
     bool optional = true;
@@ -217,8 +230,98 @@ struct MadeColumn {
     int converted = -1;         ///< ConvertedType; 0: UTF8
     int width = 0;              ///< of `fixed`
     int scale = 0;              ///< of a decimal
+    int logical = -1;           ///< field of LogicalType without fields of its own; 14: UUID, 15: FLOAT16
     std::size_t page_rows = 1000;
+    std::vector<MadeGroup> groups{};   ///< that it lies in, the outermost first; neighbours share those of equal names
+    bool repeated = false;             ///< itself, whatever `optional` says
+    std::vector<MadeLevels> levels{};  ///< one a cell, where there are groups or it is repeated; pages may cut rows
+
+    [[nodiscard]] int repetition() const { return repeated ? 2 : optional ? 1 : 0; }
+    [[nodiscard]] int most_definition() const {
+        int most = repetition() == 0 ? 0 : 1;
+        for (const MadeGroup& group : groups) most += group.repetition == 0 ? 0 : 1;
+        return most;
+    }
+    [[nodiscard]] int most_repetition() const {
+        int most = repeated ? 1 : 0;
+        for (const MadeGroup& group : groups) most += group.repetition == 2 ? 1 : 0;
+        return most;
+    }
+    /// Cells at which rows begin, and the number of cells.
+    [[nodiscard]] std::vector<std::size_t> row_begins() const {
+        std::vector<std::size_t> begins;
+        for (std::size_t i = 0; i < cells.size(); ++i)
+            if (levels.empty() || levels[i].repetition == 0) begins.push_back(i);
+        begins.push_back(cells.size());
+        return begins;
+    }
 };
+
+/// How writers have made lists.
+enum class ListForm {
+    three_levels,     ///< optional group x (LIST) { repeated group list { optional element } }
+    two_levels,       ///< optional group x (LIST) { repeated element }
+    required,         ///< required group x (LIST) { repeated group list { required element } }
+    repeated,         ///< repeated x
+    inside_a_struct,  ///< optional group meta { optional group x (LIST) { repeated group list { optional element } } }
+};
+inline constexpr ListForm list_forms[] = {ListForm::three_levels, ListForm::two_levels, ListForm::required,
+                                          ListForm::repeated, ListForm::inside_a_struct};
+
+/// A row of lists: nothing, or cells.
+using MadeList = std::optional<std::vector<Cell>>;
+
+/// A column of lists. What a form cannot say, a null list or a null entry, is written as the next best: an empty list, no
+/// entry.
+inline MadeColumn list_column(const std::string& name, ListForm form, const std::vector<MadeList>& rows,
+                              MadeColumn like = {}) {
+    MadeColumn column = std::move(like);
+    column.name = name;
+    column.optional = false;
+    int null_list = 0;
+    switch (form) {
+        case ListForm::three_levels:
+            column.groups = {{name, 1, 3}, {"list", 2}};
+            column.name = "element";
+            column.optional = true;
+            break;
+        case ListForm::two_levels:
+            column.groups = {{name, 1, 3}};
+            column.name = "array";
+            column.repeated = true;
+            break;
+        case ListForm::required:
+            column.groups = {{name, 0, 3}, {"list", 2}};
+            column.name = "element";
+            break;
+        case ListForm::repeated:
+            column.repeated = true;
+            break;
+        case ListForm::inside_a_struct:
+            column.groups = {{"meta", 1}, {name, 1, 3}, {"list", 2}};
+            column.name = "element";
+            column.optional = true;
+            null_list = 1;
+            break;
+    }
+    const int most = column.most_definition();
+    const int entry = column.optional ? most - 1 : most;  // the definition level of an entry
+    const auto add = [&](int repetition, int definition, Cell cell) {
+        column.levels.push_back({repetition, definition});
+        column.cells.push_back(std::move(cell));
+    };
+    for (const MadeList& row : rows) {
+        int repetition = 0;
+        if (row)
+            for (const Cell& one : *row) {
+                if (!one && !column.optional) continue;
+                add(repetition, one ? most : entry, one);
+                repetition = 1;
+            }
+        if (repetition == 0) add(0, row || entry == 1 ? entry - 1 : null_list, {});
+    }
+    return column;
+}
 
 /// How a file is made.
 struct MadeFile {
@@ -333,52 +436,76 @@ inline Bytes page_bytes(int type, std::size_t unpacked, const Bytes& body, bool 
     return joined({head.bytes, body});
 }
 
-inline Bytes data_page(const MadeFile& file, const MadeColumn& column, std::span<const Cell> cells,
+/// BIT_PACKED, as levels of old writers are: here the high bit of a byte is first.
+inline Bytes old_level_bytes(const std::vector<std::uint64_t>& levels, unsigned width) {
+    Bytes bytes((levels.size() * width + 7) / 8, std::byte{0});
+    for (std::size_t i = 0; i < levels.size() * width; ++i)
+        if (levels[i / width] >> (width - 1 - i % width) & 1) bytes[i / 8] |= static_cast<std::byte>(0x80U >> (i % 8));
+    return bytes;
+}
+
+/// Cells [first, first + count) of a column.
+inline Bytes data_page(const MadeFile& file, const MadeColumn& column, std::size_t first, std::size_t count,
                        const std::vector<Bytes>& dictionary) {
     std::vector<Bytes> values;
-    std::vector<std::uint64_t> present;
-    for (const Cell& one : cells) {
-        present.push_back(one ? 1 : 0);
+    std::vector<std::uint64_t> definition;
+    std::vector<std::uint64_t> repetition;
+    std::int64_t rows = 0;
+    for (std::size_t i = first; i < first + count; ++i) {
+        const Cell& one = column.cells[i];
+        const MadeLevels levels = column.levels.empty() ? MadeLevels{0, one ? 1 : 0} : column.levels[i];
+        definition.push_back(static_cast<std::uint64_t>(levels.definition));
+        repetition.push_back(static_cast<std::uint64_t>(levels.repetition));
+        rows += levels.repetition == 0 ? 1 : 0;
         if (one) values.push_back(*one);
     }
-    const auto rows = static_cast<std::int64_t>(cells.size());
+    const auto entries = static_cast<std::int64_t>(count);
     const Bytes body = encoded(column, values, dictionary);
-    Bytes levels = column.optional ? run_bytes(present, 1) : Bytes{};
+    const auto level_bytes = [&](const std::vector<std::uint64_t>& levels, int most, bool old) {
+        if (most == 0) return Bytes{};
+        const auto width = static_cast<unsigned>(std::bit_width(static_cast<unsigned>(most)));
+        return old ? old_level_bytes(levels, width) : run_bytes(levels, width);
+    };
+    const bool old = file.bit_packed_levels && !file.v2;
+    const Bytes repetitions = level_bytes(repetition, column.most_repetition(), old);
+    const Bytes definitions = level_bytes(definition, column.most_definition(), old);
+    const Bytes levels = joined({repetitions, definitions});
     if (file.v2)
         return page_bytes(
             3, levels.size() + body.size(), joined({levels, packed(file.codec, body)}), file.crc,
             [&](ThriftWriter& out) {
                 out.inner(8, [&](ThriftWriter& v2) {
-                    v2.integer(1, rows).integer(2, rows - static_cast<std::int64_t>(values.size())).integer(3, rows);
-                    v2.integer(4, column.encoding).integer(5, static_cast<std::int64_t>(levels.size())).integer(6, 0);
+                    v2.integer(1, entries)
+                        .integer(2, entries - static_cast<std::int64_t>(values.size()))
+                        .integer(3, rows);
+                    v2.integer(4, column.encoding)
+                        .integer(5, static_cast<std::int64_t>(definitions.size()))
+                        .integer(6, static_cast<std::int64_t>(repetitions.size()));
                     v2.flag(7, file.codec != none);
                 });
             });
-    if (file.bit_packed_levels) {
-        levels.assign((present.size() + 7) / 8, std::byte{0});  // here the high bit of a byte is first
-        for (std::size_t i = 0; i < present.size(); ++i)
-            if (present[i] != 0) levels[i / 8] |= static_cast<std::byte>(0x80U >> (i % 8));
-    } else {
-        levels = joined({little_endian_bytes(levels.size(), 4), levels});
-    }
-    const Bytes whole = column.optional ? joined({levels, body}) : body;
+    const auto behind_length = [&](const Bytes& bytes) {
+        return old || bytes.empty() ? bytes : joined({little_endian_bytes(bytes.size(), 4), bytes});
+    };
+    const Bytes whole = joined({behind_length(repetitions), behind_length(definitions), body});
     return page_bytes(0, whole.size(), packed(file.codec, whole), file.crc, [&](ThriftWriter& out) {
         out.inner(5, [&](ThriftWriter& v1) {
-            v1.integer(1, rows)
+            v1.integer(1, entries)
                 .integer(2, column.encoding)
                 .integer(3, file.bit_packed_levels ? bit_packed : rle)
-                .integer(4, rle);
+                .integer(4, file.bit_packed_levels ? bit_packed : rle);
         });
     });
 }
 
-/// The pages of a column chunk.
-inline Bytes chunk_bytes(const MadeFile& file, const MadeColumn& column, std::span<const Cell> cells) {
+/// The pages of a column chunk: cells [first, end).
+inline Bytes chunk_bytes(const MadeFile& file, const MadeColumn& column, std::size_t first, std::size_t end) {
     Bytes pages;
     std::vector<Bytes> dictionary;
     if (has_dictionary(column)) {
-        for (const Cell& one : cells)
-            if (one && std::find(dictionary.begin(), dictionary.end(), *one) == dictionary.end())
+        for (std::size_t i = first; i < end; ++i)
+            if (const Cell& one = column.cells[i];
+                one && std::find(dictionary.begin(), dictionary.end(), *one) == dictionary.end())
                 dictionary.push_back(*one);
         const Bytes body = plain_bytes(column, dictionary);
         append(pages, page_bytes(2, body.size(), packed(file.codec, body), file.crc, [&](ThriftWriter& out) {
@@ -387,25 +514,54 @@ inline Bytes chunk_bytes(const MadeFile& file, const MadeColumn& column, std::sp
                    });
                }));
     }
-    for (std::size_t row = 0; row < cells.size(); row += column.page_rows)
-        append(pages,
-               data_page(file, column, cells.subspan(row, std::min(column.page_rows, cells.size() - row)), dictionary));
+    for (std::size_t at = first; at < end; at += column.page_rows)
+        append(pages, data_page(file, column, at, std::min(column.page_rows, end - at), dictionary));
     return pages;
 }
 
-inline void write_schema(ThriftWriter& out, const MadeFile& file) {
-    out.list_of(2, ThriftWriter::record, 1 + file.columns.size() + file.more_elements);
-    out.bare_record([&](ThriftWriter& root) {
-        root.text(4, "table").integer(5, static_cast<std::int64_t>(file.columns.size()) + file.more_columns);
-    });
-    for (const MadeColumn& column : file.columns)
+/// Columns [first, end) that share `depth` groups, each below what the others share with it. Returns how many elements
+/// stand beside each other.
+inline std::int64_t write_elements(ThriftWriter& out, const std::vector<MadeColumn>& columns, std::size_t first,
+                                   std::size_t end, std::size_t depth, std::size_t& written) {
+    std::int64_t count = 0;
+    for (std::size_t at = first; at < end; ++count, ++written) {
+        const MadeColumn& column = columns[at];
+        if (column.groups.size() == depth) {
+            out.bare_record([&](ThriftWriter& element) {
+                element.integer(1, column.type);
+                if (column.width > 0) element.integer(2, column.width);
+                element.integer(3, column.repetition()).text(4, column.name);
+                if (column.converted >= 0) element.integer(6, column.converted);
+                if (column.scale > 0) element.integer(7, column.scale);
+                if (column.logical >= 0)
+                    element.inner(10, [&](ThriftWriter& type) { type.inner(column.logical, [](ThriftWriter&) {}); });
+            });
+            ++at;
+            continue;
+        }
+        const MadeGroup& group = column.groups[depth];
+        std::size_t behind = at;
+        while (behind < end && columns[behind].groups.size() > depth && columns[behind].groups[depth].name == group.name)
+            ++behind;
+        ThriftWriter inside;
+        const std::int64_t children = write_elements(inside, columns, at, behind, depth + 1, written);
         out.bare_record([&](ThriftWriter& element) {
-            element.integer(1, column.type);
-            if (column.width > 0) element.integer(2, column.width);
-            element.integer(3, column.optional ? 1 : 0).text(4, column.name);
-            if (column.converted >= 0) element.integer(6, column.converted);
-            if (column.scale > 0) element.integer(7, column.scale);
+            element.integer(3, group.repetition).text(4, group.name).integer(5, children);
+            if (group.converted >= 0) element.integer(6, group.converted);
         });
+        append(out.bytes, inside.bytes);
+        at = behind;
+    }
+    return count;
+}
+
+inline void write_schema(ThriftWriter& out, const MadeFile& file) {
+    ThriftWriter inside;
+    std::size_t written = 0;
+    const std::int64_t top = write_elements(inside, file.columns, 0, file.columns.size(), 0, written);
+    out.list_of(2, ThriftWriter::record, 1 + written + file.more_elements);
+    out.bare_record([&](ThriftWriter& root) { root.text(4, "table").integer(5, top + file.more_columns); });
+    append(out.bytes, inside.bytes);
     if (file.more_schema) file.more_schema(out);
 }
 
@@ -423,7 +579,7 @@ struct Parts {
 
 inline Parts made_parts(const MadeFile& file) {
     Parts parts;
-    const std::size_t rows = file.columns.empty() ? 0 : file.columns[0].cells.size();
+    const std::size_t rows = file.columns.empty() ? 0 : file.columns[0].row_begins().size() - 1;
     const std::size_t groups = (rows + file.group_rows - 1) / file.group_rows;
     ThriftWriter footer;
     footer.bare_record([&](ThriftWriter& out) {
@@ -437,12 +593,17 @@ inline Parts made_parts(const MadeFile& file) {
                 group.list_of(1, ThriftWriter::record, file.columns.size() + file.more_chunks);
                 for (const MadeColumn& column : file.columns) {
                     const std::size_t begin = 4 + parts.body.size();
-                    append(parts.body, chunk_bytes(file, column, std::span{column.cells}.subspan(first, count)));
+                    const std::vector<std::size_t> begins = column.row_begins();
+                    const std::size_t entries = begins[first + count] - begins[first];
+                    append(parts.body, chunk_bytes(file, column, begins[first], begins[first + count]));
                     group.bare_record([&](ThriftWriter& chunk) {
                         chunk.integer(2, 0, ThriftWriter::i64).inner(3, [&](ThriftWriter& data) {
                             data.integer(1, column.type).list_of(2, ThriftWriter::i32, 1).zigzag(column.encoding);
-                            data.list_of(3, ThriftWriter::binary, 1).bare_text(column.name);
-                            data.integer(4, file.codec).integer(5, static_cast<std::int64_t>(count), ThriftWriter::i64);
+                            data.list_of(3, ThriftWriter::binary, column.groups.size() + 1);
+                            for (const MadeGroup& outer : column.groups) data.bare_text(outer.name);
+                            data.bare_text(column.name);
+                            data.integer(4, file.codec)
+                                .integer(5, static_cast<std::int64_t>(entries), ThriftWriter::i64);
                             const auto size = static_cast<std::int64_t>(4 + parts.body.size() - begin);
                             data.integer(6, size, ThriftWriter::i64).integer(7, size, ThriftWriter::i64);
                             data.integer(9, static_cast<std::int64_t>(begin), ThriftWriter::i64);

@@ -5,7 +5,8 @@
 //   codecs     none, snappy, gzip, zstd, brotli, LZ4_RAW, LZ4 (Hadoop's frames, else a bare block)
 //   encodings  PLAIN, dictionary, RLE, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY,
 //              BYTE_STREAM_SPLIT; levels RLE and BIT_PACKED; data pages v1 and v2, with their CRC where there is one
-//   columns    flat ones, required or optional; lists, maps and structs are listed, and refused when asked for
+//   columns    required and optional ones, lists of them in every form that writers have (LogicalTypes.md), and those
+//              inside of structs; structs as a whole, maps and lists of lists are listed, and refused when asked for
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +27,9 @@ namespace strata::tables {
 /// A column that is asked for. `kind`: what its values must be; integers are taken as real numbers, and real numbers
 /// without fraction as integers (a table library turns integers with gaps into floats; NaN is a gap then).
 struct ParquetRequest {
-    std::string name;
+    std::string name;  ///< as ParquetFile::find() takes it
     std::optional<ParquetKind> kind{};
+    bool lists = false;  ///< a row may have any number of values; else a list is refused
 };
 
 namespace detail::parquet {
@@ -79,7 +81,9 @@ public:
                          const ParquetLimits& limits = {});
 
     [[nodiscard]] const std::vector<ParquetColumn>& columns() const noexcept;  ///< top-level ones, in the file's order
-    [[nodiscard]] const ParquetColumn* find(std::string_view name) const noexcept;  ///< nullptr if there is none
+    /// The column of a name. One inside of structs has its path with dots between as a name, in which the groups that only
+    /// make a list may be left out: "meta.captions.list.element" is "meta.captions".
+    [[nodiscard]] std::optional<ParquetColumn> find(std::string_view name) const;
     [[nodiscard]] std::uint64_t rows() const noexcept;
     [[nodiscard]] std::size_t row_groups() const noexcept;
     [[nodiscard]] std::uint64_t rows_of(std::size_t row_group) const;
@@ -87,7 +91,7 @@ public:
     /// The rows of `columns` in row groups [first, last); ranks or threads can share a file by its row groups.
     ///
     /// Throws Errc::no_such_column (with the names that there are), unsupported_parquet for a column that cannot be
-    /// read, wrong_column_type for one of another kind.
+    /// read, wrong_column_type for one of another kind, or of lists.
     [[nodiscard]] ParquetBatches read(const std::vector<ParquetRequest>& columns, std::size_t first = 0,
                                       std::size_t last = std::numeric_limits<std::size_t>::max()) const;
 

@@ -25,7 +25,11 @@ using made::MadeFile;
 using made::ThriftWriter;
 using strata::Errc;
 
-const ParquetLimits limits{.footer_bytes = 1 << 20, .page_bytes = 1 << 20, .read_bytes = 1 << 16, .batch_rows = 4096};
+const ParquetLimits limits{.footer_bytes = 1 << 20,
+                           .page_bytes = 1 << 20,
+                           .read_bytes = 1 << 16,
+                           .batch_rows = 4096,
+                           .list_entries = 1 << 16};
 constexpr std::uint64_t most_memory = std::uint64_t{64} << 20;
 constexpr std::uint64_t most_rows = 20000;  // a page of a few bytes may rightly hold two billion nulls
 
@@ -44,6 +48,27 @@ std::vector<MadeColumn> columns(std::size_t rows) {
         all[4].cells.push_back(cell(std::string(3, static_cast<char>('a' + row % 26))));
     }
     for (MadeColumn& column : all) column.page_rows = 10;
+    return all;
+}
+
+/// Values that are formed of bytes, a list in a struct, and a list of old writers.
+std::vector<MadeColumn> nested_columns(std::size_t rows) {
+    std::vector<MadeColumn> all{{.name = "id", .type = made::fixed, .width = 16, .logical = 14},
+                                {.name = "when", .type = made::int96},
+                                {.name = "price", .converted = 5, .scale = 2}};
+    std::vector<made::MadeList> captions;
+    for (std::size_t row = 0; row < rows; ++row) {
+        made::MadeList& list = captions.emplace_back();
+        if (row % 6 != 1) list.emplace();
+        for (std::size_t entry = 0; list && entry < row % 4; ++entry)
+            list->push_back(entry == 2 ? made::Cell{} : cell("cap " + std::to_string(row % 4)));
+        all[0].cells.push_back(cell(std::string(16, static_cast<char>('a' + row % 3))));
+        all[1].cells.push_back(cell(std::string(8, '\0') + std::string("\x8c\x3d\x25\0", 4)));
+        all[2].cells.push_back(row % 4 == 2 ? made::Cell{} : cell(std::string(1 + row % 3, static_cast<char>(row))));
+    }
+    all.push_back(made::list_column("captions", made::ListForm::inside_a_struct, captions, {.converted = 0}));
+    all.push_back(made::list_column("tags", made::ListForm::two_levels, captions));
+    for (MadeColumn& column : all) column.page_rows = 7;
     return all;
 }
 
@@ -72,14 +97,42 @@ std::vector<Kind> kinds(bool crc) {
             file.bit_packed_levels = true;
             all.push_back({name + " old levels", made::made_parts(file)});
         }
+    for (const bool v2 : {false, true}) {
+        MadeFile file{.columns = nested_columns(9), .group_rows = 6, .v2 = v2, .crc = crc};
+        const std::string name = std::string{"nested"} + (v2 ? " v2" : " v1");
+        all.push_back({name, made::made_parts(file)});
+        for (MadeColumn& column : file.columns) column.encoding = made::rle_dictionary;
+        all.push_back({name + " dictionary", made::made_parts(file)});
+        file.columns[0].encoding = made::split;
+        for (const std::size_t column : {2, 3}) file.columns[column].encoding = made::delta_text;
+        file.columns[4].encoding = made::delta_length;
+        file.bit_packed_levels = true;
+        all.push_back({name + " delta, old levels", made::made_parts(file)});
+    }
     return all;
 }
 
-/// All values of all columns that can be read, as one text.
+std::string shown(const ParquetValues& column, std::size_t row, std::size_t entry) {
+    switch (column.kind()) {
+        case ParquetKind::text:
+            return std::string{column.text(row, entry).value_or("null")};
+        case ParquetKind::integer:
+            return std::to_string(column.integer(row, entry).value_or(-1));
+        case ParquetKind::real:
+            return std::to_string(column.real(row, entry).value_or(-1));
+        case ParquetKind::boolean:
+            break;
+    }
+    return column.boolean(row, entry).value_or(false) ? "1" : "0";
+}
+
+/// All values of all columns that can be read, the list inside of a struct as well, as one text.
 std::string all_values(const ParquetFile& file) {
     std::vector<ParquetRequest> requests;
     for (const ParquetColumn& column : file.columns())
-        if (column.refusal.empty()) requests.push_back({column.name});
+        if (column.refusal.empty()) requests.push_back({column.name, {}, true});
+    if (const auto inside = file.find("meta.captions"); inside && inside->refusal.empty())
+        requests.push_back({"meta.captions", {}, true});
     std::string values;
     if (requests.empty()) return values;
     std::uint64_t rows = 0;
@@ -89,22 +142,9 @@ std::string all_values(const ParquetFile& file) {
         for (std::size_t row = 0; row < batches.rows(); ++row)
             for (std::size_t i = 0; i < requests.size(); ++i) {
                 const ParquetValues& column = batches.column(i);
-                values += '|';
-                if (column.is_null(row)) continue;
-                switch (column.kind()) {
-                    case ParquetKind::text:
-                        values += *column.text(row);
-                        break;
-                    case ParquetKind::integer:
-                        values += std::to_string(*column.integer(row));
-                        break;
-                    case ParquetKind::real:
-                        values += std::to_string(*column.real(row));
-                        break;
-                    case ParquetKind::boolean:
-                        values += *column.boolean(row) ? '1' : '0';
-                        break;
-                }
+                values += column.is_null(row) ? "|-" : "|";
+                for (std::size_t entry = 0; entry < column.entries(row); ++entry)
+                    values += shown(column, row, entry) + ",";
             }
     }
     return values;
@@ -177,13 +217,13 @@ TEST(HostileParquet, EveryChangedByteIsFoundWhereThereAreCheckSums) {
 TEST(HostileParquet, EveryChangedByteOfAFooterGivesValuesOrARefusal) {
     const std::vector<Kind> all = kinds(false);
     const AddressSpaceLimit limit{most_memory};
-    const Kind& kind = all[1];
-    for (std::size_t at = 0; at < kind.parts.footer.size(); ++at)
-        for (unsigned value = 0; value < 256; ++value) {
-            Bytes footer = kind.parts.footer;
-            footer[at] = static_cast<std::byte>(value);
-            (void)outcome(made::closed(kind.parts.body, footer));
-        }
+    for (const Kind* const kind : {&all[1], &all.back()})
+        for (std::size_t at = 0; at < kind->parts.footer.size(); ++at)
+            for (unsigned value = 0; value < 256; ++value) {
+                Bytes footer = kind->parts.footer;
+                footer[at] = static_cast<std::byte>(value);
+                (void)outcome(made::closed(kind->parts.body, footer));
+            }
 }
 
 TEST(HostileParquet, EveryChangeGivesValuesOrARefusal) {
@@ -247,6 +287,93 @@ TEST(HostileParquet, TwoBillionNullsComeInBatches) {
         EXPECT_EQ(batches.rows(), 4096U);
         EXPECT_TRUE(batches.column(0).is_null(4095));
     }
+}
+
+/// A file of one column, `repeated int32 x`, whose only page has the levels.
+Bytes file_of_lists(std::int64_t rows, std::int64_t entries, const Bytes& repetition, const Bytes& definition,
+                    const Bytes& values) {
+    const Bytes page = joined({little_endian_bytes(repetition.size(), 4), repetition,
+                               little_endian_bytes(definition.size(), 4), definition, values});
+    const Bytes body = claiming_page(entries, made::plain, page.size(), page);
+    ThriftWriter footer;
+    footer.bare_record([&](ThriftWriter& out) {
+        made::write_schema(out, {.columns = {{.name = "x", .type = made::int32, .repeated = true}}});
+        out.list_of(4, ThriftWriter::record, 1).bare_record([&](ThriftWriter& group) {
+            group.list_of(1, ThriftWriter::record, 1).bare_record([&](ThriftWriter& chunk) {
+                chunk.inner(3, [&](ThriftWriter& data) {
+                    data.integer(1, made::int32).integer(4, made::none).integer(5, entries, ThriftWriter::i64);
+                    data.integer(7, static_cast<std::int64_t>(body.size()), ThriftWriter::i64)
+                        .integer(9, 4, ThriftWriter::i64);
+                });
+            });
+            group.integer(3, rows, ThriftWriter::i64);
+        });
+    });
+    return made::closed(body, footer.bytes);
+}
+
+/// Encoding RLE: `count` times `level`, of one bit.
+Bytes level_run(std::uint64_t count, int level) {
+    ThriftWriter run;
+    run.varint(count << 1).bytes.push_back(static_cast<std::byte>(level));
+    return run.bytes;
+}
+
+TEST(HostileParquet, ListsThatLieAreRefused) {
+    const AddressSpaceLimit limit{most_memory};
+    const Bytes three(12);
+    const auto rising = joined({level_run(1, 0), level_run(2, 1)});  // one row of three entries
+    EXPECT_EQ(outcome(file_of_lists(1, 3, rising, level_run(3, 1), three)), "|0,0,0,");
+    EXPECT_EQ(outcome(file_of_lists(3, 3, level_run(3, 0), level_run(3, 0), {})), "|||");  // three empty lists
+    // More rows than the row group has, fewer, and an entry before the first row.
+    EXPECT_EQ(code_of(file_of_lists(1, 3, level_run(3, 0), level_run(3, 1), three)), Errc::corrupt_parquet);
+    EXPECT_EQ(code_of(file_of_lists(2, 3, rising, level_run(3, 1), three)), Errc::corrupt_parquet);
+    EXPECT_EQ(code_of(file_of_lists(1, 3, level_run(3, 1), level_run(3, 1), three)), Errc::corrupt_parquet);
+    EXPECT_EQ(code_of(file_of_lists(4, 3, level_run(3, 0), level_run(3, 1), three)), Errc::corrupt_parquet);
+    // An empty list that goes on, and an entry that is none.
+    const auto none_first = joined({level_run(1, 0), level_run(2, 1)});
+    EXPECT_EQ(code_of(file_of_lists(1, 3, rising, none_first, Bytes(8))), Errc::corrupt_parquet);
+    EXPECT_EQ(code_of(file_of_lists(1, 3, rising, joined({level_run(2, 1), level_run(1, 0)}), Bytes(8))),
+              Errc::corrupt_parquet);
+    // Levels that end early.
+    EXPECT_EQ(code_of(file_of_lists(3, 3, level_run(2, 0), level_run(3, 0), {})), Errc::corrupt_parquet);
+    // A row, and an empty page, of two billion entries in a few bytes.
+    const std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    const auto many = static_cast<std::uint64_t>(most);
+    EXPECT_EQ(code_of(file_of_lists(1, most, joined({level_run(1, 0), level_run(many - 1, 1)}), level_run(many, 1), {})),
+              Errc::corrupt_parquet);
+    EXPECT_EQ(code_of(file_of_lists(1, 70'000, joined({level_run(1, 0), level_run(69'999, 1)}), level_run(70'000, 1),
+                                    Bytes(280'000))),
+              Errc::parquet_too_large);
+    auto batches = ParquetFile(file_of_lists(most, most, level_run(many, 0), level_run(many, 0), {}), "'it'", limits)
+                       .read({{"x", {}, true}});
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(batches.next());
+        EXPECT_GT(batches.rows(), 4000U);
+        EXPECT_EQ(batches.column(0).entries(0), 0U);
+    }
+}
+
+TEST(HostileParquet, NestingDeeperThanAnyColumnIsNoHarm) {
+    const auto with_depth = [](std::size_t depth) {
+        ThriftWriter footer;
+        footer.bare_record([&](ThriftWriter& out) {
+            out.list_of(2, ThriftWriter::record, depth + 2);
+            out.bare_record([](ThriftWriter& root) { root.text(4, "table").integer(5, 1); });
+            for (std::size_t i = 0; i < depth; ++i)
+                out.bare_record([](ThriftWriter& group) { group.integer(3, 1).text(4, "g").integer(5, 1); });
+            out.bare_record([](ThriftWriter& leaf) { leaf.integer(1, made::int32).integer(3, 1).text(4, "x"); });
+            out.list_of(4, ThriftWriter::record, 0);
+        });
+        return made::closed({}, footer.bytes);
+    };
+    const AddressSpaceLimit limit{most_memory};
+    std::string path;
+    for (int i = 0; i < 60; ++i) path += "g.";
+    EXPECT_EQ(ParquetFile(with_depth(60), "'it'", limits).find(path + "x")->refusal, "");
+    for (int i = 0; i < 40; ++i) path += "g.";
+    EXPECT_FALSE(ParquetFile(with_depth(100), "'it'", limits).find(path + "x"));
+    EXPECT_EQ(ParquetFile(with_depth(60'000), "'it'", limits).columns().size(), 1U);
 }
 
 TEST(HostileParquet, ClaimsOfSizeAreRefusedBeforeMemoryIsTaken) {

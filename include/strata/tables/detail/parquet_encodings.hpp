@@ -99,16 +99,20 @@ private:
     bool is_first_ = true;
 };
 
-/// Definition levels of an optional flat column: 1 there is a value, 0 null.
+/// Levels of a page's entries, 0 to `most`.
 class LevelReader {
 public:
     /// Encoding RLE without its length, or the older BIT_PACKED.
-    LevelReader(std::span<const std::byte> bytes, bool is_bit_packed, const Place& place);
-    /// Fills `present`; returns how many are 1.
-    std::size_t read(std::span<std::uint8_t> present);
+    ///
+    ///   most  the highest level, 1 to 65
+    LevelReader(std::span<const std::byte> bytes, unsigned most, bool is_bit_packed, const Place& place);
+    /// Fills `levels`; returns how many are the highest.
+    std::size_t read(std::span<std::uint8_t> levels);
 
 private:
     std::span<const std::byte> bytes_;
+    std::uint8_t most_;
+    unsigned width_;
     bool is_bit_packed_;
     std::uint64_t at_ = 0;
     RunReader runs_;

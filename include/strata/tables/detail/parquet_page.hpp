@@ -13,7 +13,7 @@ namespace strata::tables::detail::parquet {
 
 enum class PageType : std::uint8_t { data = 0, index = 1, dictionary = 2, data_v2 = 3 };
 
-/// The parts of a page's header (PageHeader) that reading flat columns needs. Sizes and counts are >= 0.
+/// The parts of a page's header (PageHeader) that reading columns needs. Sizes and counts are >= 0.
 struct PageHeader {
     std::size_t header_bytes = 0;  ///< of the header itself
     PageType type = PageType::data;
@@ -22,7 +22,8 @@ struct PageHeader {
     std::optional<std::uint32_t> crc;
     std::uint32_t values = 0;  ///< with nulls
     std::int32_t encoding = -1;
-    std::int32_t level_encoding = -1;  ///< data: of the definition levels
+    std::int32_t level_encoding = -1;       ///< data: of the definition levels
+    std::int32_t repetition_encoding = -1;  ///< data: of the repetition levels
     // data_v2:
     std::uint32_t nulls = 0;
     std::uint32_t definition_bytes = 0;

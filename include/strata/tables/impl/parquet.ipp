@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include <strata/tables/detail/parquet_column_reader.hpp>
+#include <strata/tables/detail/parquet_rows.hpp>
 #include <strata/tables/parquet.hpp>
 
 namespace strata::tables {
@@ -15,10 +15,9 @@ namespace detail::parquet {
 
 /// One column that is being read.
 struct Selected {
-    std::size_t column = 0;
-    ParquetKind stored = ParquetKind::text;
+    Leaf leaf;
     ParquetValues values;
-    std::unique_ptr<ColumnReader> reader;  // of the row group
+    std::unique_ptr<RowReader> reader;  // of the row group
 };
 
 struct Reading {
@@ -36,25 +35,26 @@ struct Reading {
 /// Turns real numbers into integers or back, where that is what was asked for.
 inline void convert(Selected& selected, const File& file, std::uint64_t first_row) {
     ParquetValues& values = selected.values;
-    if (values.kind() == selected.stored) return;
-    for (std::size_t row = 0; row < values.rows(); ++row) {
-        std::uint64_t& bits = values.numbers()[row];
-        if (values.is_null(row)) continue;
-        if (selected.stored == ParquetKind::integer) {
+    const ParquetKind stored = selected.leaf.column.kind;
+    if (values.kind() == stored) return;
+    for (std::size_t slot = 0; slot < values.present().size(); ++slot) {
+        std::uint64_t& bits = values.numbers()[slot];
+        if (values.present()[slot] == 0) continue;
+        if (stored == ParquetKind::integer) {
             bits = std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<std::int64_t>(bits)));
             continue;
         }
         const double number = std::bit_cast<double>(bits);
         if (std::isnan(number)) {
-            values.present()[row] = 0;
+            values.present()[slot] = 0;
             bits = 0;
             continue;
         }
         constexpr double largest = 9007199254740992.0;  // 2^53: beyond, neighbours are the same number
         if (std::abs(number) > largest || number != std::trunc(number))
             throw Error{Errc::wrong_column_type,
-                        file.source + ", column '" + shown(file.footer.columns[selected.column].name) + "': row " +
-                            std::to_string(first_row + row) + " holds " + std::to_string(number) +
+                        file.source + ", column '" + shown(selected.leaf.column.name) + "': row " +
+                            std::to_string(first_row + values.row_of(slot)) + " holds " + std::to_string(number) +
                             ", which is no integer",
                         "write whole numbers into the column, or name another one"};
         bits = std::bit_cast<std::uint64_t>(static_cast<std::int64_t>(number));
@@ -70,13 +70,13 @@ STRATA_INLINE bool Reading::next() {
         group_left = file->footer.groups[group].rows;
         if (group_left > 0)
             for (Selected& selected : columns)
-                selected.reader = std::make_unique<ColumnReader>(*file, group, selected.column);
+                selected.reader = make_row_reader(*file, group, selected.leaf, first_row);
         ++group;
     }
     std::uint64_t count = std::min<std::uint64_t>(group_left, std::max<std::size_t>(file->limits.batch_rows, 1));
-    for (Selected& selected : columns) count = std::min(count, selected.reader->rows_in_page());
+    for (Selected& selected : columns) count = std::min(count, selected.reader->rows_ready());
     for (Selected& selected : columns) {
-        selected.reader->read(static_cast<std::size_t>(count), first_row, selected.values);
+        selected.reader->read(static_cast<std::size_t>(count), selected.values);
         convert(selected, *file, first_row);
     }
     rows = static_cast<std::size_t>(count);
@@ -87,30 +87,30 @@ STRATA_INLINE bool Reading::next() {
 [[noreturn]] inline void throw_no_such_column(const File& file, const std::string& what) {
     constexpr std::size_t most = 30;
     std::string names;
-    for (std::size_t i = 0; i < std::min(most, file.footer.columns.size()); ++i)
-        names += (i > 0 ? ", " : "") + shown(file.footer.columns[i].name);
-    if (file.footer.columns.size() > most) names += ", ...";
+    const std::vector<ParquetColumn>& columns = file.footer.schema.columns();
+    for (std::size_t i = 0; i < std::min(most, columns.size()); ++i)
+        names += (i > 0 ? ", " : "") + shown(columns[i].name);
+    if (columns.size() > most) names += ", ...";
     throw Error{Errc::no_such_column, file.source + " " + what,
                 names.empty() ? "write a table with columns" : "name one of its columns: " + names};
 }
 
 inline Selected select(const File& file, const ParquetRequest& request) {
-    const auto& columns = file.footer.columns;
-    const auto found = std::find_if(columns.begin(), columns.end(),
-                                    [&](const ParquetColumn& column) { return column.name == request.name; });
-    if (found == columns.end()) throw_no_such_column(file, "has no column '" + request.name + "'");
-    const Place place{file.source, found->name};
-    if (!found->refusal.empty()) place.unsupported("it cannot be read: " + found->refusal);
-    const ParquetKind kind = request.kind.value_or(found->kind);
-    const auto is_number = [](ParquetKind k) { return k == ParquetKind::integer || k == ParquetKind::real; };
-    if (kind != found->kind && !(is_number(kind) && is_number(found->kind)))
-        throw Error{Errc::wrong_column_type,
-                    place.text() + " holds " + std::string{name_of(found->kind)} + " where " +
-                        std::string{name_of(kind)} + " are needed",
-                    "name a column of " + std::string{name_of(kind)} + ", or write this one as such"};
     Selected selected;
-    selected.column = static_cast<std::size_t>(found - columns.begin());
-    selected.stored = found->kind;
+    selected.leaf = file.footer.schema.find(request.name);
+    const ParquetColumn& found = selected.leaf.column;
+    if (found.refusal.empty() && selected.leaf.format.chunk == file.footer.schema.leaves())
+        throw_no_such_column(file, "has no column '" + request.name + "'");
+    const Place place{file.source, found.name};
+    if (!found.refusal.empty()) place.unsupported("it cannot be read: " + found.refusal);
+    const ParquetKind kind = request.kind.value_or(found.kind);
+    const auto is_number = [](ParquetKind k) { return k == ParquetKind::integer || k == ParquetKind::real; };
+    const bool is_kind = kind == found.kind || (is_number(kind) && is_number(found.kind));
+    if (!is_kind || (found.is_list && !request.lists))
+        throw Error{Errc::wrong_column_type,
+                    place.text() + " holds " + (found.is_list ? "lists of " : "") + std::string{name_of(found.kind)} +
+                        " where " + std::string{name_of(kind)} + " are needed",
+                    "name a column of " + std::string{name_of(kind)} + ", or write this one as such"};
     selected.values.set_kind(kind);
     return selected;
 }
@@ -170,12 +170,14 @@ STRATA_INLINE ParquetFile::ParquetFile(std::vector<std::byte> bytes, std::string
     file_ = detail::parquet::open(std::move(read), held->size(), std::move(source), limits);
 }
 
-STRATA_INLINE const std::vector<ParquetColumn>& ParquetFile::columns() const noexcept { return file_->footer.columns; }
+STRATA_INLINE const std::vector<ParquetColumn>& ParquetFile::columns() const noexcept {
+    return file_->footer.schema.columns();
+}
 
-STRATA_INLINE const ParquetColumn* ParquetFile::find(std::string_view name) const noexcept {
-    for (const ParquetColumn& column : file_->footer.columns)
-        if (column.name == name) return &column;
-    return nullptr;
+STRATA_INLINE std::optional<ParquetColumn> ParquetFile::find(std::string_view name) const {
+    detail::parquet::Leaf leaf = file_->footer.schema.find(name);
+    if (leaf.column.refusal.empty() && leaf.format.chunk == file_->footer.schema.leaves()) return std::nullopt;
+    return std::move(leaf.column);
 }
 
 STRATA_INLINE std::uint64_t ParquetFile::rows() const noexcept { return file_->footer.rows; }

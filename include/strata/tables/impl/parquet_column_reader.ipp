@@ -1,5 +1,5 @@
 #pragma once
-// strata/tables/impl/parquet_column_reader.ipp - pages become rows.
+// strata/tables/impl/parquet_column_reader.ipp - pages become entries.
 
 #include <algorithm>
 #include <bit>
@@ -9,61 +9,25 @@
 #include <type_traits>
 
 #include <strata/core/error.hpp>
+#include <strata/core/inline.hpp>
 #include <strata/tables/detail/parquet_column_reader.hpp>
+#include <strata/tables/detail/parquet_forms.hpp>
 
 namespace strata::tables::detail::parquet {
 
-STRATA_INLINE std::vector<std::byte> File::fetch(std::uint64_t offset, std::uint64_t length) const {
-    std::vector<std::byte> bytes = read(offset, length);
-    if (bytes.size() != length)
-        throw Error{Errc::io_failed,
-                    source + ": of " + std::to_string(length) + " bytes at offset " + std::to_string(offset) +
-                        " came " + std::to_string(bytes.size()),
-                    "leave the file alone while it is read, and try again"};
-    return bytes;
-}
-
-STRATA_INLINE ChunkBytes::ChunkBytes(const File& file, std::uint64_t begin, std::uint64_t size)
-    : file_{file},
-      at_{begin},
-      end_{begin + size},
-      hard_end_{std::min(end_ + slack, file.footer_begin)},
-      held_begin_{begin} {}
-
-STRATA_INLINE std::span<const std::byte> ChunkBytes::peek(std::uint64_t count) {
-    const std::uint64_t held_end = held_begin_ + held_.size();
-    if (at_ + count > held_end) {
-        // What is held and not yet read moves to the front, new bytes come behind it.
-        const std::uint64_t more = at_ + count - held_end;
-        const std::uint64_t planned = end_ > held_end ? end_ - held_end : 0;
-        const std::uint64_t wanted = std::max(more, std::min(planned, file_.limits.read_bytes));
-        held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(at_ - held_begin_));
-        held_begin_ = at_;
-        std::vector<std::byte> fetched = file_.fetch(held_end, wanted);
-        if (held_.empty()) {
-            held_ = std::move(fetched);
-        } else {
-            held_.insert(held_.end(), fetched.begin(), fetched.end());
-        }
-    }
-    return std::span{held_}.subspan(static_cast<std::size_t>(at_ - held_begin_), static_cast<std::size_t>(count));
-}
-
-STRATA_INLINE std::span<const std::byte> ChunkBytes::peek_head(std::uint64_t count) {
-    const std::uint64_t said = end_ > at_ ? end_ - at_ : 0;
-    return peek(std::min({count, left(), std::max(said, slack)}));
-}
-
 /// The chunk of a column, checked against the schema and the file.
-inline const Chunk& checked_chunk(const File& file, std::size_t row_group, std::size_t column, const Place& place) {
+inline const Chunk& checked_chunk(const File& file, std::size_t row_group, const ColumnFormat& format,
+                                  const Place& place) {
     const RowGroup& group = file.footer.groups[row_group];
-    const ColumnFormat& format = file.footer.formats[column];
     const Chunk& chunk = group.chunks[format.chunk];
     if (chunk.encrypted) place.unsupported("it is encrypted");
     if (chunk.elsewhere) place.unsupported("its pages lie in another file");
+    if (chunk.codec < 0 || chunk.values < 0 || chunk.begin < 0 || chunk.size < 0)
+        place.damaged("its column chunk is not described as a whole");
     if (chunk.type != static_cast<std::int32_t>(format.type)) place.damaged("its type is not that of the schema");
-    if (static_cast<std::uint64_t>(chunk.values) != group.rows)
-        place.damaged("it has " + std::to_string(chunk.values) + " values for " + std::to_string(group.rows) + " rows");
+    const auto values = static_cast<std::uint64_t>(chunk.values);
+    if (format.is_list ? values < group.rows : values != group.rows)  // an empty list has an entry, too
+        place.damaged("it has " + std::to_string(values) + " values for " + std::to_string(group.rows) + " rows");
     const auto begin = static_cast<std::uint64_t>(chunk.begin);
     const auto size = static_cast<std::uint64_t>(chunk.size);
     if (begin < 4 || begin > file.footer_begin || size > file.footer_begin - begin)
@@ -71,19 +35,21 @@ inline const Chunk& checked_chunk(const File& file, std::size_t row_group, std::
     return chunk;
 }
 
-STRATA_INLINE ColumnReader::ColumnReader(const File& file, std::size_t row_group, std::size_t column)
-    : format_{file.footer.formats[column]},
+STRATA_INLINE ColumnReader::ColumnReader(const File& file, std::size_t row_group, const Leaf& leaf,
+                                         std::uint64_t first_row)
+    : format_{leaf.format},
       limits_{file.limits},
-      place_{file.source, file.footer.columns[column].name, static_cast<std::int64_t>(row_group), -1},
-      codec_{checked_chunk(file, row_group, column, place_).codec},
+      place_{file.source, leaf.column.name, static_cast<std::int64_t>(row_group), -1},
+      codec_{checked_chunk(file, row_group, format_, place_).codec},
       bytes_{file, static_cast<std::uint64_t>(file.footer.groups[row_group].chunks[format_.chunk].begin),
              static_cast<std::uint64_t>(file.footer.groups[row_group].chunks[format_.chunk].size)},
-      rows_left_{file.footer.groups[row_group].rows} {
-    if (file.footer.columns[column].kind == ParquetKind::text) values_.emplace<Values<std::string_view>>();
+      first_row_{first_row},
+      entries_left_{static_cast<std::uint64_t>(file.footer.groups[row_group].chunks[format_.chunk].values)} {
+    if (format_.is_read_as_text()) values_.emplace<Values<std::string_view>>();
 }
 
-STRATA_INLINE std::uint64_t ColumnReader::rows_in_page() {
-    while (page_left_ == 0 && rows_left_ > 0) next_page();
+STRATA_INLINE std::uint64_t ColumnReader::entries_in_page() {
+    while (page_left_ == 0 && entries_left_ > 0) next_page();
     return page_left_;
 }
 
@@ -91,7 +57,7 @@ STRATA_INLINE void ColumnReader::next_page() {
     constexpr std::uint64_t longest_header = 1 << 20;  // they may hold the smallest and the largest text
     ++place_.page;
     if (bytes_.at_end())
-        place_.damaged("its pages end " + std::to_string(rows_left_) + " rows before the row group does");
+        place_.damaged("its pages end " + std::to_string(entries_left_) + " values before the row group does");
     const PageHeader header = parse_page_header(bytes_.peek_head(longest_header), place_);
     bytes_.step(header.header_bytes);
     if (header.packed > bytes_.left()) place_.damaged("it would go on beyond the pages of its column");
@@ -109,14 +75,15 @@ STRATA_INLINE void ColumnReader::next_page() {
         case PageType::data_v2:
             break;
     }
-    if (header.values > rows_left_)
-        place_.damaged("it has " + std::to_string(header.values) + " rows, the row group only " +
-                       std::to_string(rows_left_) + " more");
-    rows_left_ -= header.values;
+    if (header.values > entries_left_)
+        place_.damaged("it has " + std::to_string(header.values) + " values, the row group only " +
+                       std::to_string(entries_left_) + " more");
+    entries_left_ -= header.values;
     page_left_ = header.values;
     encoding_ = static_cast<Encoding>(header.encoding);
     std::visit([](auto& values) { values.reader.reset(); }, values_);
-    levels_.reset();
+    repetition_.reset();
+    definition_.reset();
     nulls_left_.reset();
     header.type == PageType::data ? begin_page(header, packed) : begin_page_v2(header, packed);
 }
@@ -157,16 +124,24 @@ STRATA_INLINE void ColumnReader::read_dictionary(const PageHeader& header, std::
         values_);
 }
 
+STRATA_INLINE void ColumnReader::begin_levels(std::optional<LevelReader>& levels, ByteCursor& in,
+                                              std::int32_t encoding, unsigned most, std::uint32_t values) {
+    const auto known = static_cast<Encoding>(encoding);
+    if (known != Encoding::rle && known != Encoding::bit_packed)
+        place_.unsupported("its levels have the encoding " + std::to_string(encoding));
+    const bool is_bit_packed = known == Encoding::bit_packed;
+    const std::uint64_t length = is_bit_packed
+                                     ? (std::uint64_t{values} * static_cast<unsigned>(std::bit_width(most)) + 7) / 8
+                                     : in.little<std::uint32_t>();
+    levels.emplace(in.take(length), most, is_bit_packed, place_);
+}
+
 STRATA_INLINE void ColumnReader::begin_page(const PageHeader& header, std::span<const std::byte> packed) {
     value_bytes_ = unpack_into(page_, packed, header.unpacked);
-    if (!format_.optional) return;
     ByteCursor in{value_bytes_, place_};
-    const auto encoding = static_cast<Encoding>(header.level_encoding);
-    if (encoding != Encoding::rle && encoding != Encoding::bit_packed)
-        place_.unsupported("its levels have the encoding " + std::to_string(header.level_encoding));
-    const bool is_bit_packed = encoding == Encoding::bit_packed;
-    const std::uint64_t length = is_bit_packed ? (std::uint64_t{header.values} + 7) / 8 : in.little<std::uint32_t>();
-    levels_.emplace(in.take(length), is_bit_packed, place_);
+    if (format_.is_list) begin_levels(repetition_, in, header.repetition_encoding, 1, header.values);
+    if (format_.has_levels())
+        begin_levels(definition_, in, header.level_encoding, format_.definition_levels, header.values);
     value_bytes_ = in.take(in.left());
 }
 
@@ -174,11 +149,13 @@ STRATA_INLINE void ColumnReader::begin_page_v2(const PageHeader& header, std::sp
     const std::uint64_t levels = std::uint64_t{header.definition_bytes} + header.repetition_bytes;
     if (levels > packed.size() || levels > header.unpacked) place_.damaged("its levels are larger than the page");
     if (header.nulls > header.values) place_.damaged("it has more nulls than rows");
-    if (format_.optional) {
-        const auto definition = packed.subspan(header.repetition_bytes, header.definition_bytes);
-        level_bytes_.assign(definition.begin(), definition.end());
-        levels_.emplace(level_bytes_, false, place_);
-        nulls_left_ = header.nulls;
+    if (format_.has_levels()) {
+        const auto both = packed.first(static_cast<std::size_t>(levels));
+        level_bytes_.assign(both.begin(), both.end());
+        const std::span<const std::byte> bytes{level_bytes_};
+        if (format_.is_list) repetition_.emplace(bytes.first(header.repetition_bytes), 1U, false, place_);
+        definition_.emplace(bytes.subspan(header.repetition_bytes), format_.definition_levels, false, place_);
+        if (!format_.is_list) nulls_left_ = header.nulls;  // of lists, writers count different things
     }
     packed = packed.subspan(static_cast<std::size_t>(levels));
     // Without values there may be nothing to unpack, and no bytes are not a stream of every codec.
@@ -195,51 +172,117 @@ void ColumnReader::read_present(Values<Value>& values, std::span<Value> out) {
     values.reader->read(out);
 }
 
-STRATA_INLINE void ColumnReader::read(std::size_t rows, std::uint64_t first_row, ParquetValues& out) {
-    page_left_ -= rows;
-    out.present().assign(rows, 1);
-    const std::size_t there = levels_ ? levels_->read(out.present()) : rows;
+/// Values packed to the front first, then each to its entry, from the back so that none is lost.
+template <class Value>
+void ColumnReader::spread(Values<Value>& values, const std::vector<std::uint8_t>& present, std::size_t there,
+                          std::vector<Value>& slots) {
+    slots.assign(present.size(), Value{});
+    read_present(values, std::span{slots}.first(there));
+    for (std::size_t slot = present.size(), from = there; from < slot && slot-- > 0;)
+        slots[slot] = present[slot] != 0 ? slots[--from] : Value{};
+}
+
+STRATA_INLINE void ColumnReader::read(std::size_t count, ParquetValues& out, EntryLevels* levels) {
+    page_left_ -= count;
+    first_row_ += rows_read_;
+    levels_read_ = levels;
+    if (levels != nullptr) {
+        levels->repetition.resize(count);
+        (void)repetition_->read(levels->repetition);
+        rows_read_ = static_cast<std::uint64_t>(
+            std::count(levels->repetition.begin(), levels->repetition.end(), std::uint8_t{0}));
+    } else {
+        rows_read_ = count;
+    }
+    std::vector<std::uint8_t>& present = out.present();
+    present.assign(count, 1);
+    const std::size_t there = definition_ ? definition_->read(present) : count;
+    if (levels != nullptr) levels->definition = present;
+    if (format_.definition_levels > 1)
+        for (std::uint8_t& level : present) level = level == format_.definition_levels ? 1 : 0;
     if (nulls_left_) {
-        if (rows - there > *nulls_left_) place_.damaged("it has more nulls than it says");
-        *nulls_left_ -= rows - there;
+        if (count - there > *nulls_left_) place_.damaged("it has more nulls than it says");
+        *nulls_left_ -= count - there;
         if (page_left_ == 0 && *nulls_left_ != 0) place_.damaged("it has fewer nulls than it says");
     }
-    // Packed to the front first, then each to its row, from the back so that none is lost.
-    const auto fill = [&]<class Value>(Values<Value>& values, std::vector<Value>& slots) {
-        slots.assign(rows, Value{});
-        read_present(values, std::span{slots}.first(there));
-        for (std::size_t row = rows, from = there; from < row && row-- > 0;)
-            slots[row] = out.present()[row] != 0 ? slots[--from] : Value{};
-    };
     if (auto* const texts = std::get_if<Values<std::string_view>>(&values_)) {
-        fill(*texts, out.texts());
-        if (format_.is_utf8) check_texts(out, first_row);
+        spread(*texts, present, there, format_.form == Form::as_stored ? out.texts() : stored_);
+        if (format_.is_utf8) check_texts(out);
+        if (format_.form != Form::as_stored) form_texts(out);
     } else {
-        fill(std::get<Values<std::uint64_t>>(values_), out.numbers());
-        finish_numbers(out, first_row);
+        spread(std::get<Values<std::uint64_t>>(values_), present, there, out.numbers());
+        finish_numbers(out);
     }
 }
 
-STRATA_INLINE void ColumnReader::check_texts(const ParquetValues& values, std::uint64_t first_row) const {
-    if (encoding_ == Encoding::plain_dictionary || encoding_ == Encoding::rle_dictionary) return;  // checked as a whole
-    for (std::size_t row = 0; row < values.rows(); ++row)
-        if (const auto text = values.text(row); text && !is_utf8(*text))
-            place_.damaged("the text of row " + std::to_string(first_row + row) + " is not UTF-8");
+STRATA_INLINE std::string ColumnReader::row_name(std::size_t slot) const {
+    std::uint64_t row = first_row_ + slot;
+    if (levels_read_ != nullptr) {
+        const auto begin = levels_read_->repetition.begin();
+        const auto begun = std::count(begin, begin + static_cast<std::ptrdiff_t>(slot) + 1, std::uint8_t{0});
+        row = first_row_ + static_cast<std::uint64_t>(begun) - 1;  // a row before the first began in an earlier page
+    }
+    return "row " + std::to_string(row);
 }
 
-STRATA_INLINE void ColumnReader::finish_numbers(ParquetValues& values, std::uint64_t first_row) const {
+STRATA_INLINE void ColumnReader::check_texts(const ParquetValues& values) const {
+    if (encoding_ == Encoding::plain_dictionary || encoding_ == Encoding::rle_dictionary) return;  // checked as a whole
+    for (std::size_t slot = 0; slot < values.rows(); ++slot)
+        if (const auto text = values.text(slot); text && !is_utf8(*text))
+            place_.damaged("the text of " + row_name(slot) + " is not UTF-8");
+}
+
+STRATA_INLINE void ColumnReader::finish_numbers(ParquetValues& values) const {
     if (format_.scale >= 0) {
         const double scale = std::pow(10.0, format_.scale);
         for (std::uint64_t& number : values.numbers())
             number = std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<std::int64_t>(number)) / scale);
     } else if (format_.is_unsigned && format_.type == PhysicalType::int64) {
         constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-        for (std::size_t row = 0; row < values.rows(); ++row)
-            if (values.numbers()[row] > largest)
+        for (std::size_t slot = 0; slot < values.numbers().size(); ++slot)
+            if (values.numbers()[slot] > largest)
                 throw Error{Errc::wrong_column_type,
-                            place_.text() + ": the number of row " + std::to_string(first_row + row) +
-                                " does not fit into 63 bits",
+                            place_.text() + ": the number of " + row_name(slot) + " does not fit into 63 bits",
                             "write the column as text or as real numbers"};
+    }
+}
+
+/// Makes of `stored_` what the values mean.
+STRATA_INLINE void ColumnReader::form_texts(ParquetValues& values) {
+    const std::vector<std::uint8_t>& present = values.present();
+    const bool is_uuid = format_.form == Form::uuid;
+    if (is_uuid) {
+        formed_.resize(present.size() * uuid_letters);
+        values.texts().assign(present.size(), std::string_view{});
+    } else {
+        values.numbers().assign(present.size(), 0);
+    }
+    for (std::size_t slot = 0; slot < present.size(); ++slot) {
+        if (present[slot] == 0) continue;
+        const std::string_view bytes = stored_[slot];
+        if (format_.width > 0 && bytes.size() != format_.width)
+            place_.damaged("the value of " + row_name(slot) + " has " + std::to_string(bytes.size()) + " bytes, not " +
+                           std::to_string(format_.width));
+        if (is_uuid) {
+            char* const begin = formed_.data() + slot * uuid_letters;
+            write_uuid(bytes, begin);
+            values.texts()[slot] = {begin, uuid_letters};
+        } else if (format_.form == Form::time96) {
+            const std::optional<std::int64_t> time = time96_of(bytes);
+            if (!time)
+                throw Error{Errc::wrong_column_type,
+                            place_.text() + ": the time stamp of " + row_name(slot) + " does not fit into 64 bits",
+                            "write the column as TIMESTAMP"};
+            values.numbers()[slot] = std::bit_cast<std::uint64_t>(*time);
+        } else if (format_.form == Form::float16) {
+            values.numbers()[slot] = std::bit_cast<std::uint64_t>(float16_of(bytes));
+        } else {
+            const std::optional<double> number = decimal_of(bytes, format_.scale);
+            if (!number)
+                place_.unsupported("the decimal number of " + row_name(slot) + " has " + std::to_string(bytes.size()) +
+                                   " bytes, and 1 to 16 can be read");
+            values.numbers()[slot] = std::bit_cast<std::uint64_t>(*number);
+        }
     }
 }
 

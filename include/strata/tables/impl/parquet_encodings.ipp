@@ -1,6 +1,9 @@
 #pragma once
 // strata/tables/impl/parquet_encodings.ipp - runs, differences and levels.
 
+#include <bit>
+
+#include <strata/core/inline.hpp>
 #include <strata/tables/detail/parquet_encodings.hpp>
 
 namespace strata::tables::detail::parquet {
@@ -98,21 +101,33 @@ STRATA_INLINE std::size_t DeltaReader::end() const {
     return walk.in_.position();
 }
 
-STRATA_INLINE LevelReader::LevelReader(std::span<const std::byte> bytes, bool is_bit_packed, const Place& place)
-    : bytes_{bytes}, is_bit_packed_{is_bit_packed}, runs_{bytes, 1, place}, place_{&place} {}
+STRATA_INLINE LevelReader::LevelReader(std::span<const std::byte> bytes, unsigned most, bool is_bit_packed,
+                                       const Place& place)
+    : bytes_{bytes},
+      most_{static_cast<std::uint8_t>(most)},
+      width_{static_cast<unsigned>(std::bit_width(most))},
+      is_bit_packed_{is_bit_packed},
+      runs_{bytes, width_, place},
+      place_{&place} {}
 
-STRATA_INLINE std::size_t LevelReader::read(std::span<std::uint8_t> present) {
+STRATA_INLINE std::size_t LevelReader::read(std::span<std::uint8_t> levels) {
     if (is_bit_packed_) {
-        if (at_ + present.size() > bytes_.size() * 8) place_->damaged("its levels end too early");
-        for (std::uint8_t& level : present) {
-            const auto byte = static_cast<unsigned>(bytes_[static_cast<std::size_t>(at_ / 8)]);
-            level = static_cast<std::uint8_t>(byte >> (7 - at_ % 8) & 1);
-            ++at_;
+        if (at_ + levels.size() * width_ > bytes_.size() * 8) place_->damaged("its levels end too early");
+        for (std::uint8_t& level : levels) {
+            unsigned bits = 0;
+            for (unsigned i = 0; i < width_; ++i, ++at_)  // here the high bit of a byte is first
+                bits = bits << 1 | (static_cast<unsigned>(bytes_[static_cast<std::size_t>(at_ / 8)]) >> (7 - at_ % 8) & 1);
+            level = static_cast<std::uint8_t>(bits);
         }
     } else {
-        runs_.read(present);
+        runs_.read(levels);
     }
-    return static_cast<std::size_t>(std::count(present.begin(), present.end(), std::uint8_t{1}));
+    std::size_t highest = 0;
+    for (const std::uint8_t level : levels) {
+        if (level > most_) place_->damaged("it has a level of " + std::to_string(level) + ", above the highest");
+        highest += level == most_ ? 1 : 0;
+    }
+    return highest;
 }
 
 }  // namespace strata::tables::detail::parquet

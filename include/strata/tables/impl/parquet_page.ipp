@@ -88,6 +88,9 @@ private:
             case 3:
                 header_.level_encoding = in_.int32(field.type);
                 return true;
+            case 4:
+                header_.repetition_encoding = in_.int32(field.type);
+                return true;
             default:
                 return false;
         }

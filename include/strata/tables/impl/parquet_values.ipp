@@ -125,6 +125,26 @@ private:
     std::uint32_t width_;
 };
 
+/// BYTE_STREAM_SPLIT of texts of a fixed width: put together once.
+class SplitTexts final : public ValueReader<std::string_view> {
+public:
+    SplitTexts(std::span<const std::byte> bytes, const ColumnFormat& format, const Place& place)
+        : width_{format.width}, whole_(bytes.size()), in_{whole_, place} {
+        if (bytes.size() % width_ != 0) place.damaged("its split values end too early");
+        const std::size_t count = bytes.size() / width_;
+        for (std::size_t i = 0; i < width_; ++i)
+            for (std::size_t at = 0; at < count; ++at) whole_[at * width_ + i] = bytes[i * count + at];
+    }
+    void read(std::span<std::string_view> out) override {
+        for (std::string_view& text : out) text = as_text(in_.take(width_));
+    }
+
+private:
+    std::size_t width_;
+    std::vector<std::byte> whole_;
+    ByteCursor in_;
+};
+
 /// How many bits an index has, then indices into the dictionary.
 template <class Value>
 class DictionaryValues final : public ValueReader<Value> {
@@ -268,6 +288,9 @@ STRATA_INLINE std::unique_ptr<ValueReader<std::string_view>> make_value_reader(E
             return std::make_unique<DeltaLengthTexts>(from.bytes, place);
         case Encoding::delta_byte_array:
             return std::make_unique<DeltaTexts>(from, place);
+        case Encoding::byte_stream_split:
+            if (format.width == 0) break;
+            return std::make_unique<SplitTexts>(from.bytes, format, place);
         default:
             break;
     }
