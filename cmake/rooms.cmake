@@ -174,8 +174,8 @@ strata_room(http
 
 strata_room(tables
     NEEDS core storage
-    PACKAGES ZLIB
-    LINKS ZLIB::ZLIB snappy zstd lz4 brotlidec
+    PACKAGES ZLIB nlohmann_json
+    LINKS ZLIB::ZLIB snappy zstd lz4 brotlidec nlohmann_json::nlohmann_json
     HEADERS
         detail/parquet_bytes.hpp
         detail/parquet_column_reader.hpp
@@ -186,9 +186,11 @@ strata_room(tables
         detail/parquet_page.hpp
         detail/parquet_rows.hpp
         detail/parquet_schema.hpp
+        detail/text_window.hpp
         detail/thrift_reader.hpp
         parquet.hpp
-        parquet_values.hpp)
+        parquet_values.hpp
+        table.hpp)
 
 strata_room(pictures
     NEEDS core config

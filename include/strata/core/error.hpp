@@ -39,6 +39,7 @@ enum class Errc : std::uint16_t {
     bad_reference = 2105,       ///< an id or path that was given points to nothing that can be used
     no_backend = 2106,          ///< a data set is in a bucket, and the program was built for folders
     no_composition = 2107,      ///< policies are asked for that the program was not composed with
+    bad_csv_line = 2108,        ///< a line of a CSV table has other fields than its first line, or no end of a quote
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
 
     no_samples = 2201,            ///< a data folder is missing, empty, or everything in it was skipped
@@ -112,6 +113,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::no_such_column:
         case Errc::wrong_column_type:
         case Errc::bad_json_line:
+        case Errc::bad_csv_line:
         case Errc::no_gpu:
         case Errc::no_samples:
         case Errc::uneven_batches:

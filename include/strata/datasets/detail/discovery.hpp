@@ -147,7 +147,7 @@ void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDatas
     if (dataset.parquet) {
         const auto read = [&](const auto& from, const std::string& key) {
             const auto info = from.head(key);
-            const TableFile file = table_file(from, key);
+            const tables::TableFile file = table_file(from, key);
             if (!catalog.begin_table(file.place, info ? info->version : "")) return;
             read_table(file, *dataset.parquet, dataset.metadata_backend == config::MetadataBackend::parquet,
                        dataset.caption_strategy == config::CaptionStrategy::parquet,
