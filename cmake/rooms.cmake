@@ -122,6 +122,7 @@ strata_room(storage
     PACKAGES ZLIB nlohmann_json OpenSSL
     LINKS ZLIB::ZLIB deflate nlohmann_json::nlohmann_json OpenSSL::Crypto
     HEADERS
+        any_object_store.hpp
         atomic_file.hpp
         digest.hpp
         gzip.hpp
@@ -129,7 +130,9 @@ strata_room(storage
         local.hpp
         object_store.hpp
         reserved_room.hpp
-        safetensors.hpp)
+        safetensors.hpp
+        tar.hpp
+        tar_store.hpp)
 
 if(STRATA_WITH_MPI)
     set(comm_packages MPI)
@@ -359,7 +362,7 @@ endif()
 
 # Without MPI: of comm/ it sees what a communicator is, and one that is alone.
 strata_room(datasets
-    NEEDS core config storage s3 tables pictures
+    NEEDS core config storage http s3 tables pictures
     PACKAGES TBB SQLite3 nlohmann_json
     LINKS TBB::tbb SQLite::SQLite3 nlohmann_json::nlohmann_json pcre2-8
     HEADERS
@@ -387,7 +390,8 @@ strata_room(datasets
         sample_plan.hpp
         sample_table.hpp
         statistics.hpp
-        stores.hpp)
+        stores.hpp
+        url_store.hpp)
 
 strata_room(data
     NEEDS core config storage comm pictures datasets

@@ -27,6 +27,7 @@ enum class CaptionStrategy : std::uint8_t {
     instanceprompt,  ///< `instance_prompt` for every picture
     parquet,         ///< a column of the table that ParquetColumns names
     json,            ///< member "caption" of the object in the .json beside the picture
+    csv,             ///< a column of the list that UrlList names
 };
 
 /// Which shapes pictures are cropped to.
@@ -44,7 +45,11 @@ enum class CropStyle : std::uint8_t {
     random,  ///< drawn anew for each epoch
 };
 
-enum class StoreType : std::uint8_t { local, aws };
+enum class StoreType : std::uint8_t {
+    local,
+    aws,
+    csv,  ///< of pictures alone: addresses in a list
+};
 enum class DatasetType : std::uint8_t { image, eval, text_embeds, image_embeds };
 enum class MetadataBackend : std::uint8_t {
     discovery,  ///< sizes from the headers of the pictures
@@ -75,6 +80,15 @@ struct S3Settings {
     Secret session_token;
     std::string data_prefix;                  ///< what all keys have in front
     std::int64_t max_pool_connections = 128;  ///< requests at once
+};
+
+/// A list of addresses: the keys that begin with `csv_`.
+struct UrlList {
+    std::filesystem::path file;            ///< a table: .csv, .tsv, .jsonl or .parquet
+    std::string url_column = "url";        ///< http and https addresses
+    std::string caption_column;            ///< of caption_strategy csv
+    std::filesystem::path cache_dir;       ///< where pictures are kept once they were fetched
+    std::int64_t max_pool_connections = 16;  ///< requests at once
 };
 
 /// One shape of `crop_aspect_buckets`.
@@ -122,6 +136,8 @@ struct ImageDataset {
     bool disabled = false;
     S3Settings s3;                            ///< of type aws; its data_prefix is the folder of the pictures
     std::filesystem::path instance_data_dir;  ///< of type local
+    UrlList csv;                              ///< of type csv
+    std::string shards;                       ///< names of tar files below the folder, "{000..127}.tar"; empty: no tars
     std::filesystem::path cache_dir_vae;      ///< see DatasetList::latent_cache_of
     std::string text_embeds;                  ///< id of the TextEmbeds; filled in by load_datasets
     std::string image_embeds;                 ///< id of an ImageEmbeds; empty: latents are in the data set's own store
@@ -210,6 +226,7 @@ struct ImageEmbeds {
 [[nodiscard]] const Schema<TextEmbeds>& text_embeds_schema();
 [[nodiscard]] const Schema<ImageEmbeds>& image_embeds_schema();
 [[nodiscard]] const Schema<S3Settings>& s3_schema();
+[[nodiscard]] const Schema<UrlList>& url_list_schema();
 [[nodiscard]] const Schema<ParquetColumns>& parquet_schema();
 [[nodiscard]] const Schema<CaptionShuffle>& caption_shuffle_schema();
 

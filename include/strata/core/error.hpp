@@ -40,6 +40,9 @@ enum class Errc : std::uint16_t {
     no_backend = 2106,          ///< a data set is in a bucket, and the program was built for folders
     no_composition = 2107,      ///< policies are asked for that the program was not composed with
     bad_csv_line = 2108,        ///< a line of a CSV table has other fields than its first line, or no end of a quote
+    url_failed = 2109,          ///< an address of a list gives no picture
+    read_only = 2110,           ///< a place that is only read was to be written to
+    bad_tar = 2111,             ///< a tar shard is damaged, or compressed, sparse or otherwise not to be read in place
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
 
     no_samples = 2201,            ///< a data folder is missing, empty, or everything in it was skipped
@@ -114,6 +117,9 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::wrong_column_type:
         case Errc::bad_json_line:
         case Errc::bad_csv_line:
+        case Errc::url_failed:
+        case Errc::read_only:
+        case Errc::bad_tar:
         case Errc::no_gpu:
         case Errc::no_samples:
         case Errc::uneven_batches:

@@ -84,6 +84,7 @@ template <comm::Communicator Comm, storage::ObjectStore Store>
                                       const pictures::BucketSettings& settings, const DiscoverOptions& how) {
     std::vector<Store> images;
     std::vector<Store> eval;
+    stores.keep_indexes_in(how.index_folder);
     comm::agree(comm, [&] {  // credentials may be there on one host and not on another
         for (const config::ImageDataset& dataset : list.images) images.push_back(stores.pictures(dataset));
         for (const config::ImageDataset& dataset : list.eval) eval.push_back(stores.pictures(dataset));

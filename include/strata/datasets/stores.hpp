@@ -1,5 +1,5 @@
 #pragma once
-// strata/datasets/stores.hpp - Stores: opens the folders and buckets that a dataset list names.
+// strata/datasets/stores.hpp - Stores: opens the folders, buckets, tar files and lists of addresses that a dataset list names.
 
 #include <array>
 #include <concepts>
@@ -16,10 +16,14 @@
 #include <strata/comm/communicator.hpp>
 #include <strata/config/dataset_list.hpp>
 #include <strata/core/error.hpp>
+#include <strata/datasets/url_store.hpp>
 #include <strata/s3/s3.hpp>
 #include <strata/s3/s3_options.hpp>
+#include <strata/storage/any_object_store.hpp>
 #include <strata/storage/atomic_file.hpp>
+#include <strata/storage/local.hpp>
 #include <strata/storage/object_store.hpp>
+#include <strata/storage/tar_store.hpp>
 
 namespace strata::datasets {
 
@@ -49,6 +53,12 @@ private:
 };
 
 namespace detail {
+
+/// Makes no request.
+[[nodiscard]] UrlStore open_url_list(const config::UrlList& list);
+
+/// Throws Errc::no_backend: a program of Backend<Local> opens folders of files only.
+[[noreturn]] void refuse_source(const config::ImageDataset& dataset);
 
 /// Throws Errc::no_backend: `entry` is of a type that Store cannot open.
 [[noreturn]] void refuse_bucket(const std::string& entry);
@@ -83,15 +93,17 @@ template <FolderStore Store>
 
 /// Opens what entries of a dataset list name, each as a Store of its own. Opening makes no request.
 ///
-///   Store  made of a folder's path; one that can be made of an S3, too, opens entries of type aws
+///   Store  made of a folder's path; one that can be made of an S3, too, opens entries of type aws, and one that can be
+///          made of a storage::AnyObjectStore those of type csv and tar files
 template <FolderStore Store>
 class Stores {
 public:
     explicit Stores(const config::DatasetList& list = {}) : buckets_{list} {}
 
-    // Throw Errc::no_backend for an entry of type aws that Store cannot open, and what S3's constructor throws.
+    // Throw Errc::no_backend for an entry that Store cannot open, and what S3's constructor throws.
 
     [[nodiscard]] Store pictures(const config::ImageDataset& dataset) {
+        if (dataset.type == config::StoreType::csv || !dataset.shards.empty()) return other(dataset);
         if (dataset.type == config::StoreType::local) return Store{dataset.instance_data_dir};
         return bucket(dataset.s3, "data set '" + dataset.id + "'");
     }
@@ -104,9 +116,33 @@ public:
     /// See Buckets.
     [[nodiscard]] std::optional<s3::S3Traffic> traffic() const { return buckets_.traffic(); }
     /// Requests to buckets that are under way, and later ones, throw Errc::interrupted.
-    void interrupt() const noexcept { buckets_.interrupt(); }
+    void interrupt() const noexcept {
+        buckets_.interrupt();
+        for (const auto& [id, store] : others_) store.interrupt();
+    }
+
+    /// Where indexes of tar files are kept; before pictures() is called. Empty, or without this call: nowhere.
+    void keep_indexes_in(std::filesystem::path folder) { index_folder_ = std::move(folder); }
 
 private:
+    /// What is neither a folder nor a bucket of pictures: opened once, for it knows things that take long to find out.
+    [[nodiscard]] Store other(const config::ImageDataset& dataset) {
+        if constexpr (std::constructible_from<Store, storage::AnyObjectStore>) {
+            auto found = others_.find(dataset.id);
+            if (found == others_.end()) found = others_.emplace(dataset.id, open_other(dataset)).first;
+            return Store{found->second};
+        } else {
+            detail::refuse_source(dataset);
+        }
+    }
+    [[nodiscard]] storage::AnyObjectStore open_other(const config::ImageDataset& dataset) {
+        if (dataset.type == config::StoreType::csv) return storage::AnyObjectStore{detail::open_url_list(dataset.csv)};
+        const auto shards_in = [&](auto store) {
+            return storage::AnyObjectStore{storage::TarStore{std::move(store), dataset.shards, index_folder_}};
+        };
+        if (dataset.type == config::StoreType::aws) return shards_in(buckets_.open(dataset.s3));
+        return shards_in(Local{dataset.instance_data_dir});
+    }
     [[nodiscard]] Store bucket(const config::S3Settings& settings, const std::string& entry) {
         if constexpr (std::constructible_from<Store, S3>)
             return Store{buckets_.open(settings)};
@@ -115,6 +151,8 @@ private:
     }
 
     Buckets buckets_;
+    std::map<std::string, storage::AnyObjectStore> others_;  // by the id of the data set
+    std::filesystem::path index_folder_;
 };
 
 }  // namespace strata::datasets

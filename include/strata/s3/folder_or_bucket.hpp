@@ -14,12 +14,14 @@
 #include <vector>
 
 #include <strata/s3/s3.hpp>
+#include <strata/storage/any_object_store.hpp>
 #include <strata/storage/local.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::s3 {
 
-/// A folder of this machine or a bucket of an S3 server, whichever it was made of. Does what Local or S3 does.
+/// A folder of this machine, a bucket of an S3 server, or whatever else a data set is read from, whichever it was made of.
+/// Does what that does.
 class FolderOrBucket {
     template <class Call>
     decltype(auto) visit(const Call& call) const {
@@ -33,6 +35,7 @@ public:
     explicit FolderOrBucket(S3Options bucket) : store_{S3{std::move(bucket)}} {}
     explicit FolderOrBucket(Local folder) : store_{std::move(folder)} {}
     explicit FolderOrBucket(S3 bucket) : store_{std::move(bucket)} {}
+    explicit FolderOrBucket(storage::AnyObjectStore other) : store_{std::move(other)} {}
 
     [[nodiscard]] bool is_bucket() const noexcept { return bucket() != nullptr; }
 
@@ -75,18 +78,22 @@ public:
         return folder != nullptr ? folder->remove_leftovers() : 0;
     }
     /// See S3; 0 for a folder.
-    [[nodiscard]] int requests_at_once() const noexcept { return is_bucket() ? bucket()->requests_at_once() : 0; }
+    [[nodiscard]] int requests_at_once() const noexcept {
+        const auto* const other = std::get_if<storage::AnyObjectStore>(&store_);
+        return is_bucket() ? bucket()->requests_at_once() : other != nullptr ? other->requests_at_once() : 0;
+    }
     /// See S3; nothing for a folder.
     [[nodiscard]] S3Traffic traffic() const { return is_bucket() ? bucket()->traffic() : S3Traffic{}; }
     /// See S3; a folder's calls go on.
     void interrupt() const noexcept {
         if (is_bucket()) bucket()->interrupt();
+        if (const auto* const other = std::get_if<storage::AnyObjectStore>(&store_)) other->interrupt();
     }
 
 private:
     [[nodiscard]] const S3* bucket() const noexcept { return std::get_if<S3>(&store_); }
 
-    std::variant<Local, S3> store_;
+    std::variant<Local, S3, storage::AnyObjectStore> store_;
 };
 static_assert(storage::ObjectStore<FolderOrBucket>);
 

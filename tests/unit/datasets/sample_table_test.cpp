@@ -167,7 +167,7 @@ TEST(SampleTable, MistakesAreNamed) {
         {R"({"file": "a", "w": "wide"})", Errc::wrong_column_type, "no whole number in 'w'"},
         {R"({"file": "a", "w": 1.5})", Errc::wrong_column_type, "no whole number in 'w'"},
         {R"({"file": {}})", Errc::wrong_column_type, "no text in 'file'"},
-        {R"({"file": "a", "w": 1, "h": 1, "text": ["x"]})", Errc::wrong_column_type, "no text in 'text'"},
+        {R"({"file": "a", "w": 1, "h": 1, "text": ["x", 2]})", Errc::wrong_column_type, "no list of texts in 'text'"},
         {R"({"file": "a", "w": 1, "h": 1, "Text": "x", "text2": "y", "title": "z"})", Errc::no_such_column,
          "has no column 'text'; its first line has Text, file, h, text2, title, w"},
     };

@@ -17,13 +17,18 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
     static const Schema<D> schema = [] {
         Schema<D> s;
         s.text("id", &D::id, "Unique name; appears in messages").required();
-        s.choice("type", &D::type, detail::store_types(), "Where the pictures are: a folder, or an S3 bucket");
+        s.choice("type", &D::type, detail::picture_store_types(),
+                 "Where the pictures are: a folder, an S3 bucket, or web addresses in a list");
         s.choice("dataset_type", &D::dataset_type, detail::dataset_types(),
                  "What the entry is; `eval` is not trained on");
         s.flag("disabled", &D::disabled, "Leave the entry out").alias("disable");
         s.text("instance_data_dir", &D::instance_data_dir,
                "Of `local`: folder of the pictures, with all folders below it; required there");
         s.beside(&D::s3, s3_schema());
+        s.beside(&D::csv, url_list_schema());
+        s.text("shards", &D::shards,
+               "Names of tar files below the folder whose members are the pictures, with `*` for any text and `{000..127}` for "
+               "numbers; without it pictures are files");
         s.text("cache_dir_vae", &D::cache_dir_vae,
                "Folder of the cached latents; with `aws` in the bucket, beside `aws_data_prefix`");
         s.text("text_embeds", &D::text_embeds,
@@ -100,7 +105,7 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
             .alias("is_regularization_data");
         s.choice("caption_strategy", &D::caption_strategy, detail::caption_strategies(),
                  "Caption: a line of the `.txt` beside the picture, its file name, `instance_prompt`, a "
-                 "column of the table `parquet`, or `caption` in the `.json` beside the picture");
+                 "column of the table `parquet`, `caption` in the `.json` beside the picture, or `csv_caption_column`");
         s.text("instance_prompt", &D::instance_prompt,
                "The caption of every picture with `instanceprompt`, and text of the next two keys");
         s.flag("prepend_instance_prompt", &D::prepend_instance_prompt,
@@ -117,9 +122,9 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
                                   {{"discovery", MetadataBackend::discovery},
                                    {"json", MetadataBackend::discovery},
                                    {"parquet", MetadataBackend::parquet},
-                                   {"csv", MetadataBackend::discovery, detail::no_media},
-                                   {"huggingface", MetadataBackend::discovery, detail::no_media},
-                                   {"webshart", MetadataBackend::discovery, detail::no_media}},
+                                   {"csv", MetadataBackend::discovery, "a list of addresses has no sizes; use discovery"},
+                                   {"huggingface", MetadataBackend::discovery, detail::no_hub},
+                                   {"webshart", MetadataBackend::discovery, detail::no_webshart}},
                                   "How picture sizes are found: from the pictures' headers (`json` is an old name for "
                                   "it), or from the table `parquet`");
         s.object("parquet", &D::parquet, parquet_schema(), "A table of captions and sizes; see below");

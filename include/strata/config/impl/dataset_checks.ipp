@@ -174,8 +174,47 @@ inline void check_schedule(const ImageDataset& dataset, const Place& place) {
 inline void check_folder(const ImageDataset& dataset, const Place& place) {
     if (dataset.type == StoreType::aws && !dataset.instance_data_dir.empty())
         place.refuse("instance_data_dir", "is given, and type is aws", "the folder in the bucket is aws_data_prefix");
+    if (dataset.type == StoreType::csv && !dataset.instance_data_dir.empty())
+        place.refuse("instance_data_dir", "is given, and type is csv",
+                     "the folder of what was fetched is csv_cache_dir");
     if (dataset.type == StoreType::local && dataset.instance_data_dir.empty())
         place.refuse("instance_data_dir", "is missing", "name the folder of the pictures");
+    if (dataset.shards.empty()) return;
+    if (dataset.type == StoreType::csv)
+        place.refuse("shards", "is given, and type is csv", "set type to local or aws, or remove the key");
+    if (dataset.delete_problematic_images)
+        place.refuse("delete_problematic_images", "is true, and nothing can be deleted in tar files",
+                     "remove the key: what cannot be decoded is skipped and named");
+}
+
+/// Pictures at the addresses of a list.
+inline void check_url_list(const ImageDataset& dataset, const Place& place) {
+    const UrlList& list = dataset.csv;
+    const bool captions = dataset.caption_strategy == CaptionStrategy::csv;
+    if (dataset.type != StoreType::csv) {
+        if (captions)
+            place.refuse("caption_strategy", "is csv, and type is not",
+                         "set type to csv, or use the block parquet, whose table may be a .csv");
+        for (const auto& [key, is_given] :
+             {std::pair{"csv_file", !list.file.empty()}, std::pair{"csv_caption_column", !list.caption_column.empty()},
+              std::pair{"csv_cache_dir", !list.cache_dir.empty()}})
+            if (is_given) place.refuse(key, "is given, and type is not csv", "set type to csv, or remove the key");
+        return;
+    }
+    if (list.file.empty()) place.refuse("csv_file", "is missing, and type is csv", "name the list of addresses");
+    if (list.cache_dir.empty())
+        place.refuse("csv_cache_dir", "is missing, and type is csv", "name a folder for what is fetched");
+    if (list.url_column.empty()) place.refuse("csv_url_column", "is empty", "name the column of the addresses");
+    if (captions && list.caption_column.empty())
+        place.refuse("csv_caption_column", "is missing, and caption_strategy is csv",
+                     "name the column that has the captions");
+    if (!captions && dataset.caption_strategy != CaptionStrategy::instanceprompt && !dataset.only_instance_prompt)
+        place.refuse("caption_strategy", "is neither csv nor instanceprompt, and type is csv",
+                     "set it to csv, and name the column with csv_caption_column");
+    if (dataset.parquet) place.refuse("parquet", "is given, and type is csv", "name the columns with the csv_ keys");
+    if (dataset.delete_problematic_images)
+        place.refuse("delete_problematic_images", "is true, and what is deleted would be fetched again",
+                     "remove the key: what cannot be decoded is skipped and named");
 }
 
 inline void check_caching(const ImageDataset& dataset, const Place& place) {
@@ -191,8 +230,8 @@ inline void check_caching(const ImageDataset& dataset, const Place& place) {
 inline void check_image(const ImageDataset& dataset, const Place& place) {
     Problems problems;
     problems.during([&] { check_store(dataset.type, dataset.s3, place); });
-    for (const auto check :
-         {check_folder, check_units, check_aspect_ratios, check_crop, check_captions, check_schedule, check_caching})
+    for (const auto check : {check_folder, check_url_list, check_units, check_aspect_ratios, check_crop, check_captions,
+                             check_schedule, check_caching})
         problems.during([&] { check(dataset, place); });
     problems.finish();
 }

@@ -9,8 +9,11 @@
 
 namespace strata::config::detail {
 
-inline constexpr std::string_view no_media =
-    "strata trains on still pictures; video, audio and lists of web addresses are out of scope";
+inline constexpr std::string_view no_media = "strata trains on still pictures; video and audio are out of scope";
+inline constexpr std::string_view no_hub =
+    "download the data set and name its folder; its Parquet files can be the table `parquet`";
+inline constexpr std::string_view no_webshart =
+    "name the folder or bucket of the tar files with type local or aws, and the files with `shards`";
 inline constexpr std::string_view no_conditioning =
     "strata trains on pictures and captions, without conditioning pictures";
 inline constexpr std::string_view no_memory_store =
@@ -63,9 +66,9 @@ inline std::vector<UnsupportedKey> image_unsupported_keys() {
     const auto add_switch = [&keys](std::string_view why, std::initializer_list<std::string_view> names) {
         add_unsupported(keys, why, names, true);
     };
-    add(no_media, {"video", "audio", "s2v_datasets", "csv_file", "csv_caption_column", "csv_url_column",
-                   "csv_cache_dir", "huggingface", "dataset_name", "image_column", "webshart", "source", "metadata",
-                   "caption_column", "split", "revision", "num_frames", "frame_interval"});
+    add(no_media, {"video", "audio", "s2v_datasets", "num_frames", "frame_interval"});
+    add(no_hub, {"huggingface", "dataset_name", "image_column", "caption_column", "split", "revision"});
+    add(no_webshart, {"webshart", "source", "metadata"});
     add(no_conditioning,
         {"conditioning", "conditioning_data", "conditioning_type", "source_dataset_id", "conditioning_image_embeds",
          "cache_dir_conditioning_image_embeds", "conditioning_image_embed_batch_size", "grounding"});

@@ -33,7 +33,7 @@ inline std::string joined(std::string_view prefix, std::string_view folder) {
 
 inline CachePlace cache_place(StoreType type, const S3Settings& s3, std::string_view prefix,
                               const std::filesystem::path& folder) {
-    if (type == StoreType::local) return {type, folder, {}};
+    if (type != StoreType::aws) return {StoreType::local, folder, {}};
     CachePlace place{type, {}, s3};
     place.s3.data_prefix = joined(prefix, folder.generic_string());
     return place;

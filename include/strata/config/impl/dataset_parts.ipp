@@ -21,9 +21,18 @@ inline std::vector<Choice<StoreType>> store_types() {
     return {{"local", StoreType::local},
             {"aws", StoreType::aws},
             {"memory", StoreType::local, no_memory_store},
-            {"csv", StoreType::local, no_media},
-            {"huggingface", StoreType::local, no_media},
-            {"webshart", StoreType::local, no_media}};
+            {"csv", StoreType::local, "a cache is a folder or a bucket"},
+            {"huggingface", StoreType::local, no_hub},
+            {"webshart", StoreType::local, no_webshart}};
+}
+
+inline std::vector<Choice<StoreType>> picture_store_types() {
+    return {{"local", StoreType::local},
+            {"aws", StoreType::aws},
+            {"csv", StoreType::csv},
+            {"memory", StoreType::local, no_memory_store},
+            {"huggingface", StoreType::local, no_hub},
+            {"webshart", StoreType::local, no_webshart}};
 }
 
 inline std::vector<Choice<DatasetType>> dataset_types() {
@@ -49,9 +58,9 @@ inline std::vector<Choice<CaptionStrategy>> caption_strategies() {
             {"instanceprompt", CaptionStrategy::instanceprompt},
             {"parquet", CaptionStrategy::parquet},
             {"json", CaptionStrategy::json},
-            {"csv", CaptionStrategy::textfile, no_media},
-            {"huggingface", CaptionStrategy::textfile, no_media},
-            {"webshart", CaptionStrategy::textfile, no_media}};
+            {"csv", CaptionStrategy::csv},
+            {"huggingface", CaptionStrategy::textfile, no_hub},
+            {"webshart", CaptionStrategy::textfile, no_webshart}};
 }
 
 /// [1.0, 0.75] or [{"aspect": 1.0, "weight": 0.6}, ...]; weights are all given or none.
@@ -176,18 +185,36 @@ STRATA_INLINE const Schema<S3Settings>& s3_schema() {
     return schema;
 }
 
+STRATA_INLINE const Schema<UrlList>& url_list_schema() {
+    using U = UrlList;
+    static const Schema<U> schema = [] {
+        Schema<U> s;
+        s.text("csv_file", &U::file,
+               "Of `csv`: the list, `.csv`, `.tsv`, `.jsonl` or `.parquet`, with a row a picture; required there");
+        s.text("csv_url_column", &U::url_column, "Of `csv`: its column with `http` and `https` addresses");
+        s.text("csv_caption_column", &U::caption_column,
+               "Of `csv`: its column with captions; required by `caption_strategy` `csv`");
+        s.text("csv_cache_dir", &U::cache_dir,
+               "Of `csv`: folder where pictures are kept once they were fetched; required there");
+        s.integer("csv_max_pool_connections", &U::max_pool_connections, {1, 1000}, "Of `csv`: requests at once");
+        return s;
+    }();
+    return schema;
+}
+
 STRATA_INLINE const Schema<ParquetColumns>& parquet_schema() {
     using P = ParquetColumns;
     static const Schema<P> schema = [] {
         Schema<P> s;
         s.text("path", &P::path,
-               "The table, `.parquet` or `.jsonl`: a file, with `aws` an object below `aws_data_prefix`")
+               "The table, `.parquet`, `.jsonl`, `.csv` or `.tsv`: a file, with `aws` an object below `aws_data_prefix`")
             .required();
         s.text("filename_column", &P::filename_column, "Names of pictures as they are below the data set's folder")
             .required();
         s.texts(
             "caption_column", &P::caption_column,
-            "Captions; of several columns with text one is drawn for each visit; required by `caption_strategy` `parquet`");
+            "Captions; of several columns with text, and of the entries of lists, one is drawn for each visit; required "
+            "by `caption_strategy` `parquet`");
         s.texts("fallback_caption_column", &P::fallback_caption_column, "Captions where `caption_column` is empty");
         s.text("width_column", &P::width_column, "Widths in pixels, for `metadata_backend` `parquet`");
         s.text("height_column", &P::height_column, "Heights in pixels, for `metadata_backend` `parquet`");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -19,6 +20,7 @@
 #include <strata/datasets/discovery.hpp>
 #include <strata/datasets/folder_place.hpp>
 #include <strata/datasets/for_all.hpp>
+#include <strata/datasets/url_store.hpp>
 #include <strata/pictures/image_header.hpp>
 #include <strata/storage/local.hpp>
 
@@ -113,6 +115,17 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
                 "run the same command again to go on"};
 }
 
+/// The table of captions and sizes, if there is one; that of addresses has their names.
+inline std::optional<config::ParquetColumns> table_of(const config::ImageDataset& dataset) {
+    if (dataset.type != config::StoreType::csv || caption_file(dataset) != CaptionFile::table) return dataset.parquet;
+    config::ParquetColumns columns;
+    columns.path = dataset.csv.file.string();
+    columns.filename_column = dataset.csv.url_column;
+    columns.caption_column = {dataset.csv.caption_column};
+    columns.identifier_includes_extension = true;
+    return columns;
+}
+
 /// Rank 0: lists the data set, and reads its table if that is new.
 template <storage::ObjectStore Store>
 void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDataset& dataset,
@@ -124,12 +137,19 @@ void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDatas
     };
     if (catalog.needs_listing()) {
         std::int64_t objects = 0;
+        auto looked = std::chrono::steady_clock::now();
         try {
             storage::list_each(store, "", [&](storage::ObjectInfo&& info) {
                 if (is_picture_name(info.key)) ++listed;
                 catalog.add(std::move(info));
                 constexpr std::int64_t often = 10'000;
-                if (++objects % often == 0) look();
+                ++objects;
+                // Objects come slowly where listing them is fetching them.
+                const auto now = std::chrono::steady_clock::now();
+                if (objects % often == 0 || now - looked > std::chrono::milliseconds{200}) {
+                    looked = now;
+                    look();
+                }
                 return true;
             });
         } catch (const Error& error) {  // a folder that cannot even be opened is the wrong one
@@ -141,28 +161,31 @@ void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDatas
     if (catalog.found() == 0)
         throw Error{Errc::no_samples,
                     "data set '" + dataset.id + "': '" + store.where("") + "' is missing or holds no pictures",
-                    dataset.type == config::StoreType::local ? "correct instance_data_dir, or put pictures there"
-                                                             : "correct aws_data_prefix, or put pictures there"};
+                    !dataset.shards.empty()                    ? "correct shards, or put pictures into the tar files"
+                    : dataset.type == config::StoreType::csv   ? "put addresses into csv_url_column"
+                    : dataset.type == config::StoreType::local ? "correct instance_data_dir, or put pictures there"
+                                                               : "correct aws_data_prefix, or put pictures there"};
     look();
-    if (dataset.parquet) {
+    if (const std::optional<config::ParquetColumns> table = table_of(dataset)) {
         const auto read = [&](const auto& from, const std::string& key) {
             const auto info = from.head(key);
             const tables::TableFile file = table_file(from, key);
             if (!catalog.begin_table(file.place, info ? info->version : "")) return;
-            read_table(file, *dataset.parquet, dataset.metadata_backend == config::MetadataBackend::parquet,
-                       dataset.caption_strategy == config::CaptionStrategy::parquet,
+            read_table(file, *table, dataset.metadata_backend == config::MetadataBackend::parquet,
+                       caption_file(dataset) == CaptionFile::table,
                        [&, rows = std::int64_t{0}](TableRow&& row) mutable {
                            constexpr std::int64_t often = 100'000;
                            if (++rows % often == 0 && options.stopped && options.stopped()) throw_stopped();
+                           if (dataset.type == config::StoreType::csv) row.key = url_key(row.key);
                            catalog.add_row(std::move(row));
                        });
             catalog.end_table();
         };
-        if (dataset.type == config::StoreType::local) {
-            const std::filesystem::path path{dataset.parquet->path};
+        if (dataset.type != config::StoreType::aws) {
+            const std::filesystem::path path{table->path};
             read(Local{path.has_parent_path() ? path.parent_path() : "."}, path.filename().string());
         } else {
-            read(store, dataset.parquet->path);
+            read(store, table->path);
         }
     }
     catalog.plan_reading();

@@ -43,6 +43,7 @@ STRATA_INLINE CaptionFile caption_file(const config::ImageDataset& dataset) noex
         case config::CaptionStrategy::json:
             return CaptionFile::json;
         case config::CaptionStrategy::parquet:
+        case config::CaptionStrategy::csv:
             return CaptionFile::table;
         case config::CaptionStrategy::filename:
         case config::CaptionStrategy::instanceprompt:
@@ -138,6 +139,7 @@ STRATA_INLINE Verdict verdict_of(const Error& error) {
         case Errc::not_found:
         case Errc::io_failed:
         case Errc::object_changed:
+        case Errc::url_failed:
             return {std::nullopt, error.what()};
         default:
             throw error;

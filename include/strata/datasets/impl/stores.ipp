@@ -62,6 +62,21 @@ STRATA_INLINE void Buckets::interrupt() const noexcept {
 
 namespace detail {
 
+STRATA_INLINE UrlStore open_url_list(const config::UrlList& list) {
+    return UrlStore{{.list = list.file,
+                     .url_column = list.url_column,
+                     .folder = list.cache_dir,
+                     .http = {.connections = static_cast<int>(list.max_pool_connections)}}};
+}
+
+STRATA_INLINE void refuse_source(const config::ImageDataset& dataset) {
+    throw Error{Errc::no_backend,
+                "data set '" + dataset.id + "' " +
+                    (dataset.type == config::StoreType::csv ? "is of type csv" : "is made of tar files") +
+                    ", and this program was built to read folders of files only",
+                "build it with Backend<S3>, which opens every kind of data set"};
+}
+
 STRATA_INLINE void refuse_bucket(const std::string& entry) {
     throw Error{Errc::no_backend, entry + " is of type aws, and this program was built to read folders only",
                 "build it with Backend<S3>, or set type to local"};
