@@ -240,6 +240,23 @@ TEST(DatasetList, CaptionFiltersAreThoseOfTheTextEntryOrTheDataSetsOwn) {
     EXPECT_EQ(refused(list_of("\"" + object.path().string() + "\"", "")).code, strata::Errc::bad_value);
 }
 
+TEST(DatasetList, ListsOfAddressesAndTarShardsAreTaken) {
+    const DatasetList list =
+        load(R"([{"id":"web","type":"csv","csv_file":"l.tsv","csv_url_column":"image","csv_caption_column":"text",)"
+             R"("csv_cache_dir":"kept","caption_strategy":"csv","cache_dir_vae":"v"},)"
+             R"({"id":"tars","instance_data_dir":"d","shards":"t-{000..127}.tar","cache_dir_vae":"w"},)" +
+             text_entry + "]");
+    EXPECT_EQ(list.images[0].type, StoreType::csv);
+    EXPECT_EQ(list.images[0].csv.file, "l.tsv");
+    EXPECT_EQ(list.images[0].csv.url_column, "image");
+    EXPECT_EQ(list.images[0].csv.caption_column, "text");
+    EXPECT_EQ(list.images[0].csv.cache_dir, "kept");
+    EXPECT_EQ(list.images[0].caption_strategy, CaptionStrategy::csv);
+    EXPECT_EQ(list.images[1].shards, "t-{000..127}.tar");
+    EXPECT_EQ(list.latent_cache_of(list.images[0]).type, StoreType::local);  // a folder, not a list
+    EXPECT_EQ(list.latent_cache_of(list.images[0]).folder, "v");
+}
+
 TEST(DatasetList, TakesDefaultsFromTheTrainer) {
     TrainerConfig trainer;
     trainer.resolution = 0.5;

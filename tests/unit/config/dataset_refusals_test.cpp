@@ -37,19 +37,43 @@ void check_first(const std::vector<std::pair<std::string, std::string>>& cases) 
     check(all);
 }
 
+TEST(DatasetRefusals, ListsOfAddressesHaveTheirKeysTogether) {
+    const auto list = [](const std::string& more) {
+        return R"([{"id":"web","type":"csv")" + more + "}," + text_entry + "]";
+    };
+    const std::string whole = R"(,"csv_file":"l.csv","csv_cache_dir":"kept","cache_dir_vae":"v","csv_caption_column":"text")";
+    const std::string by_column = R"(,"caption_strategy":"csv")";
+    std::vector<Case> cases;
+    for (const auto& [more, says] : std::vector<std::pair<std::string, std::string>>{
+             {by_column, "'[0].csv_file' is missing"},
+             {by_column + R"(,"csv_file":"l.csv")", "'[0].csv_cache_dir' is missing"},
+             {by_column + R"(,"csv_file":"l.csv","csv_cache_dir":"kept")", "'[0].csv_caption_column' is missing"},
+             {whole, "'[0].caption_strategy' is neither csv nor instanceprompt"},
+             {whole + by_column + R"(,"csv_url_column":"")", "'[0].csv_url_column' is empty"},
+             {whole + by_column + R"(,"instance_data_dir":"d")", "csv_cache_dir"},
+             {whole + by_column + R"(,"shards":"*.tar")", "'[0].shards' is given, and type is csv"},
+             {whole + by_column + R"(,"scan_for_errors":true,"delete_problematic_images":true)", "fetched again"}})
+        cases.push_back({list(more), Errc::bad_value, says});
+    cases.push_back({list_with(R"(,"csv_file":"l.csv")"), Errc::bad_value, "type is not csv"});
+    cases.push_back({list_with(by_column), Errc::bad_value, "type is not"});
+    cases.push_back({list_with(R"(,"shards":"*.tar","scan_for_errors":true,"delete_problematic_images":true)"),
+                     Errc::bad_value, "in tar files"});
+    check(cases);
+}
+
 TEST(DatasetRefusals, OutOfScopeSaysWhy) {
     std::vector<Case> cases;
     for (const auto& [more, says] : std::vector<std::pair<std::string, std::string>>{
              {R"("dataset_type":"video")", "'[0].dataset_type' is 'video': strata trains on still pictures"},
              {R"("dataset_type":"audio")", "still pictures"},
              {R"("dataset_type":"conditioning")", "without conditioning pictures"},
-             {R"("type":"huggingface")", "still pictures"},
-             {R"("type":"csv")", "still pictures"},
-             {R"("type":"webshart")", "still pictures"},
+             {R"("type":"huggingface")", "download the data set"},
+             {R"("type":"webshart")", "the files with `shards`"},
              {R"("type":"memory")", "cache_memory_mib"},
              {R"("crop":true,"crop_style":"face")", "'[0].crop_style' is 'face': strata has no face detector"},
-             {R"("caption_strategy":"huggingface")", "still pictures"},
-             {R"("metadata_backend":"webshart")", "still pictures"},
+             {R"("caption_strategy":"huggingface")", "download the data set"},
+             {R"("metadata_backend":"webshart")", "the files with `shards`"},
+             {R"("metadata_backend":"csv")", "a list of addresses has no sizes"},
              {R"("video":{})",
               "'[0].video' is known from other trainers, and strata does not act on it. Fix: remove it: "},
              {R"("conditioning_data":"x")", "without conditioning pictures"},

@@ -26,6 +26,9 @@ namespace strata::datasets::detail {
 enum class CaptionFile : std::uint8_t { none, text, json, table };
 [[nodiscard]] CaptionFile caption_file(const config::ImageDataset& dataset) noexcept;
 
+/// The table of captions and sizes, if there is one; the list of addresses is one where its captions are used.
+[[nodiscard]] std::optional<config::ParquetColumns> table_of(const config::ImageDataset& dataset);
+
 /// What is to be read of one picture.
 struct ReadTask {
     enum What : int { header = 1, caption = 2, pixels = 4 };

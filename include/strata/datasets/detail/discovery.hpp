@@ -115,17 +115,6 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
                 "run the same command again to go on"};
 }
 
-/// The table of captions and sizes, if there is one; that of addresses has their names.
-inline std::optional<config::ParquetColumns> table_of(const config::ImageDataset& dataset) {
-    if (dataset.type != config::StoreType::csv || caption_file(dataset) != CaptionFile::table) return dataset.parquet;
-    config::ParquetColumns columns;
-    columns.path = dataset.csv.file.string();
-    columns.filename_column = dataset.csv.url_column;
-    columns.caption_column = {dataset.csv.caption_column};
-    columns.identifier_includes_extension = true;
-    return columns;
-}
-
 /// Rank 0: lists the data set, and reads its table if that is new.
 template <storage::ObjectStore Store>
 void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDataset& dataset,

@@ -52,6 +52,16 @@ STRATA_INLINE CaptionFile caption_file(const config::ImageDataset& dataset) noex
     return CaptionFile::none;
 }
 
+STRATA_INLINE std::optional<config::ParquetColumns> table_of(const config::ImageDataset& dataset) {
+    if (dataset.type != config::StoreType::csv || caption_file(dataset) != CaptionFile::table) return dataset.parquet;
+    config::ParquetColumns columns;
+    columns.path = dataset.csv.file.string();
+    columns.filename_column = dataset.csv.url_column;
+    columns.caption_column = {dataset.csv.caption_column};
+    columns.identifier_includes_extension = true;
+    return columns;
+}
+
 STRATA_INLINE std::string pack(const std::vector<ReadTask>& tasks) {
     FieldWriter fields;
     for (const ReadTask& task : tasks) fields << task.index << task.what << task.key << task.bytes;
@@ -230,7 +240,7 @@ STRATA_INLINE std::size_t Catalog::find(std::string_view key) const {
 }
 
 STRATA_INLINE bool Catalog::begin_table(const std::string& place, const std::string& version) {
-    const config::ParquetColumns& columns = *dataset_.parquet;
+    const config::ParquetColumns columns = table_of(dataset_).value();
     FieldWriter names;
     names << columns.filename_column << (columns.identifier_includes_extension ? 1 : 0);
     if (sizes_from_table()) names << "sizes" << columns.width_column << columns.height_column;

@@ -32,7 +32,7 @@ STRATA_INLINE void Place::damaged(const std::string& why) const {
 
 STRATA_INLINE void Place::unsupported(const std::string& why) const {
     throw Error{Errc::unsupported_parquet, text() + ": " + why,
-                "write the table again without it: flat columns of text and numbers, zstd or snappy, not encrypted"};
+                "write the table again without it: columns of text, numbers and lists of them, zstd or snappy, not encrypted"};
 }
 
 STRATA_INLINE void Place::too_large(const std::string& what, std::uint64_t bytes, std::uint64_t limit,
