@@ -271,8 +271,8 @@ inline constexpr ListForm list_forms[] = {ListForm::three_levels, ListForm::two_
 /// A row of lists: nothing, or cells.
 using MadeList = std::optional<std::vector<Cell>>;
 
-/// A column of lists. What a form cannot say, a null list or a null entry, is written as the next best: an empty list, no
-/// entry.
+/// A column of lists. What a form cannot say, a null list or a null entry, is written as the next best: an empty list,
+/// no entry.
 inline MadeColumn list_column(const std::string& name, ListForm form, const std::vector<MadeList>& rows,
                               MadeColumn like = {}) {
     MadeColumn column = std::move(like);
@@ -471,19 +471,18 @@ inline Bytes data_page(const MadeFile& file, const MadeColumn& column, std::size
     const Bytes definitions = level_bytes(definition, column.most_definition(), old);
     const Bytes levels = joined({repetitions, definitions});
     if (file.v2)
-        return page_bytes(
-            3, levels.size() + body.size(), joined({levels, packed(file.codec, body)}), file.crc,
-            [&](ThriftWriter& out) {
-                out.inner(8, [&](ThriftWriter& v2) {
-                    v2.integer(1, entries)
-                        .integer(2, entries - static_cast<std::int64_t>(values.size()))
-                        .integer(3, rows);
-                    v2.integer(4, column.encoding)
-                        .integer(5, static_cast<std::int64_t>(definitions.size()))
-                        .integer(6, static_cast<std::int64_t>(repetitions.size()));
-                    v2.flag(7, file.codec != none);
-                });
-            });
+        return page_bytes(3, levels.size() + body.size(), joined({levels, packed(file.codec, body)}), file.crc,
+                          [&](ThriftWriter& out) {
+                              out.inner(8, [&](ThriftWriter& v2) {
+                                  v2.integer(1, entries)
+                                      .integer(2, entries - static_cast<std::int64_t>(values.size()))
+                                      .integer(3, rows);
+                                  v2.integer(4, column.encoding)
+                                      .integer(5, static_cast<std::int64_t>(definitions.size()))
+                                      .integer(6, static_cast<std::int64_t>(repetitions.size()));
+                                  v2.flag(7, file.codec != none);
+                              });
+                          });
     const auto behind_length = [&](const Bytes& bytes) {
         return old || bytes.empty() ? bytes : joined({little_endian_bytes(bytes.size(), 4), bytes});
     };
@@ -541,7 +540,8 @@ inline std::int64_t write_elements(ThriftWriter& out, const std::vector<MadeColu
         }
         const MadeGroup& group = column.groups[depth];
         std::size_t behind = at;
-        while (behind < end && columns[behind].groups.size() > depth && columns[behind].groups[depth].name == group.name)
+        while (behind < end && columns[behind].groups.size() > depth &&
+               columns[behind].groups[depth].name == group.name)
             ++behind;
         ThriftWriter inside;
         const std::int64_t children = write_elements(inside, columns, at, behind, depth + 1, written);

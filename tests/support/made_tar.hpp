@@ -28,7 +28,9 @@ inline std::string made_tar(const std::vector<TarEntry>& entries) {
         put(124, entry.size_field.empty() ? digits : entry.size_field);
         put(136, "14000000000");
         header[156] = entry.type;
-        put(257, std::string{"ustar\0" "00", 8});
+        put(257, std::string{"ustar\0"
+                             "00",
+                             8});
         put(345, entry.prefix);
         put(148, "        ");
         unsigned sum = 0;

@@ -84,10 +84,10 @@ struct S3Settings {
 
 /// A list of addresses: the keys that begin with `csv_`.
 struct UrlList {
-    std::filesystem::path file;            ///< a table: .csv, .tsv, .jsonl or .parquet
-    std::string url_column = "url";        ///< http and https addresses
-    std::string caption_column;            ///< of caption_strategy csv
-    std::filesystem::path cache_dir;       ///< where pictures are kept once they were fetched
+    std::filesystem::path file;              ///< a table: .csv, .tsv, .jsonl or .parquet
+    std::string url_column = "url";          ///< http and https addresses
+    std::string caption_column;              ///< of caption_strategy csv
+    std::filesystem::path cache_dir;         ///< where pictures are kept once they were fetched
     std::int64_t max_pool_connections = 16;  ///< requests at once
 };
 

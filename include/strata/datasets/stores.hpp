@@ -1,5 +1,5 @@
 #pragma once
-// strata/datasets/stores.hpp - Stores: opens the folders, buckets, tar files and lists of addresses that a dataset list names.
+// strata/datasets/stores.hpp - Stores: opens the folders, buckets, shards and addresses that a dataset list names.
 
 #include <array>
 #include <concepts>

@@ -1,5 +1,5 @@
 #pragma once
-// strata/datasets/url_store.hpp - UrlStore: pictures at the addresses of a list, kept in a folder once they were fetched.
+// strata/datasets/url_store.hpp - UrlStore: pictures at the addresses of a list, kept in a folder once fetched.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +19,9 @@
 namespace strata::datasets {
 
 struct UrlStoreOptions {
-    std::filesystem::path list;        ///< a table (tables::table_format())
-    std::string url_column = "url";    ///< its column with http and https addresses
-    std::filesystem::path folder;      ///< where pictures are kept
+    std::filesystem::path list;      ///< a table (tables::table_format())
+    std::string url_column = "url";  ///< its column with http and https addresses
+    std::filesystem::path folder;    ///< where pictures are kept
     http::HttpOptions http{.connections = 16};
     http::RetryOptions retry{.attempts = 5};
     std::uint64_t most_bytes = 256ULL << 20;  ///< of a picture
@@ -33,13 +33,15 @@ struct UrlStoreOptions {
 /// A listing fetches what the folder does not have, several at once, and follows up to five redirects. Beside a picture
 /// lies what it was when it was fetched: address, size, SHA-256, modification time. A file of another size is fetched
 /// again, one of another time is read and, unless it is the same, fetched again. The version is of the bytes: a picture
-/// that is fetched again and is the same is no other one. What is no longer in the list stays in the folder and is not listed.
+/// that is fetched again and is the same is no other one. What is no longer in the list stays in the folder and is not
+/// listed.
 ///
-/// An address that gives no picture does not end a listing: it has size 0 there, and get() of it throws Errc::url_failed with
-/// the reason, from each process that asks; it is tried again by the next one. Thread-safe; copies share everything.
+/// An address that gives no picture does not end a listing: it has size 0 there, and get() of it throws
+/// Errc::url_failed with the reason, from each process that asks; it is tried again by the next one. Thread-safe;
+/// copies share everything.
 ///
-/// Throws Errc::bad_reference for a list that is not there, what tables::read_rows() and a folder throw, interrupted, and
-/// read_only for put().
+/// Throws Errc::bad_reference for a list that is not there, what tables::read_rows() and a folder throw, interrupted,
+/// and read_only for put().
 class UrlStore {
 public:
     /// Reads nothing yet.

@@ -20,8 +20,8 @@
 
 namespace strata::s3 {
 
-/// A folder of this machine, a bucket of an S3 server, or whatever else a data set is read from, whichever it was made of.
-/// Does what that does.
+/// A folder of this machine, a bucket of an S3 server, or whatever else a data set is read from, whichever it was made
+/// of. Does what that does.
 class FolderOrBucket {
     template <class Call>
     decltype(auto) visit(const Call& call) const {

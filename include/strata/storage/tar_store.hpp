@@ -35,24 +35,27 @@ struct TarIndex {
 /// A TarIndex made of tar_members()' answer.
 [[nodiscard]] TarIndex tar_index(std::vector<TarMember> members);
 
-/// A file that keeps a TarIndex: published whole, with a check sum. Nothing if there is none of that tar file and version, or
-/// it is damaged.
+/// A file that keeps a TarIndex: published whole, with a check sum. Nothing if there is none of that tar file and
+/// version, or it is damaged.
 [[nodiscard]] std::optional<TarIndex> load_tar_index(const std::filesystem::path& folder, const std::string& place,
                                                      const std::string& version);
 void save_tar_index(const std::filesystem::path& folder, const std::string& place, const std::string& version,
                     const TarIndex& index);
 
-/// The members of the tar files in a store that a pattern names (matches_shard_pattern()), as an object store that is only read.
-/// "train/000.tar" with the member "cat/17.jpg" gives the key "train/000/cat/17.jpg"; so what has one base name in a tar file lies
-/// side by side. Every other key is that of the store below: a table beside the shards is found; only members are listed.
+/// The members of the tar files in a store that a pattern names (matches_shard_pattern()), as an object store that is
+/// only read. "train/000.tar" with the member "cat/17.jpg" gives the key "train/000/cat/17.jpg"; so what has one base
+/// name in a tar file lies side by side. Every other key is that of the store below: a table beside the shards is
+/// found; only members are listed.
 ///
-/// A tar file is indexed when it is first asked for, by reading its headers, and again when its version has changed; an index
-/// folder keeps that. The version of an object is the tar file's with the place in it. A read of an object whose tar file has
-/// changed since it was indexed is what the store below says of a changed object, or other bytes: run again after changing shards.
+/// A tar file is indexed when it is first asked for, by reading its headers, and again when its version has changed;
+/// an index folder keeps that. The version of an object is the tar file's with the place in it. A read of an object
+/// whose tar file has changed since it was indexed is what the store below says of a changed object, or other bytes:
+/// run again after changing shards.
 ///
 ///   Store  an ObjectStore; what it is asked for at once is up to `requests`
 ///
-/// Throws Errc::bad_tar, read_only for put() and remove(), and what the store below throws. Thread-safe; copies share the index.
+/// Throws Errc::bad_tar, read_only for put() and remove(), and what the store below throws. Thread-safe; copies share
+/// the index.
 template <ObjectStore Store>
 class TarStore {
 public:
@@ -127,7 +130,8 @@ private:
         int requests;
         std::mutex mutex;
         bool is_listed = false;
-        std::map<std::string, std::shared_ptr<Shard>, std::less<>> shards;  // by folder: in the order of their members' keys
+        std::map<std::string, std::shared_ptr<Shard>, std::less<>>
+            shards;  // by folder: in the order of their members' keys
     };
     struct Found {
         std::shared_ptr<Shard> shard;
@@ -190,9 +194,10 @@ private:
     std::vector<std::byte> read(const Found& found, std::string_view key, std::uint64_t offset,
                                 std::uint64_t length) const {
         if (found.member == nullptr)
-            throw Error{Errc::not_found,
-                        "there is no '" + where(key) + "': tar file '" + where(found.shard->info.key) + "' has no such member",
-                        "correct the name"};
+            throw Error{
+                Errc::not_found,
+                "there is no '" + where(key) + "': tar file '" + where(found.shard->info.key) + "' has no such member",
+                "correct the name"};
         const std::uint64_t left = offset < found.member->size ? found.member->size - offset : 0;
         if (left == 0) return {};
         const std::uint64_t wanted = std::min(length, left);

@@ -81,8 +81,8 @@ public:
                          const ParquetLimits& limits = {});
 
     [[nodiscard]] const std::vector<ParquetColumn>& columns() const noexcept;  ///< top-level ones, in the file's order
-    /// The column of a name. One inside of structs has its path with dots between as a name, in which the groups that only
-    /// make a list may be left out: "meta.captions.list.element" is "meta.captions".
+    /// The column of a name. One inside of structs has its path with dots between as a name, in which the groups that
+    /// only make a list may be left out: "meta.captions.list.element" is "meta.captions".
     [[nodiscard]] std::optional<ParquetColumn> find(std::string_view name) const;
     [[nodiscard]] std::uint64_t rows() const noexcept;
     [[nodiscard]] std::size_t row_groups() const noexcept;

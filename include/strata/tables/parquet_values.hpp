@@ -53,8 +53,8 @@ struct ParquetLimits {
     std::uint64_t list_entries = 1ULL << 20;  ///< of one row
 };
 
-/// One column of a batch: of each row a value or nothing, or, of a list, any number of entries, each a value or nothing.
-/// Views live until the next batch is read.
+/// One column of a batch: of each row a value or nothing, or, of a list, any number of entries, each a value or
+/// nothing. Views live until the next batch is read.
 class ParquetValues {
 public:
     [[nodiscard]] ParquetKind kind() const noexcept { return kind_; }
@@ -137,7 +137,7 @@ private:
     std::vector<std::uint8_t> present_;  // 1: there is a value
     std::vector<std::string_view> texts_;
     std::vector<std::uint64_t> numbers_;
-    std::vector<std::uint8_t> lists_;   // 1: there is a list, perhaps an empty one
+    std::vector<std::uint8_t> lists_;  // 1: there is a list, perhaps an empty one
     std::vector<std::size_t> begins_;  // of each row's entries; empty: no list
 };
 

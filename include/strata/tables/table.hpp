@@ -2,7 +2,8 @@
 // strata/tables/table.hpp - rows of a table in any of its formats: Parquet, JSON lines, CSV, in bounded memory.
 //
 //   .jsonl      one JSON object a line; numbers, texts, and lists of texts
-//   .csv, .tsv  RFC 4180: a line with the names first; fields may stand in quotes, with "" for a quote, and then hold line
+//   .csv, .tsv  RFC 4180: a line with the names first; fields may stand in quotes, with "" for a quote, and then hold
+//   line
 //               ends; lines end in LF or CRLF; blank lines are none; an empty field is no value
 //   others      Parquet (tables/parquet.hpp)
 // Text is UTF-8, with or without a byte order mark. At most 16 MiB of text a row; a window of 1 MiB is read at a time.
@@ -54,8 +55,8 @@ struct TableCell {
 
 /// Calls visit(cells) for each row, in the file's order, with a cell for each column.
 ///
-/// Throws Errc::no_such_column (with the names that there are), wrong_column_type, bad_json_line, bad_csv_line, io_failed,
-/// and what ParquetFile and `visit` throw.
+/// Throws Errc::no_such_column (with the names that there are), wrong_column_type, bad_json_line, bad_csv_line,
+/// io_failed, and what ParquetFile and `visit` throw.
 void read_rows(const TableFile& file, TableFormat format, const std::vector<TableColumn>& columns,
                const std::function<void(std::span<const TableCell>)>& visit);
 

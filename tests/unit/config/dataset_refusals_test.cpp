@@ -41,7 +41,8 @@ TEST(DatasetRefusals, ListsOfAddressesHaveTheirKeysTogether) {
     const auto list = [](const std::string& more) {
         return R"([{"id":"web","type":"csv")" + more + "}," + text_entry + "]";
     };
-    const std::string whole = R"(,"csv_file":"l.csv","csv_cache_dir":"kept","cache_dir_vae":"v","csv_caption_column":"text")";
+    const std::string whole =
+        R"(,"csv_file":"l.csv","csv_cache_dir":"kept","cache_dir_vae":"v","csv_caption_column":"text")";
     const std::string by_column = R"(,"caption_strategy":"csv")";
     std::vector<Case> cases;
     for (const auto& [more, says] : std::vector<std::pair<std::string, std::string>>{

@@ -96,7 +96,8 @@ TEST(TarDataSet, IsDiscoveredInABucketByRangesAlone) {
             std::string found;
             for (int i = 0; i < 2; ++i)
                 found += "<Contents><Key>sets/train-00" + std::to_string(i) + ".tar</Key><Size>" +
-                         std::to_string(shards[i].size()) + "</Size><ETag>\"" + strata_test::fake_s3::md5_of(shards[i]) +
+                         std::to_string(shards[i].size()) + "</Size><ETag>\"" +
+                         strata_test::fake_s3::md5_of(shards[i]) +
                          "\"</ETag><LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>";
             return FakeReply::answer(200, "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>false</IsTruncated>" +
                                               found + "</ListBucketResult>");

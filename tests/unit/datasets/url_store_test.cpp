@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <string>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 /// A server of a few paths, and a list of their addresses.
 struct Web {
     TemporaryFolder folder;
-    std::map<std::string, std::string> pages{{"/a.png", "picture a"}, {"/b.jpg?size=2", "picture b"}, {"/c", "picture c"}};
+    std::map<std::string, std::string> pages{
+        {"/a.png", "picture a"}, {"/b.jpg?size=2", "picture b"}, {"/c", "picture c"}};
     std::mutex mutex;
     std::map<std::string, int> asked;
     std::map<std::string, int> busy;  ///< times that a path answers 503 before it gives its page
@@ -52,7 +53,8 @@ struct Web {
         if (request.target == "/moved.png") return FakeReply::answer(302, "", "Location: a.png\r\n");
         if (request.target == "/loop.png") return FakeReply::answer(301, "", "Location: /loop.png\r\n");
         if (request.target == "/file.png") return FakeReply::answer(302, "", "Location: file:///etc/passwd\r\n");
-        if (request.target == "/login.png") return FakeReply::answer(200, "<html>", "Content-Type: text/html; charset=x\r\n");
+        if (request.target == "/login.png")
+            return FakeReply::answer(200, "<html>", "Content-Type: text/html; charset=x\r\n");
         const auto page = pages.find(request.target);
         return page == pages.end() ? FakeReply::answer(404, "gone") : FakeReply::answer(200, page->second);
     }};
@@ -240,7 +242,8 @@ TEST(UrlStore, ADataSetOfAddressesIsDiscovered) {
     strata::config::ImageDataset dataset;
     dataset.id = "web";
     dataset.type = strata::config::StoreType::csv;
-    dataset.csv = {.file = web.folder.path() / "list.csv", .caption_column = "caption", .cache_dir = web.folder.path() / "kept"};
+    dataset.csv = {
+        .file = web.folder.path() / "list.csv", .caption_column = "caption", .cache_dir = web.folder.path() / "kept"};
     dataset.caption_strategy = strata::config::CaptionStrategy::csv;
     using Both = Stores<strata::Setup<strata::Backend<strata::S3>>::backend::store>;
     Both stores;

@@ -34,7 +34,8 @@ struct Shards {
     Local below{folder.path() / "data"};
     Shards() {
         put(below, "train/001.tar", made_tar({{"b.txt", "caption b"}, {"b.jpg", "picture b"}}));
-        put(below, "train/000.tar", made_tar({{"17.jpg", "old"}, {"17.txt", "caption"}, {"17.jpg", "picture"}, {"x/y.jpg", "deep"}}));
+        put(below, "train/000.tar",
+            made_tar({{"17.jpg", "old"}, {"17.txt", "caption"}, {"17.jpg", "picture"}, {"x/y.jpg", "deep"}}));
         put(below, "train/notes.txt", "no shard");
         put(below, "table.csv", "a,b\n");
     }
@@ -99,7 +100,8 @@ TEST(TarStore, AnIndexIsMadeOnceForEachVersion) {
     for (const auto& entry : std::filesystem::directory_iterator{folder}) files.push_back(entry.path());
     ASSERT_EQ(files.size(), 2U);
     const std::string place = shards.below.where("train/001.tar");
-    const auto kept = load_tar_index(shards.folder.path() / "index", place, shards.below.head("train/001.tar")->version);
+    const auto kept =
+        load_tar_index(shards.folder.path() / "index", place, shards.below.head("train/001.tar")->version);
     ASSERT_TRUE(kept);
     EXPECT_EQ(kept->members.size(), 2U);
     EXPECT_FALSE(load_tar_index(shards.folder.path() / "index", place, "another version"));
@@ -115,7 +117,8 @@ TEST(TarStore, AnIndexIsMadeOnceForEachVersion) {
     }
     EXPECT_EQ(shards.store().list("").size(), 5U);
     // Nor is one of an older shard.
-    put(shards.below, "train/001.tar", made_tar({{"new.jpg", "new"}, {"newer.jpg", "newer"}, {"newest.jpg", "newest"}}));
+    put(shards.below, "train/001.tar",
+        made_tar({{"new.jpg", "new"}, {"newer.jpg", "newer"}, {"newest.jpg", "newest"}}));
     EXPECT_EQ(shards.store().list("train/001").size(), 3U);
 }
 

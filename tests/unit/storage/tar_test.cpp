@@ -39,15 +39,18 @@ std::vector<TarMember> members_of(const std::string& tar, std::uint64_t* read = 
 /// "name=what lies there;" for each member.
 std::string shown(const std::string& tar) {
     std::string all;
-    for (const TarMember& member : members_of(tar)) all += member.name + "=" + tar.substr(member.offset, member.size) + ";";
+    for (const TarMember& member : members_of(tar))
+        all += member.name + "=" + tar.substr(member.offset, member.size) + ";";
     return all;
 }
 
 TEST(Tar, MembersLieWhereTheirHeadersSay) {
-    EXPECT_EQ(shown(made_tar({{"a.jpg", "picture"}, {"a.txt", "caption"}, {"empty", ""}, {"dir/b.jpg", std::string(512, 'b')}})),
+    EXPECT_EQ(shown(made_tar(
+                  {{"a.jpg", "picture"}, {"a.txt", "caption"}, {"empty", ""}, {"dir/b.jpg", std::string(512, 'b')}})),
               "a.jpg=picture;a.txt=caption;empty=;dir/b.jpg=" + std::string(512, 'b') + ";");
     EXPECT_EQ(shown(std::string(1024, '\0')), "");
-    EXPECT_EQ(shown(made_tar({{"./a.jpg", "x"}, {"folder/", "", '5'}, {"link", "", '2'}, {"old/", "", '\0'}, {"b", "y", '\0'}})),
+    EXPECT_EQ(shown(made_tar(
+                  {{"./a.jpg", "x"}, {"folder/", "", '5'}, {"link", "", '2'}, {"old/", "", '\0'}, {"b", "y", '\0'}})),
               "a.jpg=x;b=y;");
     std::string without_end = made_tar({{"a", "x"}});
     without_end.resize(1024);
@@ -56,14 +59,16 @@ TEST(Tar, MembersLieWhereTheirHeadersSay) {
 
 TEST(Tar, LongNamesAreReadInEveryForm) {
     const std::string name = std::string(120, 'd') + "/" + std::string(150, 'f') + ".jpg";
-    EXPECT_EQ(shown(made_tar({{"././@LongLink", name + '\0', 'L'}, {name.substr(0, 100), "gnu"}, {"b", "y"}})), name + "=gnu;b=y;");
+    EXPECT_EQ(shown(made_tar({{"././@LongLink", name + '\0', 'L'}, {name.substr(0, 100), "gnu"}, {"b", "y"}})),
+              name + "=gnu;b=y;");
     const auto record = [](const std::string& key, const std::string& value) {
         const std::string rest = " " + key + "=" + value + "\n";
         std::size_t length = rest.size() + 1;
         while (std::to_string(length).size() + rest.size() != length) ++length;
         return std::to_string(length) + rest;
     };
-    EXPECT_EQ(shown(made_tar({{"PaxHeader", record("mtime", "1.5") + record("path", name), 'x'}, {"short", "pax"}, {"b", "y"}})),
+    EXPECT_EQ(shown(made_tar(
+                  {{"PaxHeader", record("mtime", "1.5") + record("path", name), 'x'}, {"short", "pax"}, {"b", "y"}})),
               name + "=pax;b=y;");
     EXPECT_EQ(shown(made_tar({{"g", record("comment", "x"), 'g'}, {"a", "1"}, {"b", "2"}})), "a=1;b=2;");
     TarEntry prefixed{"17.jpg", "posix"};
@@ -104,7 +109,8 @@ TEST(Tar, TheTarOfThisMachineIsRead) {
         const std::string text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
         const auto members = members_of(text);
         EXPECT_EQ(members.size(), leave_out.empty() ? 4U : 3U) << format;
-        for (const TarMember& member : members) EXPECT_EQ(text.substr(member.offset, member.size), member.name) << format;
+        for (const TarMember& member : members)
+            EXPECT_EQ(text.substr(member.offset, member.size), member.name) << format;
     }
 }
 
@@ -122,7 +128,8 @@ TEST(Tar, WhatCannotBeReadInPlaceIsRefusedInASentence) {
     says(made_tar({{"a", "x", 'S'}}), "sparse");
     says(made_tar({{"p", "22 GNU.sparse.major=1\n", 'x'}, {"a", "x"}}), "sparse");
     says(made_tar({{"a", "x", 'M'}}), "several volumes");
-    for (const char* name : {"/etc/passwd", "../x", "a/../../x", "a//b"}) says(made_tar({{name, "x"}}), "no relative path");
+    for (const char* name : {"/etc/passwd", "../x", "a/../../x", "a//b"})
+        says(made_tar({{name, "x"}}), "no relative path");
     says(made_tar({{"p", "99 path=x\n", 'x'}, {"a", "x"}}), "a pax header is damaged");
     TarEntry huge{"a", "x"};
     huge.size_field = "77777777777";

@@ -25,11 +25,8 @@ using made::MadeFile;
 using made::ThriftWriter;
 using strata::Errc;
 
-const ParquetLimits limits{.footer_bytes = 1 << 20,
-                           .page_bytes = 1 << 20,
-                           .read_bytes = 1 << 16,
-                           .batch_rows = 4096,
-                           .list_entries = 1 << 16};
+const ParquetLimits limits{
+    .footer_bytes = 1 << 20, .page_bytes = 1 << 20, .read_bytes = 1 << 16, .batch_rows = 4096, .list_entries = 1 << 16};
 constexpr std::uint64_t most_memory = std::uint64_t{64} << 20;
 constexpr std::uint64_t most_rows = 20000;  // a page of a few bytes may rightly hold two billion nulls
 
@@ -340,8 +337,9 @@ TEST(HostileParquet, ListsThatLieAreRefused) {
     // A row, and an empty page, of two billion entries in a few bytes.
     const std::int64_t most = std::numeric_limits<std::int32_t>::max();
     const auto many = static_cast<std::uint64_t>(most);
-    EXPECT_EQ(code_of(file_of_lists(1, most, joined({level_run(1, 0), level_run(many - 1, 1)}), level_run(many, 1), {})),
-              Errc::corrupt_parquet);
+    EXPECT_EQ(
+        code_of(file_of_lists(1, most, joined({level_run(1, 0), level_run(many - 1, 1)}), level_run(many, 1), {})),
+        Errc::corrupt_parquet);
     EXPECT_EQ(code_of(file_of_lists(1, 70'000, joined({level_run(1, 0), level_run(69'999, 1)}), level_run(70'000, 1),
                                     Bytes(280'000))),
               Errc::parquet_too_large);

@@ -40,9 +40,10 @@ Cell time96(std::int64_t nanoseconds, std::int32_t day) {
 
 Cell half(unsigned bits) { return Bytes{static_cast<std::byte>(bits & 0xFF), static_cast<std::byte>(bits >> 8)}; }
 
-const Cell uuid = Bytes{std::byte{0x12}, std::byte{0x3e}, std::byte{0x45}, std::byte{0x67}, std::byte{0xe8}, std::byte{0x9b},
-                        std::byte{0x12}, std::byte{0xd3}, std::byte{0xa4}, std::byte{0x56}, std::byte{0x42}, std::byte{0x66},
-                        std::byte{0x14}, std::byte{0x17}, std::byte{0x40}, std::byte{0x0f}};
+const Cell uuid =
+    Bytes{std::byte{0x12}, std::byte{0x3e}, std::byte{0x45}, std::byte{0x67}, std::byte{0xe8}, std::byte{0x9b},
+          std::byte{0x12}, std::byte{0xd3}, std::byte{0xa4}, std::byte{0x56}, std::byte{0x42}, std::byte{0x66},
+          std::byte{0x14}, std::byte{0x17}, std::byte{0x40}, std::byte{0x0f}};
 
 void read_all(const ParquetFile& file, const std::string& name) {
     for (auto batches = file.read({{name}}); batches.next();) {
@@ -89,12 +90,13 @@ TEST(ParquetForms, DecimalsAreRealNumbersHoweverTheyAreStored) {
 
 TEST(ParquetForms, Float16IsRead) {
     for (const made::Encoding encoding : {made::plain, made::rle_dictionary, made::split, made::delta_text}) {
-        const MadeFile file{.columns = {{.name = "score",
-                                         .type = made::fixed,
-                                         .cells = {half(0x3C00), half(0xC000), {}, half(0x0001), half(0x7C00), half(0x7E00)},
-                                         .encoding = encoding,
-                                         .width = 2,
-                                         .logical = 15}}};
+        const MadeFile file{
+            .columns = {{.name = "score",
+                         .type = made::fixed,
+                         .cells = {half(0x3C00), half(0xC000), {}, half(0x0001), half(0x7C00), half(0x7E00)},
+                         .encoding = encoding,
+                         .width = 2,
+                         .logical = 15}}};
         auto batches = ParquetFile{made::made_file(file)}.read({{"score", ParquetKind::real}});
         ASSERT_TRUE(batches.next());
         const ParquetValues& column = batches.column(0);
@@ -111,8 +113,11 @@ TEST(ParquetForms, TimeStampsOfOldWritersAreMicrosecondsSince1970) {
     for (const made::Encoding encoding : {made::plain, made::rle_dictionary}) {
         const MadeFile file{.columns = {{.name = "when",
                                          .type = made::int96,
-                                         .cells = {time96(0, 2'440'588), time96(1'999, 2'440'588), {},
-                                                   time96(86'399'999'999'999, 2'440'587), time96(-1, 2'440'588),
+                                         .cells = {time96(0, 2'440'588),
+                                                   time96(1'999, 2'440'588),
+                                                   {},
+                                                   time96(86'399'999'999'999, 2'440'587),
+                                                   time96(-1, 2'440'588),
                                                    time96(0, 2'460'311)},
                                          .encoding = encoding}}};
         const ParquetFile table{made::made_file(file)};

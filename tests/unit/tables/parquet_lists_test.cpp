@@ -123,8 +123,9 @@ TEST(ParquetLists, BatchesOfAnySizeGiveTheSameRows) {
     for (const std::size_t most : {0, 1, 2, 5, 33}) {
         ParquetLimits limits;
         limits.batch_rows = most;
-        EXPECT_EQ(read_lists(ParquetFile(made::made_file(file), "it", limits), "captions", std::max<std::size_t>(most, 1)),
-                  rows)
+        EXPECT_EQ(
+            read_lists(ParquetFile(made::made_file(file), "it", limits), "captions", std::max<std::size_t>(most, 1)),
+            rows)
             << most;
     }
 }
@@ -133,7 +134,8 @@ TEST(ParquetLists, LevelsOfOldWritersAreRead) {
     const std::vector<Row> rows = rows_of(80);
     for (const ListForm form : made::list_forms) {
         MadeColumn like{.page_rows = 50};
-        const MadeFile file{.columns = {list_column("captions", form, cells_of(rows), like)}, .bit_packed_levels = true};
+        const MadeFile file{.columns = {list_column("captions", form, cells_of(rows), like)},
+                            .bit_packed_levels = true};
         EXPECT_EQ(read_lists(ParquetFile{made::made_file(file)}, name_in(form)), as_form_says(rows, form));
     }
 }
@@ -183,7 +185,9 @@ TEST(ParquetLists, AListIsNoValue) {
         EXPECT_EQ(refused.code, Errc::wrong_column_type);
         EXPECT_TRUE(refused.says("holds lists of text where text are needed")) << refused.message;
     }
-    EXPECT_EQ(thrown_by([&] { (void)table.read({{"captions", ParquetKind::integer, true}}); }).code,
+    EXPECT_EQ(thrown_by([&] {
+                  (void)table.read({{"captions", ParquetKind::integer, true}});
+              }).code,
               Errc::wrong_column_type);
 }
 
@@ -238,7 +242,8 @@ TEST(ParquetLists, ColumnsInsideOfStructsHaveTheirPathAsAName) {
     EXPECT_EQ(flat.column(2).integer(2), 3);
     for (const char* name : {"meta.said.list.element.text", "meta.said.text"}) {
         const Row first{{"one", std::nullopt, "three"}};
-        EXPECT_EQ(read_lists(table, name), (std::vector<Row>{first, Row{std::vector<std::optional<std::string>>{}}, Row{}}))
+        EXPECT_EQ(read_lists(table, name),
+                  (std::vector<Row>{first, Row{std::vector<std::optional<std::string>>{}}, Row{}}))
             << name;
     }
     EXPECT_EQ(read_lists(table, "map.key_value.key")[0], (Row{{"k"}}));
@@ -253,7 +258,9 @@ TEST(ParquetLists, WhatIsNoColumnIsRefusedAndSaysWhichThereAre) {
     const auto meta = thrown_by([&] { (void)table.read({{"meta"}}); });
     EXPECT_EQ(meta.code, Errc::unsupported_parquet);
     EXPECT_TRUE(meta.says("name a column in it, as in 'meta.caption'")) << meta.message;
-    EXPECT_TRUE(thrown_by([&] { (void)table.read({{"meta.said", {}, true}}); }).says("as in 'meta.said.list.element.text'"));
+    EXPECT_TRUE(thrown_by([&] {
+                    (void)table.read({{"meta.said", {}, true}});
+                }).says("as in 'meta.said.list.element.text'"));
     const auto lists = thrown_by([&] { (void)table.read({{"outer", {}, true}}); });
     EXPECT_EQ(lists.code, Errc::unsupported_parquet);
     EXPECT_TRUE(lists.says("a list of lists")) << lists.message;

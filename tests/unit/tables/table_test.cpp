@@ -61,7 +61,9 @@ TEST(Table, CsvIsReadAsItsRulesSay) {
         {"file,text\na.png,a cat\n", "a.png,:a cat,:|"},
         {"file,text\na.png,a cat", "a.png,:a cat,:|"},
         {"file,text\r\na.png,a cat\r\n", "a.png,:a cat,:|"},
-        {"\xEF\xBB\xBF" "file,text\na.png,a cat\n", "a.png,:a cat,:|"},
+        {"\xEF\xBB\xBF"
+         "file,text\na.png,a cat\n",
+         "a.png,:a cat,:|"},
         {"\xEF\xBB\xBF\"file\",\"text\"\na.png,a cat\n", "a.png,:a cat,:|"},
         {"text,other,file\na cat,7,a.png\n", "a.png,:a cat,:|"},
         {" file , text \na.png,a cat\n", "a.png,:a cat,:|"},
@@ -88,8 +90,8 @@ TEST(Table, NumbersInCsvAreWhole) {
     EXPECT_EQ(rows_of(file_of("file,w\n7,640\n8,640.0\n9,\n10, -3 \n"), TableFormat::csv, columns),
               "7,:640,#640:|8,:640.0,#640:|9,::|10,: -3 ,#-3:|");
     for (const char* wrong : {"640.5", "wide", "64O", "1e300", "nan"}) {
-        const auto refused =
-            thrown_by([&] { (void)rows_of(file_of("file,w\n7,1\n8," + std::string{wrong} + "\n"), TableFormat::csv, columns); });
+        const auto refused = thrown_by(
+            [&] { (void)rows_of(file_of("file,w\n7,1\n8," + std::string{wrong} + "\n"), TableFormat::csv, columns); });
         EXPECT_EQ(refused.code, Errc::wrong_column_type) << wrong;
         EXPECT_TRUE(refused.says("line 3 of table 'it' has no whole number in 'w'")) << refused.message;
     }
@@ -117,7 +119,8 @@ TEST(Table, CsvThatBreaksItsRulesIsRefusedByItsLine) {
     const auto missing = thrown_by([] { (void)rows_of(file_of("name,text\n"), TableFormat::csv); });
     EXPECT_EQ(missing.code, Errc::no_such_column);
     EXPECT_TRUE(missing.says("no column 'file'; its first line has name, text")) << missing.message;
-    EXPECT_EQ(thrown_by([] { (void)rows_of(file_of("file,text,text\n"), TableFormat::csv); }).code, Errc::no_such_column);
+    EXPECT_EQ(thrown_by([] { (void)rows_of(file_of("file,text,text\n"), TableFormat::csv); }).code,
+              Errc::no_such_column);
 }
 
 TEST(Table, ListsGiveAllTheirTexts) {
@@ -125,14 +128,14 @@ TEST(Table, ListsGiveAllTheirTexts) {
                               "{\"file\": \"b\", \"text\": []}\n"),
                       TableFormat::json_lines),
               "a,:one,two,:|7,:x,:|b,::|");
-    const auto refused = thrown_by([] {
-        (void)rows_of(file_of("{\"file\": \"a\", \"text\": [\"one\", 2]}\n"), TableFormat::json_lines);
-    });
+    const auto refused = thrown_by(
+        [] { (void)rows_of(file_of("{\"file\": \"a\", \"text\": [\"one\", 2]}\n"), TableFormat::json_lines); });
     EXPECT_EQ(refused.code, Errc::wrong_column_type);
     EXPECT_TRUE(refused.says("line 1 of table 'it' has no list of texts in 'text'")) << refused.message;
     const std::vector<made::MadeList> lists{made::MadeList{{made::cell("one"), {}, made::cell("two")}}, {}};
-    const made::MadeFile file{.columns = {{.name = "file", .type = made::int32, .cells = {made::cell(7), made::cell(8)}},
-                                          made::list_column("text", made::ListForm::three_levels, lists)}};
+    const made::MadeFile file{
+        .columns = {{.name = "file", .type = made::int32, .cells = {made::cell(7), made::cell(8)}},
+                    made::list_column("text", made::ListForm::three_levels, lists)}};
     EXPECT_EQ(rows_of(file_of(made::made_file(file)), TableFormat::parquet), "7,:one,two,:|8,::|");
 }
 

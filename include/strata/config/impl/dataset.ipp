@@ -26,9 +26,10 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
                "Of `local`: folder of the pictures, with all folders below it; required there");
         s.beside(&D::s3, s3_schema());
         s.beside(&D::csv, url_list_schema());
-        s.text("shards", &D::shards,
-               "Names of tar files below the folder whose members are the pictures, with `*` for any text and `{000..127}` for "
-               "numbers; without it pictures are files");
+        s.text(
+            "shards", &D::shards,
+            "Names of tar files below the folder whose members are the pictures, with `*` for any text and `{000..127}` for "
+            "numbers; without it pictures are files");
         s.text("cache_dir_vae", &D::cache_dir_vae,
                "Folder of the cached latents; with `aws` in the bucket, beside `aws_data_prefix`");
         s.text("text_embeds", &D::text_embeds,
@@ -118,15 +119,16 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
         s.object("caption_shuffle", &D::caption_shuffle, caption_shuffle_schema(),
                  "Captions with their tags in other orders; see below");
         detail::add_caption_filters(s);
-        s.choice<MetadataBackend>("metadata_backend", &D::metadata_backend,
-                                  {{"discovery", MetadataBackend::discovery},
-                                   {"json", MetadataBackend::discovery},
-                                   {"parquet", MetadataBackend::parquet},
-                                   {"csv", MetadataBackend::discovery, "a list of addresses has no sizes; use discovery"},
-                                   {"huggingface", MetadataBackend::discovery, detail::no_hub},
-                                   {"webshart", MetadataBackend::discovery, detail::no_webshart}},
-                                  "How picture sizes are found: from the pictures' headers (`json` is an old name for "
-                                  "it), or from the table `parquet`");
+        s.choice<MetadataBackend>(
+            "metadata_backend", &D::metadata_backend,
+            {{"discovery", MetadataBackend::discovery},
+             {"json", MetadataBackend::discovery},
+             {"parquet", MetadataBackend::parquet},
+             {"csv", MetadataBackend::discovery, "a list of addresses has no sizes; use discovery"},
+             {"huggingface", MetadataBackend::discovery, detail::no_hub},
+             {"webshart", MetadataBackend::discovery, detail::no_webshart}},
+            "How picture sizes are found: from the pictures' headers (`json` is an old name for "
+            "it), or from the table `parquet`");
         s.object("parquet", &D::parquet, parquet_schema(), "A table of captions and sizes; see below");
         s.flag("preserve_data_backend_cache", &D::preserve_data_backend_cache,
                "Use the listing of an earlier start again; new pictures are not seen then");

@@ -206,8 +206,9 @@ STRATA_INLINE const Schema<ParquetColumns>& parquet_schema() {
     using P = ParquetColumns;
     static const Schema<P> schema = [] {
         Schema<P> s;
-        s.text("path", &P::path,
-               "The table, `.parquet`, `.jsonl`, `.csv` or `.tsv`: a file, with `aws` an object below `aws_data_prefix`")
+        s.text(
+             "path", &P::path,
+             "The table, `.parquet`, `.jsonl`, `.csv` or `.tsv`: a file, with `aws` an object below `aws_data_prefix`")
             .required();
         s.text("filename_column", &P::filename_column, "Names of pictures as they are below the data set's folder")
             .required();

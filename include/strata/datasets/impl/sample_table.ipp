@@ -36,8 +36,8 @@ struct TableColumns {
 
 private:
     std::size_t add(const std::string& name, tables::CellUse use) {
-        const auto found = std::find_if(all.begin(), all.end(),
-                                        [&](const tables::TableColumn& one) { return one.name == name && one.use == use; });
+        const auto found = std::find_if(
+            all.begin(), all.end(), [&](const tables::TableColumn& one) { return one.name == name && one.use == use; });
         const auto at = static_cast<std::size_t>(found - all.begin());
         if (at == all.size()) all.push_back({name, use});
         return at;
@@ -49,22 +49,24 @@ private:
 STRATA_INLINE void read_table(const tables::TableFile& file, const config::ParquetColumns& columns, bool sizes,
                               bool captions, const std::function<void(TableRow&&)>& visit) {
     const detail::TableColumns wanted{columns, sizes, captions};
-    tables::read_rows(file, tables::table_format(columns.path), wanted.all, [&](std::span<const tables::TableCell> cells) {
-        if (cells[wanted.key].texts.empty() || cells[wanted.key].texts[0].empty()) return;
-        TableRow row;
-        row.key = cells[wanted.key].texts[0];
-        if (!columns.identifier_includes_extension) row.key += ".png";
-        if (wanted.width) row.size = {cells[*wanted.width].number.value_or(0), cells[*wanted.height].number.value_or(0)};
-        if (row.size.width < 1 || row.size.height < 1) row.size = {};
-        for (const std::vector<std::size_t>* const some : {&wanted.captions, &wanted.fallbacks}) {
-            if (!row.captions.empty()) break;
-            for (const std::size_t column : *some)
-                for (const std::string_view text : cells[column].texts)
-                    if (const std::string_view caption = core::trimmed(text); !caption.empty())
-                        row.captions.emplace_back(caption);
-        }
-        visit(std::move(row));
-    });
+    tables::read_rows(
+        file, tables::table_format(columns.path), wanted.all, [&](std::span<const tables::TableCell> cells) {
+            if (cells[wanted.key].texts.empty() || cells[wanted.key].texts[0].empty()) return;
+            TableRow row;
+            row.key = cells[wanted.key].texts[0];
+            if (!columns.identifier_includes_extension) row.key += ".png";
+            if (wanted.width)
+                row.size = {cells[*wanted.width].number.value_or(0), cells[*wanted.height].number.value_or(0)};
+            if (row.size.width < 1 || row.size.height < 1) row.size = {};
+            for (const std::vector<std::size_t>* const some : {&wanted.captions, &wanted.fallbacks}) {
+                if (!row.captions.empty()) break;
+                for (const std::size_t column : *some)
+                    for (const std::string_view text : cells[column].texts)
+                        if (const std::string_view caption = core::trimmed(text); !caption.empty())
+                            row.captions.emplace_back(caption);
+            }
+            visit(std::move(row));
+        });
 }
 
 }  // namespace strata::datasets

@@ -38,7 +38,8 @@ private:
     static constexpr std::uint64_t most_text = 1 << 20;  // of a long name, or of a pax header
 
     [[noreturn]] void bad(const std::string& why, const std::string& fix) const {
-        throw Error{Errc::bad_tar, "tar file '" + std::string{place_} + "', byte " + std::to_string(at_) + ": " + why, fix};
+        throw Error{Errc::bad_tar, "tar file '" + std::string{place_} + "', byte " + std::to_string(at_) + ": " + why,
+                    fix};
     }
     [[noreturn]] void damaged(const std::string& why) const {
         bad(why, "copy the tar file again from where it came, or write it again");
@@ -53,12 +54,16 @@ private:
             window_begin_ = begin;
             if (window_.size() < length) damaged("the file is shorter than its store says");
         }
-        return {reinterpret_cast<const char*>(window_.data()) + (begin - window_begin_), static_cast<std::size_t>(length)};
+        return {reinterpret_cast<const char*>(window_.data()) + (begin - window_begin_),
+                static_cast<std::size_t>(length)};
     }
 
     void refuse_compressed(std::string_view head) const {
-        constexpr std::pair<std::string_view, std::string_view> kinds[] = {
-            {"\x1F\x8B", "gzip"}, {"BZh", "bzip2"}, {"\xFD\x37zXZ", "xz"}, {"\x28\xB5\x2F\xFD", "zstd"}, {"\x04\x22\x4D\x18", "lz4"}};
+        constexpr std::pair<std::string_view, std::string_view> kinds[] = {{"\x1F\x8B", "gzip"},
+                                                                           {"BZh", "bzip2"},
+                                                                           {"\xFD\x37zXZ", "xz"},
+                                                                           {"\x28\xB5\x2F\xFD", "zstd"},
+                                                                           {"\x04\x22\x4D\x18", "lz4"}};
         for (const auto& [magic, name] : kinds)
             if (head.starts_with(magic))
                 bad("it is compressed with " + std::string{name} + ", and members cannot be read in place",
@@ -123,7 +128,8 @@ private:
         if (type == 'S' || pax("GNU.sparse.major") || pax("GNU.sparse.map") || pax("GNU.sparse.size"))
             bad("it has sparse members, which cannot be read in place", "write it without --sparse");
         if (type == 'M' || type == 'V' || type == 'N')
-            bad("it is a part of several volumes, or of a kind that is no longer written", "write it as one plain tar file");
+            bad("it is a part of several volumes, or of a kind that is no longer written",
+                "write it as one plain tar file");
         if (type == '0' || type == '\0' || type == '7') {
             std::string name = name_of(all);
             while (name.starts_with("./")) name.erase(0, 2);

@@ -40,8 +40,8 @@ STRATA_INLINE TarIndex tar_index(std::vector<TarMember> members) {
     return index;
 }
 
-// A line "strata tar index 1 <SHA-256 of what follows>", then the tar file's place and version, NUL behind each; then of each
-// member offset and size in decimal, a blank behind each, its name, and a NUL.
+// A line "strata tar index 1 <SHA-256 of what follows>", then the tar file's place and version, NUL behind each; then
+// of each member offset and size in decimal, a blank behind each, its name, and a NUL.
 
 STRATA_INLINE void save_tar_index(const std::filesystem::path& folder, const std::string& place,
                                   const std::string& version, const TarIndex& index) {

@@ -29,6 +29,9 @@ struct Place {
 /// A name out of the file as messages show it: its first 100 bytes, control characters as '?'.
 [[nodiscard]] std::string shown(std::string_view name);
 
+/// True if the bytes are UTF-8 (RFC 3629).
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
+
 /// Little-endian bytes, read from front to back; beyond their end is Errc::corrupt_parquet. `place` outlives it.
 class ByteCursor {
 public:

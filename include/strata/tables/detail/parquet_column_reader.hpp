@@ -28,16 +28,16 @@ struct EntryLevels {
 /// Holds a read, a page unpacked and the dictionary.
 class ColumnReader {
 public:
-    /// Throws Errc::corrupt_parquet, unsupported_parquet for what the footer says of the chunk. `file` and `leaf` outlive
-    /// it.
+    /// Throws Errc::corrupt_parquet, unsupported_parquet for what the footer says of the chunk. `file` and `leaf`
+    /// outlive it.
     ///
     ///   first_row  of the row group, its number in the file, for messages
     ColumnReader(const File& file, std::size_t row_group, const Leaf& leaf, std::uint64_t first_row);
     ColumnReader(const ColumnReader&) = delete;  // value readers keep `place_`
     ColumnReader& operator=(const ColumnReader&) = delete;
 
-    /// Entries that are left of the page; the next page with entries is read when there are none. 0 behind the last. What
-    /// was read before is gone when a page is read.
+    /// Entries that are left of the page; the next page with entries is read when there are none. 0 behind the last.
+    /// What was read before is gone when a page is read.
     std::uint64_t entries_in_page();
     [[nodiscard]] std::uint64_t entries_left() const noexcept { return page_left_ + entries_left_; }
     /// The next `count` entries, at most entries_in_page(): their values, null where an entry has none.
@@ -77,8 +77,8 @@ private:
     Place place_;
     std::int32_t codec_ = 0;
     ChunkBytes bytes_;
-    std::uint64_t first_row_;         // of the entries that were read last
-    std::uint64_t rows_read_ = 0;     // begun among those before them
+    std::uint64_t first_row_;      // of the entries that were read last
+    std::uint64_t rows_read_ = 0;  // begun among those before them
     const EntryLevels* levels_read_ = nullptr;
     std::uint64_t entries_left_ = 0;  // of the chunk, behind this page
     std::variant<Values<std::uint64_t>, Values<std::string_view>> values_;
@@ -99,9 +99,6 @@ private:
     std::vector<std::string_view> stored_;
     std::vector<char> formed_;
 };
-
-/// True if the bytes are UTF-8 (RFC 3629).
-[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 
 }  // namespace strata::tables::detail::parquet
 

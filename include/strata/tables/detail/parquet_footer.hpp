@@ -35,7 +35,8 @@ struct Footer {
 
 /// Parses a footer (the record FileMetaData). Memory is at most 15 times its bytes and a few MiB.
 ///
-/// Throws Errc::corrupt_parquet, unsupported_parquet (more than 65,536 columns, groups of columns or row groups as well).
+/// Throws Errc::corrupt_parquet, unsupported_parquet (more than 65,536 columns, groups of columns or row groups as
+/// well).
 [[nodiscard]] Footer parse_footer(std::span<const std::byte> bytes, const Place& place);
 
 }  // namespace strata::tables::detail::parquet

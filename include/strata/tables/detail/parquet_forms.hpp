@@ -13,8 +13,8 @@ namespace strata::tables::detail::parquet {
 /// IEEE 754 binary16, little-endian. `bytes` has two.
 [[nodiscard]] double float16_of(std::string_view bytes) noexcept;
 
-/// Nanoseconds of a day and a Julian day, as microseconds since 1970, rounded down. `bytes` has twelve. Nothing where 64
-/// bits are too few.
+/// Nanoseconds of a day and a Julian day, as microseconds since 1970, rounded down. `bytes` has twelve. Nothing where
+/// 64 bits are too few.
 [[nodiscard]] std::optional<std::int64_t> time96_of(std::string_view bytes) noexcept;
 
 inline constexpr std::size_t uuid_letters = 36;

@@ -14,8 +14,8 @@ namespace strata::tables::detail::parquet {
 class RowReader {
 public:
     virtual ~RowReader() = default;
-    /// Rows that can be read before more has to be decoded, which it does where there are none: then what was read before is
-    /// gone. At least 1 before the row group's end.
+    /// Rows that can be read before more has to be decoded, which it does where there are none: then what was read
+    /// before is gone. At least 1 before the row group's end.
     virtual std::uint64_t rows_ready() = 0;
     /// The next `rows` rows, at most rows_ready().
     virtual void read(std::size_t rows, ParquetValues& out) = 0;

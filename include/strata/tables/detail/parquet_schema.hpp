@@ -1,5 +1,5 @@
 #pragma once
-// strata/tables/detail/parquet_schema.hpp - the columns of a Parquet file: its schema as a tree, and how a leaf is read.
+// strata/tables/detail/parquet_schema.hpp - the columns of a Parquet file: its schema as a tree, and how a leaf lies.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,17 +56,7 @@ struct ColumnFormat {
 };
 
 /// What a column's values mean, of ConvertedType and LogicalType together.
-enum class Meaning : std::uint8_t {
-    plain,
-    utf8,
-    decimal,
-    unsigned_integer,
-    float16,
-    uuid,
-    interval,
-    list,
-    map
-};
+enum class Meaning : std::uint8_t { plain, utf8, decimal, unsigned_integer, float16, uuid, interval, list, map };
 
 /// A group or a column of the schema. They lie in depth-first order; the root is left out.
 struct SchemaNode {

@@ -22,7 +22,8 @@ public:
 
     /// The next line without its end; nothing after the last. The view lives until the next call.
     ///
-    ///   ends_line  called with each part between line ends, in order; false: the line goes on behind the line end, which is
+    ///   ends_line  called with each part between line ends, in order; false: the line goes on behind the line end,
+    ///   which is
     ///              in a quoted field
     ///   too_long   makes the Error of a line that is
     template <class EndsLine, class TooLong>

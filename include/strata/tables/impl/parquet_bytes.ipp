@@ -2,7 +2,9 @@
 // strata/tables/impl/parquet_bytes.ipp - the sentences of damaged Parquet files.
 
 #include <bit>
+#include <cstring>
 
+#include <strata/core/inline.hpp>
 #include <strata/tables/detail/parquet_bytes.hpp>
 
 namespace strata::tables::detail::parquet {
@@ -31,8 +33,9 @@ STRATA_INLINE void Place::damaged(const std::string& why) const {
 }
 
 STRATA_INLINE void Place::unsupported(const std::string& why) const {
-    throw Error{Errc::unsupported_parquet, text() + ": " + why,
-                "write the table again without it: columns of text, numbers and lists of them, zstd or snappy, not encrypted"};
+    throw Error{
+        Errc::unsupported_parquet, text() + ": " + why,
+        "write the table again without it: columns of text, numbers and lists of them, zstd or snappy, not encrypted"};
 }
 
 STRATA_INLINE void Place::too_large(const std::string& what, std::uint64_t bytes, std::uint64_t limit,
@@ -55,5 +58,29 @@ STRATA_INLINE std::uint64_t ByteCursor::varint() {
 }
 
 STRATA_INLINE void ByteCursor::ends_early() const { place_->damaged("something in it ends too early"); }
+
+STRATA_INLINE bool is_utf8(std::string_view text) noexcept {
+    const auto* next = reinterpret_cast<const unsigned char*>(text.data());
+    const auto* const end = next + text.size();
+    while (next != end) {
+        std::uint64_t eight;
+        if (end - next >= 8 && (std::memcpy(&eight, next, 8), (eight & 0x8080808080808080) == 0)) {
+            next += 8;
+            continue;
+        }
+        const unsigned head = *next++;
+        if (head < 0x80) continue;
+        const int more = head >= 0xF0 ? 3 : head >= 0xE0 ? 2 : 1;
+        if (head < 0xC2 || head > 0xF4 || end - next < more) return false;
+        // The second byte alone rules out what is longer than needed, surrogates, and numbers beyond 0x10FFFF.
+        const unsigned least = head == 0xE0 ? 0xA0 : head == 0xF0 ? 0x90 : 0x80;
+        const unsigned most = head == 0xED ? 0x9F : head == 0xF4 ? 0x8F : 0xBF;
+        if (*next < least || *next > most) return false;
+        for (int i = 1; i < more; ++i)
+            if ((next[i] & 0xC0) != 0x80) return false;
+        next += more;
+    }
+    return true;
+}
 
 }  // namespace strata::tables::detail::parquet

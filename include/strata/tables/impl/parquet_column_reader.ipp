@@ -124,8 +124,8 @@ STRATA_INLINE void ColumnReader::read_dictionary(const PageHeader& header, std::
         values_);
 }
 
-STRATA_INLINE void ColumnReader::begin_levels(std::optional<LevelReader>& levels, ByteCursor& in,
-                                              std::int32_t encoding, unsigned most, std::uint32_t values) {
+STRATA_INLINE void ColumnReader::begin_levels(std::optional<LevelReader>& levels, ByteCursor& in, std::int32_t encoding,
+                                              unsigned most, std::uint32_t values) {
     const auto known = static_cast<Encoding>(encoding);
     if (known != Encoding::rle && known != Encoding::bit_packed)
         place_.unsupported("its levels have the encoding " + std::to_string(encoding));
@@ -284,30 +284,6 @@ STRATA_INLINE void ColumnReader::form_texts(ParquetValues& values) {
             values.numbers()[slot] = std::bit_cast<std::uint64_t>(*number);
         }
     }
-}
-
-STRATA_INLINE bool is_utf8(std::string_view text) noexcept {
-    const auto* next = reinterpret_cast<const unsigned char*>(text.data());
-    const auto* const end = next + text.size();
-    while (next != end) {
-        std::uint64_t eight;
-        if (end - next >= 8 && (std::memcpy(&eight, next, 8), (eight & 0x8080808080808080) == 0)) {
-            next += 8;
-            continue;
-        }
-        const unsigned head = *next++;
-        if (head < 0x80) continue;
-        const int more = head >= 0xF0 ? 3 : head >= 0xE0 ? 2 : 1;
-        if (head < 0xC2 || head > 0xF4 || end - next < more) return false;
-        // The second byte alone rules out what is longer than needed, surrogates, and numbers beyond 0x10FFFF.
-        const unsigned least = head == 0xE0 ? 0xA0 : head == 0xF0 ? 0x90 : 0x80;
-        const unsigned most = head == 0xED ? 0x9F : head == 0xF4 ? 0x8F : 0xBF;
-        if (*next < least || *next > most) return false;
-        for (int i = 1; i < more; ++i)
-            if ((next[i] & 0xC0) != 0x80) return false;
-        next += more;
-    }
-    return true;
 }
 
 }  // namespace strata::tables::detail::parquet

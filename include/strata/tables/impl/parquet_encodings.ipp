@@ -116,7 +116,8 @@ STRATA_INLINE std::size_t LevelReader::read(std::span<std::uint8_t> levels) {
         for (std::uint8_t& level : levels) {
             unsigned bits = 0;
             for (unsigned i = 0; i < width_; ++i, ++at_)  // here the high bit of a byte is first
-                bits = bits << 1 | (static_cast<unsigned>(bytes_[static_cast<std::size_t>(at_ / 8)]) >> (7 - at_ % 8) & 1);
+                bits =
+                    bits << 1 | (static_cast<unsigned>(bytes_[static_cast<std::size_t>(at_ / 8)]) >> (7 - at_ % 8) & 1);
             level = static_cast<std::uint8_t>(bits);
         }
     } else {

@@ -84,8 +84,9 @@ private:
                     return true;
                 case 3:
                     has_metadata = true;
-                    in_.record(field.type,
-                               [&](Field part) { return read_chunk_part(part, chunk, dictionary, group.chunks.size()); });
+                    in_.record(field.type, [&](Field part) {
+                        return read_chunk_part(part, chunk, dictionary, group.chunks.size());
+                    });
                     return true;
                 case 8:
                 case 9:

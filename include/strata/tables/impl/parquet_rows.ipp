@@ -1,5 +1,5 @@
 #pragma once
-// strata/tables/impl/parquet_rows.ipp - entries become lists, by their levels (Dremel, Melnik et al. 2010, section 4.1).
+// strata/tables/impl/parquet_rows.ipp - entries become lists, by their levels (Dremel, Melnik 2010, section 4.1).
 
 #include <algorithm>
 #include <string>
@@ -27,7 +27,8 @@ STRATA_INLINE void ListRows::read(std::size_t rows, ParquetValues& out) {
     const std::size_t first = begins_[next_];
     const std::size_t end = next_ + rows < begins_.size() ? begins_[next_ + rows] : present_.size();
     const auto copy = [](const auto& from, std::size_t begin, std::size_t behind, auto& to) {
-        to.assign(from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(behind));
+        to.assign(from.begin() + static_cast<std::ptrdiff_t>(begin),
+                  from.begin() + static_cast<std::ptrdiff_t>(behind));
     };
     copy(present_, first, end, out.present());
     copy(texts_, std::min(first, texts_.size()), std::min(end, texts_.size()), out.texts());

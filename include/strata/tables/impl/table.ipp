@@ -14,8 +14,7 @@ inline void read_parquet_rows(const TableFile& file, const std::vector<TableColu
                               const std::function<void(std::span<const TableCell>)>& visit) {
     const ParquetFile parquet{file.read, file.size, file.place};
     std::vector<ParquetRequest> request;
-    for (const TableColumn& column : columns)
-        switch (column.use) {
+    for (const TableColumn& column : columns) switch (column.use) {
             case CellUse::name:  // some data sets call their pictures by numbers
                 request.push_back({column.name, std::nullopt});
                 break;

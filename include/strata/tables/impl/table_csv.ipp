@@ -9,7 +9,7 @@
 
 #include <strata/core/inline.hpp>
 #include <strata/core/text.hpp>
-#include <strata/tables/detail/parquet_column_reader.hpp>
+#include <strata/tables/detail/parquet_bytes.hpp>
 #include <strata/tables/detail/text_window.hpp>
 
 namespace strata::tables::detail {
@@ -51,15 +51,17 @@ public:
         }
     }
     [[nodiscard]] Error bad(const std::string& why) const {
-        return {Errc::bad_csv_line, "line " + std::to_string(lines_.number()) + " of table '" + file_.place + "' " + why,
-                "write a field that holds the delimiter, a quote or a line end in quotes, with \"\" for each quote in it"};
+        return {
+            Errc::bad_csv_line, "line " + std::to_string(lines_.number()) + " of table '" + file_.place + "' " + why,
+            "write a field that holds the delimiter, a quote or a line end in quotes, with \"\" for each quote in it"};
     }
     [[nodiscard]] Error wrong(const std::string& column, std::string_view wanted) const {
         return wrong_cell(lines_, file_, column, wanted);
     }
 
 private:
-    /// True if a part between line ends ends inside of a quoted field. A field is quoted if a quote is its first letter.
+    /// True if a part between line ends ends inside of a quoted field. A field is quoted if a quote is its first
+    /// letter.
     [[nodiscard]] bool ends_in_quotes(std::string_view part, bool in_quotes) const {
         if (is_first_ && !in_quotes) part = core::without_byte_order_mark(part);
         bool at_begin = true;  // of a field
@@ -135,8 +137,8 @@ inline void read_csv(const TableFile& file, char delimiter, const std::vector<Ta
                         "table '" + file.place + "' has no column '" + column.name + "'; its first line has " + found,
                         "name one of them"};
         if (std::count(names.begin(), names.end(), column.name) > 1)
-            throw Error{Errc::no_such_column,
-                        "table '" + file.place + "' has two columns '" + column.name + "'", "rename one of them"};
+            throw Error{Errc::no_such_column, "table '" + file.place + "' has two columns '" + column.name + "'",
+                        "rename one of them"};
         places.push_back(at);
     }
     std::vector<TableCell> cells(columns.size());

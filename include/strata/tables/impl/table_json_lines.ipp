@@ -27,7 +27,9 @@ inline std::optional<std::int64_t> whole_number(const nlohmann::json& value) {
 
 /// Fills the cell of a member. Returns what it should have been, or "" where it is right.
 inline std::string_view fill_cell(TableCell& cell, const nlohmann::json& value, CellUse use) {
-    const auto text_of = [](const nlohmann::json& from) { return std::string_view{from.get_ref<const std::string&>()}; };
+    const auto text_of = [](const nlohmann::json& from) {
+        return std::string_view{from.get_ref<const std::string&>()};
+    };
     if (use == CellUse::number) {
         cell.number = whole_number(value);
         return cell.number ? "" : "whole number";
