@@ -118,8 +118,10 @@ TEST(TarDataSet, IsDiscoveredInABucketByRangesAlone) {
     Both stores;
     stores.keep_indexes_in(folder.path());
     expect_samples(discover(comm, stores.pictures(dataset), dataset, {}));
-    for (const FakeRequest& request : server.seen())
-        if (!request.asks("list-type=2")) EXPECT_FALSE(request.header("range").empty()) << request.target;
+    for (const FakeRequest& request : server.seen()) {
+        if (request.asks("list-type=2")) continue;
+        EXPECT_FALSE(request.header("range").empty()) << request.target;
+    }
     stores.interrupt();
     EXPECT_EQ(thrown_by([&] { (void)stores.pictures(dataset).get("train-000/000017.png"); }).code, Errc::interrupted);
 }
