@@ -193,7 +193,8 @@ strata_room(tables
         detail/thrift_reader.hpp
         parquet.hpp
         parquet_values.hpp
-        table.hpp)
+        table.hpp
+        table_file.hpp)
 
 strata_room(pictures
     NEEDS core config

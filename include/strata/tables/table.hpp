@@ -18,16 +18,9 @@
 #include <vector>
 
 #include <strata/core/error.hpp>
-#include <strata/tables/parquet.hpp>
+#include <strata/tables/table_file.hpp>
 
 namespace strata::tables {
-
-/// A file in which rows are.
-struct TableFile {
-    ParquetFile::ReadRange read;
-    std::uint64_t size = 0;  ///< bytes
-    std::string place;       ///< named in messages
-};
 
 enum class TableFormat : std::uint8_t { parquet, json_lines, csv, tsv };
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -214,9 +215,10 @@ TEST(HostileParquet, EveryChangedByteIsFoundWhereThereAreCheckSums) {
 TEST(HostileParquet, EveryChangedByteOfAFooterGivesValuesOrARefusal) {
     const std::vector<Kind> all = kinds(false);
     const AddressSpaceLimit limit{most_memory};
-    for (const Kind* const kind : {&all[1], &all.back()})
+    // Of the nested one, whose footer is larger, every fifth value.
+    for (const auto& [kind, step] : {std::pair{&all[1], 1U}, std::pair{&all.back(), 5U}})
         for (std::size_t at = 0; at < kind->parts.footer.size(); ++at)
-            for (unsigned value = 0; value < 256; ++value) {
+            for (unsigned value = 0; value < 256; value += step) {
                 Bytes footer = kind->parts.footer;
                 footer[at] = static_cast<std::byte>(value);
                 (void)outcome(made::closed(kind->parts.body, footer));

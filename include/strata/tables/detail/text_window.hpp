@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <strata/core/error.hpp>
-#include <strata/tables/table.hpp>
+#include <strata/tables/table_file.hpp>
 
 namespace strata::tables::detail {
 

@@ -4,6 +4,7 @@
 #include <strata/core/inline.hpp>
 #include <strata/tables/impl/table_csv.ipp>
 #include <strata/tables/impl/table_json_lines.ipp>
+#include <strata/tables/parquet.hpp>
 #include <strata/tables/table.hpp>
 
 namespace strata::tables {

@@ -11,6 +11,7 @@
 #include <strata/core/text.hpp>
 #include <strata/tables/detail/parquet_bytes.hpp>
 #include <strata/tables/detail/text_window.hpp>
+#include <strata/tables/table.hpp>
 
 namespace strata::tables::detail {
 

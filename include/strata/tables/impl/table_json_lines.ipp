@@ -12,6 +12,7 @@
 #include <strata/core/inline.hpp>
 #include <strata/core/text.hpp>
 #include <strata/tables/detail/text_window.hpp>
+#include <strata/tables/table.hpp>
 
 namespace strata::tables::detail {
 
