@@ -172,6 +172,7 @@ strata_room(http
     LINKS CURL::libcurl
     HEADERS
         http_pool.hpp
+        outage.hpp
         retry.hpp
         url.hpp)
 
@@ -380,6 +381,7 @@ strata_room(datasets
         discovered.hpp
         discovery.hpp
         epoch_phases.hpp
+        first_on_machine.hpp
         folder_place.hpp
         for_all.hpp
         latent_caching.hpp

@@ -58,7 +58,9 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
     const config::TrainerConfig& config = source.config;
     datasets::Collection collection{
         {config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding}};
-    datasets::Stores<s3::FolderOrBucket> stores{source.list};
+    http::RetryOptions retry;
+    retry.patience = std::chrono::seconds{config.store_retry_seconds};
+    datasets::Stores<s3::FolderOrBucket> stores{source.list, retry, {.say = note}};
     comm::SelfComm comm;
     std::vector<SurveyedSet> sets;
     const auto discover = [&](const config::ImageDataset& dataset) {

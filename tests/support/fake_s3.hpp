@@ -14,6 +14,7 @@
 #include <strata/storage/digest.hpp>
 
 #include "fake_http_server.hpp"
+#include "retry_in_steps.hpp"
 
 namespace strata_test::fake_s3 {
 
@@ -37,7 +38,8 @@ inline s3::S3Options options_for(const std::string& url) {
     options.endpoint_url = url;
     options.access_key_id = key_id;
     options.secret_access_key = secret;
-    options.retry = {.attempts = 3, .attempts_at_first = 3, .first_wait = 1ms, .longest_wait = 2ms};
+    options.retry = {.patience = 2s};
+    options.retry_hooks = retry_in_steps();
     options.environment = [](const std::string&) { return std::nullopt; };
     return options;
 }

@@ -94,6 +94,7 @@ struct TrainerConfig {
     bool compress_disk_cache = false;
     std::int64_t dataloader_prefetch_qlen = 10;
     std::int64_t cache_memory_mib = 512;
+    std::int64_t store_retry_seconds = 300;
     ImageDataset of_data_sets;  ///< values of keys that data sets have, for those without their own
 
     TrainerReading reading;  ///< what the file says besides, and what became of each of its keys

@@ -1,6 +1,7 @@
 #pragma once
 // strata/core/amounts.hpp - counts and bytes as a person reads them.
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,9 @@ namespace strata::core {
 
 /// "812 bytes", "307.2 MB": powers of 1000, as disks and traffic are sold.
 [[nodiscard]] std::string in_megabytes(std::uint64_t bytes);
+
+/// "12 s", "5 min", "1 min 30 s", "2 h", "1 h 5 min": two units at most; below zero is "0 s".
+[[nodiscard]] std::string in_words(std::chrono::seconds time);
 
 }  // namespace strata::core
 

@@ -27,6 +27,7 @@
 #include <strata/datasets/latent_caching.hpp>
 #include <strata/datasets/report.hpp>
 #include <strata/datasets/stores.hpp>
+#include <strata/http/retry.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
@@ -60,11 +61,16 @@ struct ImageTextOptions {
     std::int64_t decode_memory_bytes = std::int64_t{2}
                                        << 30;  ///< of pictures decoded at the same time; a larger one alone
     std::int64_t threads = 0;                  ///< 0: as many as there are cores
+    http::RetryOptions retry = {};             ///< of requests to buckets
     std::filesystem::path index_folder = {};   ///< what is found out about pictures is kept here; empty: it is not
 
     /// Called from one thread at a time: while pictures are looked for, as DiscoverOptions say; while caches are filled,
     /// what ("latents", "captions"), entries of this rank's share that are done, and all of its share.
     std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
+
+    /// Called with a line that is to be shown, by one rank of each machine, from any thread, one at a time: a bucket's
+    /// server fails, or answers again.
+    std::function<void(const std::string& line)> note = {};
 
     /// Asked between pictures and between cached items, from one thread at a time: true ends the constructor with
     /// Errc::interrupted on all ranks within seconds, or when items under way are done. Must not throw.

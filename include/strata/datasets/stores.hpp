@@ -17,6 +17,8 @@
 #include <strata/config/dataset_list.hpp>
 #include <strata/core/error.hpp>
 #include <strata/datasets/url_store.hpp>
+#include <strata/http/outage.hpp>
+#include <strata/http/retry.hpp>
 #include <strata/s3/s3.hpp>
 #include <strata/s3/s3_options.hpp>
 #include <strata/storage/any_object_store.hpp>
@@ -36,7 +38,10 @@ concept FolderStore = storage::ObjectStore<Store> && std::constructible_from<Sto
 class Buckets {
 public:
     /// Makes no request and opens nothing.
-    explicit Buckets(const config::DatasetList& list = {});
+    ///
+    ///   retry  of requests that fail; `hooks` say so
+    explicit Buckets(const config::DatasetList& list = {}, const http::RetryOptions& retry = {},
+                     http::RetryHooks hooks = {});
 
     /// What lies below the settings' data_prefix. Throws as S3's constructor does.
     [[nodiscard]] S3 open(const config::S3Settings& settings);
@@ -48,6 +53,8 @@ public:
 private:
     using Identity = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
     [[nodiscard]] static Identity identity(const config::S3Settings& settings);
+    http::RetryOptions retry_;
+    http::RetryHooks hooks_;
     std::map<Identity, std::int64_t> connections_;
     std::map<Identity, S3> opened_;
 };
@@ -98,7 +105,10 @@ template <FolderStore Store>
 template <FolderStore Store>
 class Stores {
 public:
-    explicit Stores(const config::DatasetList& list = {}) : buckets_{list} {}
+    ///   retry, hooks  see Buckets
+    explicit Stores(const config::DatasetList& list = {}, const http::RetryOptions& retry = {},
+                    http::RetryHooks hooks = {})
+        : buckets_{list, retry, std::move(hooks)} {}
 
     // Throw Errc::no_backend for an entry that Store cannot open, and what S3's constructor throws.
 

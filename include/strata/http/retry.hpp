@@ -8,11 +8,13 @@
 namespace strata::http {
 
 struct RetryOptions {
-    int attempts = 8;                           ///< of one request in all
-    int attempts_at_first = 3;                  ///< while the server has never answered: a wrong address shows soon
+    std::chrono::milliseconds patience{300'000};  ///< a request is made again for so long after its first failure
+    int attempts_at_first = 3;  ///< in all, while the server has never answered: a wrong address shows soon
+    int attempts_at_damage = 3;  ///< in all, where what the server answers is not what it should be
     std::chrono::milliseconds first_wait{100};  ///< at most, before the second attempt; doubles from there
     std::chrono::milliseconds longest_wait{20'000};
     std::chrono::milliseconds longest_asked{300'000};  ///< the most a server's Retry-After is followed
+    std::chrono::milliseconds announce_pause{60'000};  ///< between two lines that say that a server fails
 };
 
 /// Exponential backoff with full jitter: uniform in [0, min(longest_wait, first_wait * 2^(attempt - 1))].

@@ -28,6 +28,8 @@ struct Endpoint {
     std::string scheme;  ///< http or https
     std::string host;    ///< lower case, with ":port" where it is not the scheme's own; what the Host header says
     std::string path;    ///< encoded, without '/' at its end: "" or "/base"
+
+    [[nodiscard]] std::string text() const { return scheme + "://" + host + path; }
 };
 
 /// Throws Errc::bad_value, naming aws_endpoint_url, for what is no http or https address, or holds a user name, a

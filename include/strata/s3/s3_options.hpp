@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include <strata/http/outage.hpp>
 #include <strata/http/retry.hpp>
 #include <strata/s3/credentials.hpp>
 
@@ -40,6 +41,7 @@ struct S3Options {
     std::chrono::seconds stall_timeout{30};  ///< see HttpOptions
     std::filesystem::path ca_file;           ///< certificates to trust; empty: AWS_CA_BUNDLE, else the system's
     http::RetryOptions retry;
+    http::RetryHooks retry_hooks;
 
     std::function<std::chrono::system_clock::time_point()> clock = [] { return std::chrono::system_clock::now(); };
     Environment environment = process_environment;

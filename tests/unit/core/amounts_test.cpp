@@ -26,4 +26,18 @@ TEST(Amounts, UnitsArePowersOfAThousandAndNeverShowAThousandOfOne) {
     EXPECT_EQ(in_megabytes(~std::uint64_t{0}), "18446.7 PB");
 }
 
+TEST(Amounts, TimesHaveTwoUnitsAtMost) {
+    using namespace std::chrono_literals;
+    EXPECT_EQ(strata::core::in_words(-3s), "0 s");
+    EXPECT_EQ(strata::core::in_words(0s), "0 s");
+    EXPECT_EQ(strata::core::in_words(59s), "59 s");
+    EXPECT_EQ(strata::core::in_words(60s), "1 min");
+    EXPECT_EQ(strata::core::in_words(90s), "1 min 30 s");
+    EXPECT_EQ(strata::core::in_words(300s), "5 min");
+    EXPECT_EQ(strata::core::in_words(3600s), "1 h");
+    EXPECT_EQ(strata::core::in_words(3900s), "1 h 5 min");
+    EXPECT_EQ(strata::core::in_words(3959s), "1 h 5 min");
+    EXPECT_EQ(strata::core::in_words(2h), "2 h");
+}
+
 }  // namespace

@@ -123,7 +123,9 @@ TEST(S3Requests, OptionsThatCannotWorkAreRefusedAtOnce) {
              {[](O& o) { o.max_pool_connections = 0; }, "aws_max_pool_connections"},
              {[](O& o) { o.part_bytes = 1U << 20; }, "part_bytes"},
              {[](O& o) { o.part_requests = 0; }, "part_requests"},
-             {[](O& o) { o.retry.attempts = 0; }, "attempts"},
+             {[](O& o) { o.retry.attempts_at_first = 0; }, "attempts"},
+             {[](O& o) { o.retry.attempts_at_damage = 0; }, "attempts"},
+             {[](O& o) { o.retry.patience = -1ms; }, "patience"},
              {[](O& o) { o.bucket = "under_score", o.addressing = s3::Addressing::virtual_host; }, "Addressing::path"},
          }) {
         const auto error = refused(change);

@@ -16,6 +16,7 @@
 #include <strata/storage/gzip.hpp>
 #include <strata/testing/object_store_conformance.hpp>
 
+#include "../../support/retry_in_steps.hpp"
 #include "../../support/s3_server.hpp"
 
 namespace {
@@ -212,7 +213,8 @@ TEST_F(S3, TransfersThatBreakAreMadeAgain) {
     const strata::S3 direct{server->bucket("broken")};
     direct.put("k", made);
     s3::S3Options options = server->bucket("broken");
-    options.retry = {.attempts = 4, .attempts_at_first = 4, .first_wait = 1ms, .longest_wait = 2ms};
+    options.retry = {.patience = 3s};
+    options.retry_hooks = strata_test::retry_in_steps();
 
     const FaultyProxy mends{server->port(),
                             [](int n) { return FaultyProxy::Fault{.cut_after = n < 2 ? 100'000U : SIZE_MAX}; }};
@@ -226,7 +228,7 @@ TEST_F(S3, TransfersThatBreakAreMadeAgain) {
     options.endpoint_url = never.url();
     const auto error = thrown_by([&] { (void)strata::S3{options}.get("k"); });
     EXPECT_EQ(error.code, Errc::transfer_failed);
-    EXPECT_TRUE(error.says("broke in mid-transfer") && error.says("4 times in a row") && error.says(never.url()))
+    EXPECT_TRUE(error.says("broke in mid-transfer") && error.says("4 times in 3 s") && error.says(never.url()))
         << error.message;
 
     // What is written while connections break is there whole, or not at all.
@@ -244,7 +246,8 @@ TEST_F(S3, AServerThatIsKilledInMidTransferIsNamed) {
     ASSERT_EQ(mortal->why_not(), "");
     s3::S3Options options = mortal->bucket("mortal");
     options.part_bytes = 64U << 20U;  // one request; more than what sockets hold back
-    options.retry = {.attempts = 3, .attempts_at_first = 3, .first_wait = 1ms, .longest_wait = 2ms};
+    options.retry = {.patience = 2s};
+    options.retry_hooks = strata_test::retry_in_steps();
     const std::string url = mortal->url();
     strata::S3{options}.put("k", numbers(40'000'000));
     const FaultyProxy kills{mortal->port(), [&](int) {
@@ -254,7 +257,7 @@ TEST_F(S3, AServerThatIsKilledInMidTransferIsNamed) {
     const auto killed = thrown_by([&] { (void)strata::S3{options}.get("k"); });
     EXPECT_EQ(mortal, nullptr);
     EXPECT_EQ(killed.code, Errc::transfer_failed);
-    EXPECT_TRUE(killed.says("broke in mid-transfer") && killed.says("3 times in a row")) << killed.message;
+    EXPECT_TRUE(killed.says("broke in mid-transfer") && killed.says("3 times in 2 s")) << killed.message;
 
     options.endpoint_url = url;
     const auto gone = thrown_by([&] { strata::S3{options}.put("k", bytes("x")); });

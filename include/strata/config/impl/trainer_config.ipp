@@ -115,6 +115,9 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
         s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");
+        s.integer(
+            "store_retry_seconds", &C::store_retry_seconds, {0, 86400},
+            "Seconds for which a request to a bucket that fails is made again, once its server has ever answered");
         s.some_of(
             &C::of_data_sets, image_schema(),
             {"minimum_image_size", "maximum_image_size", "target_downsample_size", "max_upscale_threshold", "crop",

@@ -1,6 +1,7 @@
 #pragma once
-// strata/core/impl/amounts.ipp - digits in groups, and units of bytes.
+// strata/core/impl/amounts.ipp - digits in groups, units of bytes and of time.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -27,6 +28,18 @@ STRATA_INLINE std::string in_megabytes(std::uint64_t bytes) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.1f %s", value, units[unit]);
     return text.data();
+}
+
+STRATA_INLINE std::string in_words(std::chrono::seconds time) {
+    const auto all = std::max<std::chrono::seconds::rep>(time.count(), 0);
+    const auto pair = [](auto large, const char* its_unit, auto small, const char* small_unit) {
+        std::string text = std::to_string(large) + its_unit;
+        if (small > 0) text += " " + std::to_string(small) + small_unit;
+        return text;
+    };
+    if (all < 60) return std::to_string(all) + " s";
+    if (all < 3600) return pair(all / 60, " min", all % 60, " s");
+    return pair(all / 3600, " h", all % 3600 / 60, " min");
 }
 
 }  // namespace strata::core

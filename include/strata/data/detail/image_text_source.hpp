@@ -19,6 +19,7 @@
 #include <strata/core/random.hpp>
 #include <strata/data/image_text_source.hpp>
 #include <strata/datasets/cache_identity.hpp>
+#include <strata/datasets/first_on_machine.hpp>
 #include <strata/storage/atomic_file.hpp>
 
 namespace strata::data {
@@ -65,7 +66,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
                                               std::shared_ptr<const T> text_encoder, ImageTextOptions options)
     : options_{std::move(options)},
       list_{std::move(datasets)},
-      stores_{list_},
+      stores_{list_, options_.retry, {.say = datasets::is_first_on_machine(comm) ? options_.note : nullptr}},
       autoencoder_{std::move(autoencoder)},
       text_encoder_{std::move(text_encoder)},
       shape_{options_.train_batch_size, comm.world(), options_.gradient_accumulation_steps},
@@ -223,11 +224,10 @@ void ImageTextSource<A, T, Store>::clear_epochs(Comm& comm) const {
 template <Autoencoder A, TextEncoder T, datasets::FolderStore Store>
 template <class Comm>
 void ImageTextSource<A, T, Store>::remove_leftovers(Comm& comm) {
-    const std::vector<std::string> machines = comm.all_gather_varied(storage::kernel_digits());
-    const auto first = std::find(machines.begin(), machines.end(), storage::kernel_digits());
+    const bool is_first = datasets::is_first_on_machine(comm);
     std::int64_t removed = 0;
     comm::agree(comm, [&] {
-        if (first - machines.begin() != rank_) return;
+        if (!is_first) return;
         std::set<std::string> seen;  // data sets may share a folder
         for (const Sources& source : sources_)
             if (source.caching != datasets::LatentCaching::none && seen.insert(source.latents.root()).second)

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -35,6 +36,7 @@ STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfi
     options.compress_disk_cache = config.compress_disk_cache;
     options.prefetch_batches = config.dataloader_prefetch_qlen;
     options.cache_memory_bytes = config.cache_memory_mib << 20;
+    options.retry.patience = std::chrono::seconds{config.store_retry_seconds};
     options.index_folder = config.output_dir / "index";
     return options;
 }

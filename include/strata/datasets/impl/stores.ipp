@@ -2,6 +2,7 @@
 // strata/datasets/impl/stores.ipp - one client a bucket, and what it may not open.
 
 #include <algorithm>
+#include <utility>
 
 #include <strata/core/environment.hpp>
 #include <strata/core/inline.hpp>
@@ -18,7 +19,8 @@ STRATA_INLINE Buckets::Identity Buckets::identity(const config::S3Settings& sett
             settings.session_token.reveal()};
 }
 
-STRATA_INLINE Buckets::Buckets(const config::DatasetList& list) {
+STRATA_INLINE Buckets::Buckets(const config::DatasetList& list, const http::RetryOptions& retry, http::RetryHooks hooks)
+    : retry_{retry}, hooks_{std::move(hooks)} {
     const auto note = [&](const auto& entries) {
         for (const auto& entry : entries) {
             if (entry.type != config::StoreType::aws) continue;
@@ -44,6 +46,8 @@ STRATA_INLINE S3 Buckets::open(const config::S3Settings& settings) {
         options.secret_access_key = settings.secret_access_key;
         options.session_token = settings.session_token;
         options.max_pool_connections = static_cast<int>(std::max(connections_[key], settings.max_pool_connections));
+        options.retry = retry_;
+        options.retry_hooks = hooks_;
         found = opened_.emplace(key, S3{std::move(options)}).first;
     }
     return found->second.below(expand_environment(settings.data_prefix, "aws_data_prefix", process_environment));

@@ -17,6 +17,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/text.hpp>
 #include <strata/http/http_pool.hpp>
+#include <strata/http/outage.hpp>
 #include <strata/http/url.hpp>
 #include <strata/s3/credentials.hpp>
 #include <strata/s3/s3_answers.hpp>
@@ -74,9 +75,16 @@ public:
     void require_bucket();
 
 private:
+    /// Whether another attempt may help.
+    enum class Again : std::uint8_t {
+        never,
+        at_damage,  ///< RetryOptions::attempts_at_damage
+        in_time,    ///< as long as RetryOptions::patience lasts
+    };
     struct Verdict {
-        bool again;   ///< another attempt may help
-        Error error;  ///< if none is left
+        Again again;
+        Error error;        ///< if none is left
+        std::string why{};  ///< what the server does, of in_time, for the line that says so: "does not answer"
     };
 
     [[nodiscard]] http::HttpAnswer attempt(const S3Call& call, const std::string& payload_sha256);
@@ -104,8 +112,8 @@ private:
     std::string key_date_;
     storage::Sha256 key_{};
 
-    std::atomic<bool> answered_{false};     // a server has ever answered
-    std::atomic<bool> bucket_seen_{false};  // and had the bucket
+    http::Outage outage_;
+    std::atomic<bool> bucket_seen_{false};  // a server has ever answered, and had the bucket
     struct Counts {
         std::atomic<std::uint64_t> kind[5];
         std::atomic<std::uint64_t> retries;

@@ -35,8 +35,9 @@ inline S3Options checked(S3Options options) {
     require(options.part_requests >= 1, "part_requests is below 1", "use 1 or more");
     require(options.part_bytes >= (5ULL << 20) && options.part_bytes <= (5ULL << 30),
             "part_bytes is not within 5 MiB and 5 GiB", "use 8 MiB: S3 takes no smaller and no larger parts");
-    require(options.retry.attempts >= 1 && options.retry.attempts_at_first >= 1, "attempts is below 1",
-            "use 1 or more");
+    require(options.retry.attempts_at_first >= 1 && options.retry.attempts_at_damage >= 1,
+            "attempts_at_first or attempts_at_damage is below 1", "use 1 or more");
+    require(options.retry.patience.count() >= 0, "patience is below 0", "use 0 or more");
 
     const auto variable = [&](const char* name) { return options.environment(name).value_or(""); };
     for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
@@ -47,6 +48,14 @@ inline S3Options checked(S3Options options) {
     if (options.ca_file.empty()) options.ca_file = variable("AWS_CA_BUNDLE");
     if (!options.data_prefix.empty() && !options.data_prefix.ends_with('/')) options.data_prefix += '/';
     return options;
+}
+
+/// The server of the options, for messages: "http://127.0.0.1:9000".
+inline http::Endpoint endpoint_of(const S3Options& options) {
+    return http::parse_endpoint(!options.endpoint_url.empty()
+                                    ? options.endpoint_url
+                                    : "https://s3." + options.region +
+                                          (options.region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com"));
 }
 
 /// True if the name can be a part of a host's name that a wildcard certificate covers.
@@ -62,11 +71,10 @@ STRATA_INLINE S3Client::S3Client(S3Options options)
                                     options_.environment)},
       region_{options_.region},
       pool_{http::HttpOptions{options_.max_pool_connections, options_.connect_timeout, options_.stall_timeout,
-                              options_.ca_file}} {
+                              options_.ca_file}},
+      outage_{"S3 server " + endpoint_of(options_).text(), options_.retry, options_.retry_hooks} {
     const bool amazon = options_.endpoint_url.empty();
-    const http::Endpoint endpoint = http::parse_endpoint(
-        !amazon ? options_.endpoint_url
-                : "https://s3." + region_ + (region_.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com"));
+    const http::Endpoint endpoint = endpoint_of(options_);
     if (options_.addressing == Addressing::virtual_host && !is_host_label(options_.bucket))
         throw Error{Errc::bad_value, "aws_bucket_name '" + options_.bucket + "' cannot be part of a host's name",
                     "use Addressing::path"};
@@ -75,7 +83,7 @@ STRATA_INLINE S3Client::S3Client(S3Options options)
     scheme_ = endpoint.scheme;
     host_ = (in_host ? options_.bucket + "." : std::string{}) + endpoint.host;
     bucket_path_ = endpoint.path + (in_host ? std::string{} : "/" + http::percent_encode(options_.bucket));
-    server_ = endpoint.scheme + "://" + endpoint.host + endpoint.path;
+    server_ = endpoint.text();
     base_ = (amazon ? std::string{"s3:/"} : server_) + "/" + options_.bucket + "/";
 }
 
@@ -130,19 +138,24 @@ STRATA_INLINE S3Traffic S3Client::traffic() const noexcept {
 STRATA_INLINE http::HttpAnswer S3Client::call(const S3Call& call) {
     const std::string payload_sha256 =
         call.body.empty() ? std::string{sha256_of_nothing} : storage::to_hex(storage::sha256(call.body));
+    http::Outage::Request request{outage_};
     for (int number = 1;; ++number) {
         http::HttpAnswer answer = attempt(call, payload_sha256);
         count(call, answer);
         std::string wrong_bytes;
         if (answer.failure == http::HttpFailure::none || answer.failure == http::HttpFailure::left) {
-            answered_.store(true, std::memory_order_relaxed);
+            outage_.answered();
             // The end of an upload takes long: S3 says 200 at once and what came of it in the body.
             const bool ok = answer.status / 100 == 2 && !(call.method == "POST" && parse_refusal(answer.text()));
             if (ok) {
                 bucket_seen_.store(true, std::memory_order_relaxed);
                 if (call.check) wrong_bytes = call.check(answer);
-                if (wrong_bytes.empty()) return answer;
+                if (wrong_bytes.empty()) {
+                    request.succeeded();
+                    return answer;
+                }
             } else if (std::find(call.accept.begin(), call.accept.end(), answer.status) != call.accept.end()) {
+                request.succeeded();
                 return answer;
             } else if (call.method == "HEAD" && answer.status / 100 == 4) {
                 // An answer to HEAD has no body that says why: a read of one byte has.
@@ -151,21 +164,29 @@ STRATA_INLINE http::HttpAnswer S3Client::call(const S3Call& call) {
                 (void)this->call(same);
             }
         }
-        Verdict verdict = judge(call, answer, wrong_bytes);
-        const int most = call.attempts > 0 ? call.attempts : options_.retry.attempts;
-        const int limit =
-            answered_.load(std::memory_order_relaxed) ? most : std::min(most, options_.retry.attempts_at_first);
-        if (!verdict.again) throw verdict.error;
-        if (number >= limit)
-            throw number == 1 ? verdict.error
-                              : Error{verdict.error.code(),
-                                      verdict.error.problem() + ", " + std::to_string(number) + " times in a row",
-                                      verdict.error.fix()};
-        std::chrono::milliseconds wait = http::backoff(options_.retry, number, http::jitter());
-        if (const auto asked = http::retry_after(answer.header("retry-after"), std::chrono::system_clock::now()))
-            wait = std::max(wait, std::min(*asked, options_.retry.longest_asked));
+        const Verdict verdict = judge(call, answer, wrong_bytes);
+        if (verdict.again == Again::never) {
+            if (answer.failure == http::HttpFailure::none) request.succeeded();  // it answers, if not as was hoped
+            throw verdict.error;
+        }
+        std::optional<std::chrono::milliseconds> wait;
+        std::string failures;
+        if (call.attempts > 0 && number >= call.attempts) {
+            // enough for what need not succeed
+        } else if (verdict.again == Again::at_damage) {
+            if (number < options_.retry.attempts_at_damage) wait = http::backoff(options_.retry, number, http::jitter());
+            if (number > 1) failures = ", " + std::to_string(number) + " times in a row";
+        } else {
+            wait = request.failed(verdict.why,
+                                  http::retry_after(answer.header("retry-after"), std::chrono::system_clock::now()));
+            failures = request.failures();
+        }
+        if (!wait) throw Error{verdict.error.code(), verdict.error.problem() + failures, verdict.error.fix()};
         counts_.retries.fetch_add(1, std::memory_order_relaxed);
-        (void)pool_.wait_for(wait);  // interrupted: the next attempt says so
+        if (options_.retry_hooks.wait)
+            options_.retry_hooks.wait(*wait);
+        else
+            (void)pool_.wait_for(*wait);  // interrupted: the next attempt says so
     }
 }
 

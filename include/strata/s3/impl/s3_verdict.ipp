@@ -20,6 +20,9 @@ bool is_one_of(std::string_view code, const std::array<std::string_view, N>& cod
 inline constexpr std::array<std::string_view, 8> passing_codes{
     "RequestTimeout", "BadDigest",        "XAmzContentSHA256Mismatch",  "IncompleteBody",
     "SlowDown",       "OperationAborted", "ConditionalRequestConflict", "InternalError"};
+/// Of these, what asking for long does not get past.
+inline constexpr std::array<std::string_view, 3> damage_codes{"BadDigest", "XAmzContentSHA256Mismatch",
+                                                              "IncompleteBody"};
 inline constexpr std::array<std::string_view, 5> full_codes{"QuotaExceeded", "QuotaExceededException",
                                                             "InsufficientCapacity", "XMinioStorageFull",
                                                             "XMinioAdminBucketQuotaExceeded"};
@@ -33,7 +36,7 @@ STRATA_INLINE S3Client::Verdict S3Client::judge(const S3Call& call, const http::
     const std::string what = "cannot " + std::string{call.action} + " '" + base_ + call.key + "': ";
     if (!wrong_bytes.empty())
         return {
-            true,
+            Again::at_damage,
             Error{
                 Errc::bad_answer, what + wrong_bytes,
                 "check the network and the server's disks; if this server's ETags are no MD5 sums, set verify_etag to "
@@ -45,37 +48,43 @@ STRATA_INLINE S3Client::Verdict S3Client::judge_failure(const std::string& what,
     const std::string reason = presentable(answer.reason, credentials_);
     switch (answer.failure) {
         case http::HttpFailure::unresolved:
-            return {true, Error{Errc::store_unreachable, what + "the name of the host '" + host_ + "' has no address",
-                                "correct aws_endpoint_url or aws_region_name, or check this machine's name server"}};
+            return {Again::in_time,
+                    Error{Errc::store_unreachable, what + "the name of the host '" + host_ + "' has no address",
+                          "correct aws_endpoint_url or aws_region_name, or check this machine's name server"},
+                    "has a name without address"};
         case http::HttpFailure::unreachable:
-            return {
-                true,
-                Error{Errc::store_unreachable, what + "no connection to " + server_ + " (" + reason + ")",
-                      "check that the server runs, that aws_endpoint_url is right, and that no firewall is between"}};
+            return {Again::in_time,
+                    Error{Errc::store_unreachable, what + "no connection to " + server_ + " (" + reason + ")",
+                          "check that the server runs, that aws_endpoint_url is right, and that no firewall is between"},
+                    "does not answer"};
         case http::HttpFailure::untrusted:
-            return {false, Error{Errc::store_unreachable,
+            return {Again::never, Error{Errc::store_unreachable,
                                  what + "the TLS certificate of " + server_ + " is not accepted (" + reason + ")",
                                  "set AWS_CA_BUNDLE to the certificate that signed it, or correct aws_endpoint_url"}};
         case http::HttpFailure::stalled:
-            return {true, Error{Errc::transfer_failed,
-                                what + "fewer than 1000 bytes/s moved to or from " + server_ + " for " +
-                                    std::to_string(options_.stall_timeout.count()) + " s",
-                                "check the server's load and the network, or raise stall_timeout"}};
+            return {Again::in_time,
+                    Error{Errc::transfer_failed,
+                          what + "fewer than 1000 bytes/s moved to or from " + server_ + " for " +
+                              std::to_string(options_.stall_timeout.count()) + " s",
+                          "check the server's load and the network, or raise stall_timeout"},
+                    "has fallen silent"};
         case http::HttpFailure::broken:
-            return {true, Error{Errc::transfer_failed,
-                                what + "the connection to " + server_ + " broke in mid-transfer (" + reason + ")",
-                                "check that the server runs and the network holds, then start again"}};
+            return {Again::in_time,
+                    Error{Errc::transfer_failed,
+                          what + "the connection to " + server_ + " broke in mid-transfer (" + reason + ")",
+                          "check that the server runs and the network holds, then start again"},
+                    "broke a connection off"};
         case http::HttpFailure::too_long:
-            return {false, Error{Errc::bad_answer, what + server_ + " sent more bytes than were asked for",
+            return {Again::never, Error{Errc::bad_answer, what + server_ + " sent more bytes than were asked for",
                                  "check that aws_endpoint_url is the address of an S3 server that serves ranges"}};
         case http::HttpFailure::interrupted:
-            return {false, Error{Errc::interrupted, what + "the program is ending", "start it again"}};
+            return {Again::never, Error{Errc::interrupted, what + "the program is ending", "start it again"}};
         case http::HttpFailure::none:
         case http::HttpFailure::left:
         case http::HttpFailure::other:
             break;
     }
-    return {false, Error{Errc::transfer_failed, what + "the exchange with " + server_ + " failed (" + reason + ")",
+    return {Again::never, Error{Errc::transfer_failed, what + "the exchange with " + server_ + " failed (" + reason + ")",
                          "check aws_endpoint_url and the network"}};
 }
 
@@ -84,12 +93,14 @@ STRATA_INLINE S3Client::Verdict S3Client::judge_status(const std::string& what, 
     const bool full = answer.status == 507 || is_one_of(refusal.code, full_codes);
     const bool busy = answer.status == 408 || answer.status == 429 || answer.status == 500 || answer.status == 502 ||
                       answer.status == 503 || answer.status == 504;
+    const std::string said =
+        std::to_string(answer.status) + (refusal.code.empty() ? "" : " " + presentable(refusal.code, credentials_));
     if (!full && (busy || is_one_of(refusal.code, passing_codes)))
-        return {true, Error{Errc::transfer_failed,
-                            what + server_ + " answered " + std::to_string(answer.status) +
-                                (refusal.code.empty() ? "" : " " + presentable(refusal.code, credentials_)),
-                            "check the server's load and its log, or ask with fewer aws_max_pool_connections"}};
-    return {false, refused(what, answer, refusal)};
+        return {is_one_of(refusal.code, damage_codes) ? Again::at_damage : Again::in_time,
+                Error{Errc::transfer_failed, what + server_ + " answered " + said,
+                      "check the server's load and its log, or ask with fewer aws_max_pool_connections"},
+                "answers " + said};
+    return {Again::never, refused(what, answer, refusal)};
 }
 
 STRATA_INLINE Error S3Client::skewed(const std::string& what, const http::HttpAnswer& answer) const {
