@@ -402,6 +402,8 @@ strata_room(data
     LINKS torch TBB::tbb
     HEADERS
         batch.hpp
+        cache_memory.hpp
+        detail/entry_slabs.hpp
         detail/image_text_source.hpp
         detail/source_identity.hpp
         encoders.hpp

@@ -6,18 +6,17 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/error.hpp>
+#include <strata/data/cache_memory.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
@@ -45,25 +44,6 @@ inline constexpr std::uint64_t most_entry_bytes = std::uint64_t{1} << 30;
 /// before wrote them.
 [[nodiscard]] NamedTensors unpack_entry(std::span<const std::byte> bytes, std::string_view identity, bool compress,
                                         std::string_view place);
-
-/// Entries that stay in memory until a number of bytes is reached; later ones are read again each time.
-/// Thread-safe.
-class CacheMemory {
-public:
-    explicit CacheMemory(std::int64_t budget_bytes) : budget_{budget_bytes} {}
-    [[nodiscard]] std::optional<NamedTensors> find(const std::string& identity) const;
-    void keep(const std::string& identity, const NamedTensors& tensors);
-    void drop(const std::string& identity);
-    [[nodiscard]] bool is_full() const;
-    [[nodiscard]] std::int64_t bytes() const;  ///< of the tensors kept
-
-private:
-    mutable std::mutex mutex_;
-    std::unordered_map<std::string, NamedTensors> entries_;
-    std::int64_t budget_;
-    std::int64_t bytes_ = 0;
-    bool full_ = false;
-};
 
 /// How an entry was come by.
 enum class CacheOutcome : std::uint8_t {

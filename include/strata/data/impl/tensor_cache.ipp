@@ -1,5 +1,5 @@
 #pragma once
-// strata/data/impl/tensor_cache.ipp - entries as bytes, names, and what stays in memory.
+// strata/data/impl/tensor_cache.ipp - entries as bytes, and their names.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 
 #include <strata/core/crc32c.hpp>
 #include <strata/core/fnv1a.hpp>
+#include <strata/data/impl/cache_memory.ipp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/gzip.hpp>
 #include <strata/storage/safetensors.hpp>
@@ -52,12 +53,6 @@ inline std::optional<SumDigits> sum_of(std::span<const std::byte> file) {
     SumDigits digits{};
     for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = hex_digits[sum >> (28 - 4 * i) & 15U];
     return digits;
-}
-
-inline std::int64_t bytes_of(const NamedTensors& tensors) {
-    std::int64_t bytes = 0;
-    for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
-    return bytes;
 }
 
 }  // namespace detail
@@ -128,40 +123,6 @@ STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::s
         refuse(error.problem());
     }
     return tensors;
-}
-
-STRATA_INLINE std::optional<NamedTensors> CacheMemory::find(const std::string& identity) const {
-    const std::lock_guard lock{mutex_};
-    const auto found = entries_.find(identity);
-    return found == entries_.end() ? std::nullopt : std::optional{found->second};
-}
-
-STRATA_INLINE void CacheMemory::keep(const std::string& identity, const NamedTensors& tensors) {
-    const std::int64_t bytes = detail::bytes_of(tensors);
-    const std::lock_guard lock{mutex_};
-    if (bytes_ + bytes > budget_)
-        full_ = true;
-    else if (entries_.emplace(identity, tensors).second)
-        bytes_ += bytes;
-}
-
-STRATA_INLINE void CacheMemory::drop(const std::string& identity) {
-    const std::lock_guard lock{mutex_};
-    const auto found = entries_.find(identity);
-    if (found == entries_.end()) return;
-    bytes_ -= detail::bytes_of(found->second);
-    entries_.erase(found);
-    full_ = false;
-}
-
-STRATA_INLINE bool CacheMemory::is_full() const {
-    const std::lock_guard lock{mutex_};
-    return full_;
-}
-
-STRATA_INLINE std::int64_t CacheMemory::bytes() const {
-    const std::lock_guard lock{mutex_};
-    return bytes_;
 }
 
 }  // namespace strata::data
