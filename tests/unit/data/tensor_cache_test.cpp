@@ -343,13 +343,15 @@ TEST(TensorCache, DamageInABucketIsMadeGood) {
 
 TEST(TensorCache, MemoryKeepsUpToItsBudget) {
     const TemporaryFolder folder;
-    const Cache cache = cache_in(folder, false, 60);  // one entry has 28 bytes
-    for (const char* identity : {"x", "y", "z"}) (void)cache.get(identity, some, anything);
-    EXPECT_EQ(cache.memory().bytes(), 56);
+    const auto large = [] { return NamedTensors{{"a", at::ones({20, 1000}, at::kFloat)}}; };
+    const Cache cache = cache_in(folder, false, 200'000);  // one entry has 80,000 bytes and something
+    for (const char* identity : {"x", "y", "z"}) (void)cache.get(identity, large, anything);
+    EXPECT_GE(cache.memory().bytes(), 160'000);
+    EXPECT_LE(cache.memory().bytes(), 200'000);
     EXPECT_TRUE(cache.memory().is_full());
     for (const char* identity : {"x", "y", "z"}) std::filesystem::remove(folder.path() / cache_name(identity, false));
-    EXPECT_EQ(cache.get("x", some, anything).second, CacheOutcome::found);
-    EXPECT_EQ(cache.get("z", some, anything).second, CacheOutcome::made);
+    EXPECT_EQ(cache.get("x", large, anything).second, CacheOutcome::found);
+    EXPECT_EQ(cache.get("z", large, anything).second, CacheOutcome::made);
 }
 
 }  // namespace
