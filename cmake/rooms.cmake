@@ -454,6 +454,7 @@ strata_room(train
         compute.hpp
         config_for.hpp
         cpu_kernels.hpp
+        data_wait.hpp
         debiased_mean.hpp
         detail/rejected_trainer.hpp
         detail/trainer_body.hpp
@@ -470,6 +471,7 @@ strata_room(train
         named_norm.hpp
         options.hpp
         options_from_config.hpp
+        phases.hpp
         picture_grid.hpp
         progress.hpp
         ranks_together.hpp
@@ -489,6 +491,7 @@ strata_room(train
         step_samples.hpp
         step_undo.hpp
         stop_signal.hpp
+        terminal.hpp
         trainable.hpp
         trainable_history.hpp
         trainer.hpp

@@ -54,10 +54,9 @@ int main(int argc, char** argv) {
             auto data_options = data::ImageTextOptions::from(config);
             data_options.latents_multiple = models::SmallFlux::patch;
             data_options.stopped = [&] { return session.stop_requested(); };
+            data_options.note = [&](const std::string& line) { session.say(line); };
             data_options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
-                if (done == total)
-                    session.progress().note("cached " + std::to_string(total) + " " + std::string{what} +
-                                            " on this rank");
+                session.phases()(what, done, total);
             };
             Pictures pictures{session.comm(), datasets, codec, text, data_options};
             const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());

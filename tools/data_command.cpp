@@ -1,17 +1,16 @@
 #include "data_command.hpp"
 
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include <unistd.h>
 
-#include <strata/core/amounts.hpp>
 #include <strata/core/error.hpp>
-#include <strata/core/printable.hpp>
+#include <strata/train/phases.hpp>
 #include <strata/train/stop_signal.hpp>
 
 #include "arguments.hpp"
@@ -50,37 +49,16 @@ void print_help() {
         help_lines(options).c_str());
 }
 
-/// One line on a terminal that is written again and again.
-class ProgressLine {
-public:
-    ~ProgressLine() {
-        if (is_open_) std::fputs("\r\x1b[K", stderr);
-    }
-    void show(const std::string& text) {
-        const auto now = std::chrono::steady_clock::now();
-        if (is_open_ && now - shown_ < std::chrono::milliseconds{100}) return;
-        std::fprintf(stderr, "\r\x1b[K%s", core::printable(text).c_str());
-        shown_ = now;
-        is_open_ = true;
-    }
-
-private:
-    std::chrono::steady_clock::time_point shown_;
-    bool is_open_ = false;
-};
-
 Survey survey_with_progress(SurveyedFile source, const SurveyRequest& request, const train::StopSignal& signal) {
-    ProgressLine line;
-    SurveyProgress progress;
-    if (::isatty(STDERR_FILENO) != 0)
-        progress = [&](std::string_view dataset, std::string_view what, std::int64_t done, std::int64_t total) {
-            const auto number = [](std::int64_t n) { return core::with_commas(static_cast<std::uint64_t>(n)); };
-            line.show("data set '" + std::string{dataset} + "': " + number(done) +
-                      (total > 0 ? " of " + number(total) : "") + " " + std::string{what});
-        };
+    train::Phases phases{true, train::is_terminal(STDERR_FILENO)};
+    const SurveyProgress progress = [&](std::string_view dataset, std::string_view what, std::int64_t done,
+                                        std::int64_t total) {
+        phases("data set '" + std::string{dataset} + "': " + std::string{what}, done, total);
+    };
     const std::string index = source.index_folder.string();
     try {
-        return survey(std::move(source), request, progress, [&] { return signal.requested(); });
+        return survey(std::move(source), request, progress, [&](const std::string& line) { phases.note(line); },
+                      [&] { return signal.requested(); });
     } catch (const Error& error) {
         if (error.code() != Errc::interrupted) throw;
         if (index.empty())

@@ -54,7 +54,7 @@ SurveyedFile read_survey_file(const SurveyRequest& request) {
 }
 
 Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
-              const std::function<bool()>& stopped) {
+              const std::function<void(const std::string&)>& note, const std::function<bool()>& stopped) {
     const config::TrainerConfig& config = source.config;
     datasets::Collection collection{
         {config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding}};

@@ -105,8 +105,9 @@ using SurveyProgress =
 
 /// Discovers all data sets as a training start does, but deletes nothing: delete_problematic_images becomes a note.
 /// Throws what datasets::discover() throws.
+///   note  called with lines that are to be shown: a bucket's server fails, or answers again
 [[nodiscard]] Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
-                            const std::function<bool()>& stopped);
+                            const std::function<void(const std::string&)>& note, const std::function<bool()>& stopped);
 
 [[nodiscard]] SurveyStatistics survey_statistics(const Survey& survey, const datasets::EncoderSizes& encoders);
 

@@ -22,9 +22,9 @@ data::ImageTextOptions SmallFluxRun::data_options() const {
     data::ImageTextOptions options = data::ImageTextOptions::from(settings);
     options.latents_multiple = models::SmallFlux::patch;
     options.stopped = [this] { return session.stop_requested(); };
+    options.note = [this](const std::string& line) { session.say(line); };
     options.progress = [this](std::string_view what, std::int64_t done, std::int64_t total) {
-        if (done == total)
-            session.progress().note("cached " + std::to_string(total) + " " + std::string{what} + " on this rank");
+        session.phases()(what, done, total);
     };
     return options;
 }

@@ -17,7 +17,8 @@ namespace strata {
 /// A source that has closing_lines(comm), collective, has a say at the end of a run: lines that rank 0 shows. One that has
 /// identity(), a checkpoint::Facts that is the same on all ranks, is compared with that of the checkpoint when a run resumes:
 /// what is another there is said. A batch that has a member `samples`, names of what it is made of, has them named where its loss
-/// is not finite.
+/// is not finite. One that has bottleneck(), a text, is asked when training waits for batches what takes most of making them: "decoding";
+/// empty where it does not know.
 template <class S, class Batch>
 concept BatchSource = requires(S& source, std::int64_t micro_batch) {
     { source.next() } -> std::convertible_to<Batch>;                            // at the position, then moves on by one

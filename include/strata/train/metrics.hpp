@@ -21,6 +21,7 @@ struct StepMetrics {
     double learning_rate = 0;       ///< the one this step used
     double grad_norm = 0;           ///< global L2 norm before clipping
     double samples_per_second = 0;  ///< over all ranks, since the last step
+    double data_wait = 0;           ///< seconds that the rank that waited longest waited for the step's batches
     double seconds = 0;             ///< since the run started, resumed time included
     double epoch = 0;               ///< fractional
     std::int64_t skipped = 0;  ///< tries of this step before it that changed nothing, because numbers were not finite

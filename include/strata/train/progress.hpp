@@ -5,24 +5,19 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 
 #include <strata/core/inline.hpp>
 #include <strata/train/debiased_mean.hpp>
 #include <strata/train/metrics.hpp>
+#include <strata/train/terminal.hpp>
 
 namespace strata::train {
 
-/// True when standard output reaches a terminal. mpirun gives its ranks a pseudo-terminal whatever its own
-/// output is, so under mpirun its own standard output is asked. STRATA_PROGRESS=live or =plain overrides.
-[[nodiscard]] bool stdout_is_terminal();
-
-/// "1:02:03" or "4:05"; seconds below zero count as zero.
-[[nodiscard]] std::string clock_text(double seconds);
-
 /// Shows the progress of a run on standard output. Only rank 0 shows anything; on other ranks every call
-/// is a no-op.
+/// is a no-op. Thread-safe.
 class Progress {
 public:
     Progress(bool shown, bool live) : shown_{shown}, live_{live} {}
@@ -52,6 +47,7 @@ private:
 
     bool shown_;
     bool live_;
+    std::mutex mutex_;  // of what follows
     bool line_open_ = false;
     std::map<std::string, Pace, std::less<>> paces_;  // by trainer
 };

@@ -49,6 +49,8 @@ public:
     /// Since the first call after begin().
     [[nodiscard]] double seconds();
 
+    /// The ranks waited so many seconds for batches of the step under way.
+    void wait(double seconds) noexcept { waited_ += seconds; }
     /// A try of the next step changed nothing.
     void skip() noexcept { ++skipped_; }
     /// Fills in what follows from plan and time, and makes it the last step.
@@ -77,6 +79,7 @@ private:
     StepMetrics last_;
     double seconds_before_ = 0;
     std::int64_t skipped_ = 0;  // tries of the step under way
+    double waited_ = 0;         // for batches, of the step under way, tries included
     std::optional<std::chrono::steady_clock::time_point> began_;
 };
 

@@ -20,6 +20,7 @@
 #include <strata/core/inline.hpp>
 #include <strata/train/command_line.hpp>
 #include <strata/train/cpu_kernels.hpp>
+#include <strata/train/phases.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/run_folders.hpp>
 #include <strata/train/stop_signal.hpp>
@@ -62,6 +63,10 @@ public:
     [[nodiscard]] int rank() const noexcept { return comm_.rank(); }
     [[nodiscard]] int world() const noexcept { return comm_.world(); }
     [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
+    /// How far what precedes training has come; shown on rank 0. For data::ImageTextOptions::progress.
+    [[nodiscard]] train::Phases& phases() noexcept { return phases_; }
+    /// A line that stays, of any rank, and from any thread: as progress() shows it on rank 0, on standard error elsewhere.
+    void say(const std::string& line);
 
     /// How long a rank waits for the others in one collective before its watchdog ends the job and says who is missing;
     /// 10 minutes until it is called. A Trainer calls it with TrainOptions::collective_timeout when it is made. Counts for
@@ -128,6 +133,7 @@ private:
     comm::AnyComm& comm_;
     comm::SelfComm alone_;
     train::Progress progress_;
+    train::Phases phases_;
     train::CommandLine command_line_;
     std::filesystem::path output_dir_ = "output";
     std::filesystem::path output_;

@@ -1,15 +1,17 @@
 #pragma once
 // strata/train/step_pass.hpp - StepPass: the micro-batches of one optimizer step, and what ranks tell one another of them.
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -29,6 +31,7 @@ struct StepSums {
     double loss = 0;     ///< mean over ranks and micro-batches
     bool stop = false;   ///< a rank was asked to stop
     double seconds = 0;  ///< rank 0's
+    double data_wait = 0;  ///< seconds in which the rank that waited longest waited for its batches
 };
 
 /// What a step's micro-batches are run with.
@@ -63,31 +66,36 @@ public:
     /// Collective. Throws on all ranks what failed on one, where ranks can tell one another.
     ///
     ///   stop     asked when all micro-batches are done: this rank is to stop
-    ///   seconds  asked then, too: on rank 0's clock
+    ///   seconds  on the rank's clock; asked then, too, and around each batch
     template <class Source, std::invocable Stop, std::invocable Seconds>
     [[nodiscard]] StepSums run(Source& source, Stop&& stop, Seconds&& seconds) {
         for (int i = 0; i < settings_.micro_batches; ++i) {
             const std::int64_t micro_batch = engine_.step_count() * settings_.micro_batches + i;
             seed_generators(mixed_seed(settings_.seed, micro_batch, comm_.rank()));
-            run_one(next_of(source));
+            run_one(next_of(source, seconds));
         }
         const double now = seconds();
-        std::array<double, 4> shared{sum_, stop() ? 1.0 : 0.0, comm_.rank() == 0 ? now : 0.0, failure_ ? 1.0 : 0.0};
+        std::vector<double> shared{sum_, stop() ? 1.0 : 0.0, comm_.rank() == 0 ? now : 0.0, failure_ ? 1.0 : 0.0};
+        const auto waits = static_cast<std::ptrdiff_t>(shared.size());  // of each rank, for their maximum
+        shared.resize(shared.size() + static_cast<std::size_t>(comm_.world()));
+        shared[static_cast<std::size_t>(waits + comm_.rank())] = waited_;
         with_others([&] { comm_.all_reduce_sum(shared); });
         if (shared[3] > 0) throw_shared();
         const double mean = shared[0] / (static_cast<double>(comm_.world()) * settings_.micro_batches);
-        return {mean, shared[1] > 0, shared[2]};
+        return {mean, shared[1] > 0, shared[2], *std::max_element(shared.begin() + waits, shared.end())};
     }
 
     /// What this rank knows of the samples it saw.
     [[nodiscard]] const StepSamples& samples() const noexcept { return samples_; }
 
 private:
-    template <class Source>
-    [[nodiscard]] std::optional<Batch> next_of(Source& source) {
+    template <class Source, class Seconds>
+    [[nodiscard]] std::optional<Batch> next_of(Source& source, Seconds& seconds) {
         std::optional<Batch> batch;
         failure_.guard([&] {
+            const double asked = seconds();
             batch.emplace(source.next());
+            waited_ += seconds() - asked;
             if constexpr (!on_host) move_batch(*batch, settings_.device);
         });
         return batch;
@@ -153,6 +161,7 @@ private:
     StepFailure failure_;
     StepSamples samples_;
     double sum_ = 0;
+    double waited_ = 0;
 };
 
 }  // namespace strata::train

@@ -2,6 +2,7 @@
 // strata/train/trainer_run.hpp - TrainerRun: one trainer's steps, one by one, for a source of its model's batches.
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -79,7 +80,16 @@ public:
         StepPass<comm::AnyComm, Model, Engine> pass{session().comm(), model_, engine_, together(), of_passes()};
         const StepSums sums = pass.run(
             source, [this] { return session().stop_requested(); }, [this] { return record().seconds(); });
-        return end_step(learning_rate, sums, pass.samples(), NamesItsSamples<typename Model::Batch>, last_step);
+        const StepEnd end =
+            end_step(learning_rate, sums, pass.samples(), NamesItsSamples<typename Model::Batch>, last_step);
+        if (end.done)
+            tell_of_waiting([&]() -> std::string {
+                if constexpr (requires { std::string{source.bottleneck()}; })
+                    return std::string{source.bottleneck()};
+                else
+                    return {};
+            });
+        return end;
     }
     using TrainingRun::step;
 

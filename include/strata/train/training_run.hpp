@@ -13,11 +13,13 @@
 
 #include <strata/checkpoint/facts.hpp>
 #include <strata/checkpoint/manifest.hpp>
+#include <strata/core/function_ref.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/train/any_engine.hpp>
 #include <strata/train/any_model.hpp>
 #include <strata/train/checkpoints.hpp>
 #include <strata/train/evaluation.hpp>
+#include <strata/train/data_wait.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/named_norm.hpp>
 #include <strata/train/ranks_together.hpp>
@@ -118,6 +120,10 @@ protected:
     ///   last_step      the one this run ends with
     [[nodiscard]] StepEnd end_step(double learning_rate, const StepSums& sums, const StepSamples& samples,
                                    bool names_samples, std::int64_t last_step);
+    /// Says so when steps have come to wait for their batches. Local.
+    ///
+    ///   bottleneck  the source's
+    void tell_of_waiting(core::FunctionRef<std::string()> bottleneck);
     /// The last step was done, and `lines` are what the source has to say at the end.
     void end_well(const std::vector<std::string>& lines);
     /// Saves what can be saved after a failure, gives the room back, and throws it with what became of the run.
@@ -154,6 +160,8 @@ private:
     StepUndo undo_;
     RunRecord record_;
     std::vector<NamedNorm> norms_;  // of the step under way
+    DataWait data_wait_;
+    double step_seconds_ = 0;  // of the last step that was done
     RunActions actions_;
     Evaluations evaluations_;
     std::filesystem::path folder_;  // empty until it is taken

@@ -4,41 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <strata/core/printable.hpp>
+#include <strata/train/impl/terminal.ipp>
 #include <strata/train/progress.hpp>
 
 namespace strata::train {
 
-STRATA_INLINE bool stdout_is_terminal() {
-    if (const char* asked = std::getenv("STRATA_PROGRESS")) return std::string_view{asked} == "live";
-    if (::isatty(STDOUT_FILENO) == 0) return false;
-    if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
-    const std::string of_mpirun = "/proc/" + std::to_string(::getppid()) + "/fd/1";
-    const int file = ::open(of_mpirun.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    if (file < 0) return false;
-    const bool terminal = ::isatty(file) != 0;
-    ::close(file);
-    return terminal;
-}
-
-STRATA_INLINE std::string clock_text(double seconds) {
-    const auto total = static_cast<long long>(std::max(0.0, seconds) + 0.5);
-    char text[32];
-    if (total >= 3600)
-        std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", total / 3600, total / 60 % 60, total % 60);
-    else
-        std::snprintf(text, sizeof text, "%lld:%02lld", total / 60, total % 60);
-    return text;
-}
-
 STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step, std::string_view name) {
     if (!shown_) return;
+    const std::lock_guard lock{mutex_};
     Pace& pace = paces_.try_emplace(std::string{name}).first->second;
     if (pace.last_step > 0 && m.step > pace.last_step) {
         const auto steps = static_cast<double>(m.step - pace.last_step);
@@ -57,10 +33,12 @@ STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step, 
         m.step == last_step ? 0 : static_cast<double>(last_step - m.step) * pace.seconds_per_step.value();
     char speed[32] = "--";
     if (std::isfinite(m.samples_per_second)) std::snprintf(speed, sizeof speed, "%.1f", m.samples_per_second);
-    char line[320];
-    std::snprintf(line, sizeof line, "%.*s%sstep %lld/%lld  loss %.4f  lr %.2e  %s samples/s  ETA %s",
+    char wait[32] = "--";
+    if (std::isfinite(m.data_wait)) std::snprintf(wait, sizeof wait, "%.2f s", m.data_wait);
+    char line[352];
+    std::snprintf(line, sizeof line, "%.*s%sstep %lld/%lld  loss %.4f  lr %.2e  %s samples/s  data_wait %s  ETA %s",
                   static_cast<int>(std::min<std::size_t>(name.size(), 64)), name.data(), name.empty() ? "" : ": ",
-                  static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate, speed,
+                  static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate, speed, wait,
                   std::isfinite(left) ? clock_text(left).c_str() : "--");
     if (live_) {
         std::printf("\r\x1b[K%s", line);
@@ -74,6 +52,7 @@ STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step, 
 
 STRATA_INLINE void Progress::note(std::string_view text) {
     if (!shown_) return;
+    const std::lock_guard lock{mutex_};
     clear_line();
     std::printf("%s\n", core::printable(text).c_str());
     std::fflush(stdout);

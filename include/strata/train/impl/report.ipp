@@ -2,6 +2,8 @@
 // strata/train/impl/report.ipp - HTML and base64 pictures.
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -9,6 +11,7 @@
 #include <strata/core/step_name.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/train/evaluation_curves.hpp>
+#include <strata/train/impl/terminal.ipp>
 #include <strata/train/loss_curve.hpp>
 #include <strata/train/report.hpp>
 
@@ -53,6 +56,22 @@ inline std::string base64(std::span<const std::byte> bytes) {
     return text;
 }
 
+/// "12 % of the time (3:04)"; empty where no step tells.
+inline std::string data_wait_text(std::span<const StepMetrics> history) {
+    double waited = 0;
+    double seconds = 0;
+    double before = 0;
+    for (const StepMetrics& m : history) {
+        if (std::isfinite(m.data_wait)) {
+            waited += m.data_wait;
+            seconds += m.seconds - before;
+        }
+        before = m.seconds;
+    }
+    if (!(seconds > 0)) return {};
+    return std::to_string(std::lround(100 * waited / seconds)) + " % of the time (" + clock_text(waited) + ")";
+}
+
 inline std::string png_data_url(const std::filesystem::path& file) {
     return "data:image/png;base64," + base64(storage::read_file(file));
 }
@@ -85,6 +104,8 @@ STRATA_INLINE void write_report(const std::filesystem::path& file, const ReportC
          << "</style></head><body>\n<h1>" << detail::escape_html(content.title) << "</h1>\n<table>\n";
     for (const auto& [name, value] : content.facts)
         html << "<tr><td>" << detail::escape_html(name) << "</td><td>" << detail::escape_html(value) << "</td></tr>\n";
+    if (const std::string wait = detail::data_wait_text(content.history); !wait.empty())
+        html << "<tr><td>waited for data</td><td>" << wait << "</td></tr>\n";
     html << "</table>\n<h2>Loss</h2>\n" << loss_curve(content.history);
     if (!content.evaluations.empty()) html << "<h2>Evaluation</h2>\n" << evaluation_curves(content.evaluations);
     if (!content.grids.empty()) {

@@ -25,6 +25,7 @@ STRATA_INLINE void RunRecord::open_files(const std::filesystem::path& folder, st
 STRATA_INLINE void RunRecord::begin() {
     seconds_before_ = last_.seconds;
     skipped_ = 0;
+    waited_ = 0;
     began_.reset();
 }
 
@@ -42,6 +43,7 @@ STRATA_INLINE void RunRecord::complete(StepMetrics& metrics, double seconds, con
     metrics.samples_per_second =
         static_cast<double>(plan.samples_per_step()) / std::max(1e-9, metrics.seconds - last_.seconds);
     metrics.skipped = std::exchange(skipped_, 0);
+    metrics.data_wait = std::exchange(waited_, 0);
     last_ = metrics;
 }
 

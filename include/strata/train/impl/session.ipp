@@ -61,9 +61,18 @@ inline std::string ranks_text(const comm::AnyComm& comm) {
 STRATA_INLINE Session::Session(std::shared_ptr<comm::AnyComm> comm, train::CommandLine command_line)
     : any_{std::move(comm)},
       comm_{*any_},
-      progress_{comm_.rank() == 0, comm_.rank() == 0 && train::stdout_is_terminal()},
+      progress_{comm_.rank() == 0, comm_.rank() == 0 && train::is_terminal(STDOUT_FILENO)},
+      phases_{comm_.rank() == 0, comm_.rank() == 0 && train::is_terminal(STDERR_FILENO)},
       command_line_{std::move(command_line)} {
     train::seed_generators(first_seed);
+}
+
+STRATA_INLINE void Session::say(const std::string& line) {
+    phases_.clear_line();
+    if (rank() == 0)
+        progress_.note(line);
+    else
+        phases_.note("rank " + std::to_string(rank()) + ": " + line);
 }
 
 namespace train::detail {

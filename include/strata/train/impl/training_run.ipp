@@ -135,13 +135,16 @@ STRATA_INLINE StepEnd TrainingRun::end_step(double learning_rate, const StepSums
     const zero::StepResult result = update(learning_rate, samples, names_samples, is_finite);
     samples_ += plan_.samples_per_step();
     undo_.end();
+    record_.wait(sums.data_wait);
     if (result.skipped) {
         skip(result, samples, names_samples, is_finite);
         return {.done = false, .stop = sums.stop, .due = false};
     }
     metrics.grad_norm = result.grad_norm;
     metrics.step = engine_.step_count();
+    const double before = record_.last().seconds;
     record_.complete(metrics, sums.seconds, plan_);
+    step_seconds_ = metrics.seconds - before;
     return {.done = true, .stop = sums.stop, .due = finish(metrics, sums.stop, last_step)};
 }
 
@@ -201,6 +204,11 @@ STRATA_INLINE bool TrainingRun::finish(const StepMetrics& metrics, bool interrup
     if (!interrupted) actions_.call_due(session_.comm(), together_, who(), metrics, last_step);
     checkpoints_.repeat_choice();
     return is_due(settings_.checkpoint_every, metrics.step, last_step);
+}
+
+STRATA_INLINE void TrainingRun::tell_of_waiting(core::FunctionRef<std::string()> bottleneck) {
+    if (const auto share = data_wait_.add(record_.last().data_wait, step_seconds_))
+        session_.progress().note(waiting_text(*share, bottleneck()));
 }
 
 // ---- the end -----------------------------------------------------------------------------------------------------------
