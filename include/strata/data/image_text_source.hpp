@@ -59,7 +59,7 @@ struct ImageTextOptions {
     std::int64_t prefetch_batches = 10;                         ///< batches made ahead
     std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
     std::int64_t decode_memory_bytes = std::int64_t{2}
-                                       << 30;  ///< of pictures decoded at the same time; a larger one alone
+                                       << 30;  ///< of pictures decoded at the same time, their files included; a larger one alone
     std::int64_t threads = 0;                  ///< 0: as many as there are cores
     http::RetryOptions retry = {};             ///< of requests to buckets
     std::filesystem::path index_folder = {};   ///< what is found out about pictures is kept here; empty: it is not
@@ -214,7 +214,7 @@ private:
     std::shared_ptr<const T> text_encoder_;
     datasets::BatchShape shape_;
     std::int64_t rank_;
-    std::unique_ptr<datasets::ByteBudget> decoding_;
+    std::unique_ptr<datasets::DecodeMemory> decoding_;
     datasets::Collection collection_;
     std::vector<Sources> sources_;
     std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds

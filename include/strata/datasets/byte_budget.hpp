@@ -64,4 +64,15 @@ private:
     std::uint64_t served_ = 0;  // turns that are over
 };
 
+/// What is granted to pictures on their way from a store to their pixels: a quarter for files as they were read, the rest for
+/// decoding. A file's part is taken before it is read and held until its pixels are there; because of the quarter, whoever
+/// holds one may wait for a part of the rest.
+struct DecodeMemory {
+    ByteBudget files;
+    ByteBudget pixels;
+
+    ///   bytes  in all
+    explicit DecodeMemory(std::int64_t bytes) : files{bytes / 4}, pixels{bytes - bytes / 4} {}
+};
+
 }  // namespace strata::datasets

@@ -58,4 +58,20 @@ TEST(ByteBudget, NothingAndLessThanNothingNeverWait) {
     const auto less = budget.take(-3);
 }
 
+TEST(ByteBudget, WhoHoldsAFileMayWaitForItsPixels) {
+    strata::datasets::DecodeMemory memory{100};
+    std::atomic<int> decoded{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 200; ++i) {
+                const auto file = memory.files.take(i % 2 == 0 ? 25 : 1000);  // all that files may have
+                const auto pixels = memory.pixels.take(60);                   // one at a time
+                ++decoded;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(decoded, 1600);
+}
+
 }  // namespace

@@ -1,8 +1,14 @@
 // scan_for_errors and delete_problematic_images: what is found behind the headers, and what may be deleted.
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -54,6 +60,23 @@ struct Folder {
 Bytes half(const Bytes& file) { return {file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() / 2)}; }
 
 Bytes jpeg() { return strata_test::make_jpeg({}, 256, 256).file; }
+
+TEST(Scan, FilesCountAgainstTheMemoryForDecoding) {
+    Folder folder;
+    const Bytes picture = plain_png(64, 64, 1, 2, 3);
+    for (int i = 0; i < 12; ++i) folder.add(std::to_string(i) + ".png", picture);
+    std::atomic<int> reading{0};
+    std::atomic<int> most{0};
+    folder.store.calls().on_read = [&](std::string_view, int) { most = std::max<int>(most, ++reading); };
+    folder.store.calls().on_get = [&](std::string_view, Bytes&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});  // others come meanwhile, if they may
+        --reading;
+    };
+    folder.options.threads = 4;
+    folder.options.decode_memory_bytes = 8 * static_cast<std::int64_t>(picture.size());  // a quarter of it: two files
+    EXPECT_EQ(folder.discover().samples.size(), 12U);
+    EXPECT_LE(most, 2);
+}
 
 TEST(Scan, FindsWhatHeadersHide) {
     Folder folder;

@@ -71,7 +71,7 @@ ImageTextSource<A, T, Store>::ImageTextSource(Comm& comm, config::DatasetList da
       text_encoder_{std::move(text_encoder)},
       shape_{options_.train_batch_size, comm.world(), options_.gradient_accumulation_steps},
       rank_{comm.rank()},
-      decoding_{std::make_unique<datasets::ByteBudget>(options_.decode_memory_bytes)},
+      decoding_{std::make_unique<datasets::DecodeMemory>(options_.decode_memory_bytes)},
       collection_{options_.buckets()} {
     require_same_settings(comm);
     const std::int64_t pixels = autoencoder_->pixels_per_latent();
@@ -390,7 +390,8 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const 
     const at::Tensor image_3HW = [&] {
         try {
             pictures::require_file_within({}, view.sample->bytes, "'" + place + "'");
-            return detail::picture_tensor(pictures.get(key), view.frame, "'" + place + "'", *decoding_);
+            const auto file_memory = decoding_->files.take(static_cast<std::int64_t>(view.sample->bytes));
+            return detail::picture_tensor(pictures.get(key), view.frame, "'" + place + "'", decoding_->pixels);
         } catch (const Error& error) {
             if (error.code() == Errc::bad_picture || error.code() == Errc::unsupported_picture ||
                 error.code() == Errc::not_found)

@@ -54,7 +54,7 @@ std::string caption_text(const Store& store, const std::string& key, std::uint64
 
 /// Does a task. Throws what says nothing about this one file.
 template <storage::ObjectStore Store>
-ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& task, ByteBudget& memory) {
+ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& task, DecodeMemory& memory) {
     ReadAnswer answer{task.index, task.what, {}, {}, {}, {}, {}};
     const auto try_to = [&](const auto& read) -> std::optional<PictureFault> {
         try {
@@ -76,6 +76,7 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
         if ((task.what & ReadTask::header) != 0) answer.size_fault = too_large;
         if ((task.what & ReadTask::pixels) != 0) answer.pixel_fault = too_large;
     } else if ((task.what & ReadTask::pixels) != 0) {
+        const ByteBudget::Part file_memory = memory.files.take(static_cast<std::int64_t>(task.bytes));
         std::vector<std::byte> file;
         (void)try_to([&] {
             file = store.get(task.key);
@@ -92,7 +93,7 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
                     return std::vector<std::byte>(part.begin(), part.end());
                 });
             });
-        answer.pixel_fault = decode_all(file, memory);
+        answer.pixel_fault = decode_all(file, memory.pixels);
     } else if ((task.what & ReadTask::header) != 0) {
         answer.size_fault = try_to([&] {
             read_header(
@@ -182,7 +183,7 @@ void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDatas
 
 /// Rank 0: removes files whose pixels are damaged, if they still are.
 template <storage::ObjectStore Store>
-void delete_damaged(Catalog& catalog, const Store& store, ByteBudget& memory) {
+void delete_damaged(Catalog& catalog, const Store& store, DecodeMemory& memory) {
     for (const Sample& sample : catalog.damaged()) {
         const std::string place = "'" + store.where(sample.key) + "'";
         try {
@@ -192,7 +193,7 @@ void delete_damaged(Catalog& catalog, const Store& store, ByteBudget& memory) {
                 catalog.looked_again(sample.key, std::nullopt, place + " was changed while it was read");
                 continue;
             }
-            const std::optional<PictureFault> fault = decode_all(file, memory);
+            const std::optional<PictureFault> fault = decode_all(file, memory.pixels);
             if (!fault || !fault->damaged) {
                 catalog.looked_again(sample.key, fault, {});
                 continue;
@@ -292,7 +293,7 @@ Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& 
     const auto rank = static_cast<std::size_t>(comm.rank());
     const std::size_t part = (dataset.scan_for_errors ? 64 : 2048) * world;
     const int threads = detail::reading_threads(store, options.threads);
-    ByteBudget memory{options.decode_memory_bytes};
+    DecodeMemory memory{options.decode_memory_bytes};
     std::int64_t examined = 0;
     while (true) {
         FieldWriter asked;
