@@ -57,8 +57,9 @@ Survey survey_with_progress(SurveyedFile source, const SurveyRequest& request, c
     };
     const std::string index = source.index_folder.string();
     try {
-        return survey(std::move(source), request, progress, [&](const std::string& line) { phases.note(line); },
-                      [&] { return signal.requested(); });
+        return survey(
+            std::move(source), request, progress, [&](const std::string& line) { phases.note(line); },
+            [&] { return signal.requested(); });
     } catch (const Error& error) {
         if (error.code() != Errc::interrupted) throw;
         if (index.empty())

@@ -58,11 +58,11 @@ struct ImageTextOptions {
     bool compress_disk_cache = false;
     std::int64_t prefetch_batches = 10;                         ///< batches made ahead
     std::int64_t cache_memory_bytes = std::int64_t{512} << 20;  ///< of cached tensors kept in memory by this rank
-    std::int64_t decode_memory_bytes = std::int64_t{2}
-                                       << 30;  ///< of pictures decoded at the same time, their files included; a larger one alone
-    std::int64_t threads = 0;                  ///< 0: as many as there are cores
-    http::RetryOptions retry = {};             ///< of requests to buckets
-    std::filesystem::path index_folder = {};   ///< what is found out about pictures is kept here; empty: it is not
+    std::int64_t decode_memory_bytes =
+        std::int64_t{2} << 30;      ///< of pictures decoded at the same time, their files included; a larger one alone
+    std::int64_t threads = 0;       ///< 0: as many as there are cores
+    http::RetryOptions retry = {};  ///< of requests to buckets
+    std::filesystem::path index_folder = {};  ///< what is found out about pictures is kept here; empty: it is not
 
     /// Called from one thread at a time: while pictures are looked for, as DiscoverOptions say; while caches are filled,
     /// what ("latents", "captions"), entries of this rank's share that are done, and all of its share.

@@ -16,7 +16,8 @@ namespace strata::http {
 struct RetryHooks {
     std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
     std::function<void(std::chrono::milliseconds)> wait{};  ///< empty: the client's own, which its interrupt() ends
-    std::function<void(const std::string&)> say{};  ///< one line, from any thread, one at a time; empty: nothing is said
+    std::function<void(const std::string&)>
+        say{};  ///< one line, from any thread, one at a time; empty: nothing is said
 };
 
 /// One server, as all requests to it find it. Thread-safe.

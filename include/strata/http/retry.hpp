@@ -9,7 +9,7 @@ namespace strata::http {
 
 struct RetryOptions {
     std::chrono::milliseconds patience{300'000};  ///< a request is made again for so long after its first failure
-    int attempts_at_first = 3;  ///< in all, while the server has never answered: a wrong address shows soon
+    int attempts_at_first = 3;   ///< in all, while the server has never answered: a wrong address shows soon
     int attempts_at_damage = 3;  ///< in all, where what the server answers is not what it should be
     std::chrono::milliseconds first_wait{100};  ///< at most, before the second attempt; doubles from there
     std::chrono::milliseconds longest_wait{20'000};

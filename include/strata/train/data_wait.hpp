@@ -13,8 +13,10 @@ namespace strata::train {
 /// Of one run's steps.
 class DataWait {
 public:
-    static constexpr double worth_a_line = 0.2;  ///< of the time; said once, and again only after it was below half of that
-    static constexpr int least_steps = 10;       ///< before which nothing is said: batches are made ahead only from the first on
+    static constexpr double worth_a_line =
+        0.2;  ///< of the time; said once, and again only after it was below half of that
+    static constexpr int least_steps =
+        10;  ///< before which nothing is said: batches are made ahead only from the first on
 
     /// A step took so many seconds and waited so many of them for its batches. The share of the time that recent steps waited, when
     /// it has just become worth a line.

@@ -28,9 +28,9 @@ namespace strata::train {
 
 /// What all ranks know of a step's micro-batches.
 struct StepSums {
-    double loss = 0;     ///< mean over ranks and micro-batches
-    bool stop = false;   ///< a rank was asked to stop
-    double seconds = 0;  ///< rank 0's
+    double loss = 0;       ///< mean over ranks and micro-batches
+    bool stop = false;     ///< a rank was asked to stop
+    double seconds = 0;    ///< rank 0's
     double data_wait = 0;  ///< seconds in which the rank that waited longest waited for its batches
 };
 

@@ -18,8 +18,8 @@
 #include <strata/train/any_engine.hpp>
 #include <strata/train/any_model.hpp>
 #include <strata/train/checkpoints.hpp>
-#include <strata/train/evaluation.hpp>
 #include <strata/train/data_wait.hpp>
+#include <strata/train/evaluation.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/named_norm.hpp>
 #include <strata/train/ranks_together.hpp>

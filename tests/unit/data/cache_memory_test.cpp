@@ -34,8 +34,8 @@ Tensors of_one(double value, std::int64_t numel = 100) { return {{"a", at::full(
 TEST(CacheMemory, GivesBackWhatWasKeptInAnyTypeAndShape) {
     CacheMemory memory{1 << 20};
     Tensors tensors;
-    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt, at::kShort,
-                                      at::kChar, at::kByte, at::kBool})
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt,
+                                      at::kShort, at::kChar, at::kByte, at::kBool})
         tensors.emplace(c10::toString(type), at::arange(6, at::kFloat).reshape({2, 1, 3}).to(type));
     tensors.emplace("of no dimension", at::full({}, 7, at::kLong));
     tensors.emplace("empty", at::ones({3, 0, 2}, at::kBFloat16));

@@ -22,7 +22,8 @@ struct Patient {
     Outage outage;
 
     explicit Patient(const RetryOptions& options = {})
-        : outage{"S3 server http://s", options,
+        : outage{"S3 server http://s",
+                 options,
                  {.now = [this] { return now; }, .say = [this](const std::string& line) { lines.push_back(line); }}} {
         outage.answered();
     }

@@ -25,10 +25,12 @@ struct Screen {
     Phases phases;
 
     explicit Screen(bool live, bool shown = true)
-        : phases{shown, live, {.write = [this](std::string_view some) { text += some; }, .now = [this] { return now; }}} {}
+        : phases{
+              shown, live, {.write = [this](std::string_view some) { text += some; }, .now = [this] { return now; }}} {}
     std::string taken() { return std::exchange(text, {}); }
     /// So many are done, one every so often, from where it is.
-    void pass(std::string_view what, std::int64_t from, std::int64_t to, std::int64_t total, Phases::Clock::duration each) {
+    void pass(std::string_view what, std::int64_t from, std::int64_t to, std::int64_t total,
+              Phases::Clock::duration each) {
         for (std::int64_t done = from; done <= to; ++done) {
             phases(what, done, total);
             if (done < to) now += each;

@@ -39,13 +39,17 @@ TEST(Progress, TrainersOfOneSessionHaveTheirNamesAndPaces) {
         std::this_thread::sleep_for(std::chrono::milliseconds{120});  // lines come ten times a second at most
     }
     const std::string text = testing::internal::GetCapturedStdout();
-    EXPECT_NE(text.find("critic: step 2/13  loss 1.0000  lr 0.00e+00  0.0 samples/s  data_wait 0.00 s  ETA 0:11"), std::string::npos)
+    EXPECT_NE(text.find("critic: step 2/13  loss 1.0000  lr 0.00e+00  0.0 samples/s  data_wait 0.00 s  ETA 0:11"),
+              std::string::npos)
         << text;
-    EXPECT_NE(text.find("Kstep 2/13  loss 2.0000  lr 0.00e+00  0.0 samples/s  data_wait 0.00 s  ETA 1:50"), std::string::npos) << text;
+    EXPECT_NE(text.find("Kstep 2/13  loss 2.0000  lr 0.00e+00  0.0 samples/s  data_wait 0.00 s  ETA 1:50"),
+              std::string::npos)
+        << text;
 }
 
 TEST(Progress, OnATerminalTheLineIsDrawnInPlaceAndNotesGetTheirOwn) {
-    EXPECT_EQ(shown(true, 10), "\r\x1b[Kstep 1/10  loss 0.5000  lr 1.00e-03  8.0 samples/s  data_wait 0.00 s  ETA --\nsaved\n");
+    EXPECT_EQ(shown(true, 10),
+              "\r\x1b[Kstep 1/10  loss 0.5000  lr 1.00e-03  8.0 samples/s  data_wait 0.00 s  ETA --\nsaved\n");
 }
 
 TEST(Progress, OnlyRankZeroShowsAnything) {

@@ -87,10 +87,10 @@ private:
     std::int64_t budget_;
     std::int64_t taken_ = 0;
     std::vector<Pages> slabs_;
-    std::size_t used_ = 0;              // of the last slab, which is being filled
-    Pages table_;                       // of Entry*, a power of two of them
+    std::size_t used_ = 0;  // of the last slab, which is being filled
+    Pages table_;           // of Entry*, a power of two of them
     std::size_t places_ = 0;
-    std::size_t entries_ = 0;           // in the table
+    std::size_t entries_ = 0;             // in the table
     std::map<std::size_t, Entry*> free_;  // by all_bytes
 };
 

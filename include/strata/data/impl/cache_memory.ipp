@@ -31,8 +31,8 @@ struct TensorRecord {
 
 inline TensorRecord record_of(const std::string& name, const at::Tensor& tensor, bool is_last) {
     const auto dimensions = static_cast<std::size_t>(tensor.dim());
-    const std::size_t numbers = up_to_multiple(
-        sizeof(TensorRecord) + dimensions * sizeof(std::int64_t) + name.size(), EntrySlabs::alignment);
+    const std::size_t numbers =
+        up_to_multiple(sizeof(TensorRecord) + dimensions * sizeof(std::int64_t) + name.size(), EntrySlabs::alignment);
     return {up_to_multiple(numbers + tensor.nbytes(), EntrySlabs::alignment),
             numbers,
             static_cast<std::uint32_t>(name.size()),
@@ -56,8 +56,9 @@ STRATA_INLINE std::optional<CacheMemory::Tensors> CacheMemory::find(const std::s
         if (record.name_bytes == 0 && record.numbers == 0) break;  // an entry without tensors
         const std::byte* const name = behind + sizes.size() * sizeof(std::int64_t);
         tensors.emplace_hint(tensors.end(), std::string{reinterpret_cast<const char*>(name), record.name_bytes},
-                             at::from_blob(at + record.numbers, sizes, [held](void*) {},
-                                           at::TensorOptions{static_cast<at::ScalarType>(record.type)}));
+                             at::from_blob(
+                                 at + record.numbers, sizes, [held](void*) {},
+                                 at::TensorOptions{static_cast<at::ScalarType>(record.type)}));
         if (record.is_last) break;
         at += record.all_bytes;
     }

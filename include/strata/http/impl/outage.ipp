@@ -69,8 +69,9 @@ STRATA_INLINE void Outage::close(std::chrono::steady_clock::time_point now) {
     if (!announced_) return;
     announced_ = false;
     if (hooks_.say)
-        hooks_.say(server_ + " answers again, after " +
-                   core::in_words(std::max(std::chrono::seconds{1}, std::chrono::ceil<std::chrono::seconds>(now - began_))));
+        hooks_.say(
+            server_ + " answers again, after " +
+            core::in_words(std::max(std::chrono::seconds{1}, std::chrono::ceil<std::chrono::seconds>(now - began_))));
 }
 
 }  // namespace strata::http

@@ -174,7 +174,8 @@ STRATA_INLINE http::HttpAnswer S3Client::call(const S3Call& call) {
         if (call.attempts > 0 && number >= call.attempts) {
             // enough for what need not succeed
         } else if (verdict.again == Again::at_damage) {
-            if (number < options_.retry.attempts_at_damage) wait = http::backoff(options_.retry, number, http::jitter());
+            if (number < options_.retry.attempts_at_damage)
+                wait = http::backoff(options_.retry, number, http::jitter());
             if (number > 1) failures = ", " + std::to_string(number) + " times in a row";
         } else {
             wait = request.failed(verdict.why,

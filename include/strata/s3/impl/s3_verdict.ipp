@@ -53,14 +53,16 @@ STRATA_INLINE S3Client::Verdict S3Client::judge_failure(const std::string& what,
                           "correct aws_endpoint_url or aws_region_name, or check this machine's name server"},
                     "has a name without address"};
         case http::HttpFailure::unreachable:
-            return {Again::in_time,
-                    Error{Errc::store_unreachable, what + "no connection to " + server_ + " (" + reason + ")",
-                          "check that the server runs, that aws_endpoint_url is right, and that no firewall is between"},
-                    "does not answer"};
+            return {
+                Again::in_time,
+                Error{Errc::store_unreachable, what + "no connection to " + server_ + " (" + reason + ")",
+                      "check that the server runs, that aws_endpoint_url is right, and that no firewall is between"},
+                "does not answer"};
         case http::HttpFailure::untrusted:
-            return {Again::never, Error{Errc::store_unreachable,
-                                 what + "the TLS certificate of " + server_ + " is not accepted (" + reason + ")",
-                                 "set AWS_CA_BUNDLE to the certificate that signed it, or correct aws_endpoint_url"}};
+            return {Again::never,
+                    Error{Errc::store_unreachable,
+                          what + "the TLS certificate of " + server_ + " is not accepted (" + reason + ")",
+                          "set AWS_CA_BUNDLE to the certificate that signed it, or correct aws_endpoint_url"}};
         case http::HttpFailure::stalled:
             return {Again::in_time,
                     Error{Errc::transfer_failed,
@@ -75,8 +77,9 @@ STRATA_INLINE S3Client::Verdict S3Client::judge_failure(const std::string& what,
                           "check that the server runs and the network holds, then start again"},
                     "broke a connection off"};
         case http::HttpFailure::too_long:
-            return {Again::never, Error{Errc::bad_answer, what + server_ + " sent more bytes than were asked for",
-                                 "check that aws_endpoint_url is the address of an S3 server that serves ranges"}};
+            return {Again::never,
+                    Error{Errc::bad_answer, what + server_ + " sent more bytes than were asked for",
+                          "check that aws_endpoint_url is the address of an S3 server that serves ranges"}};
         case http::HttpFailure::interrupted:
             return {Again::never, Error{Errc::interrupted, what + "the program is ending", "start it again"}};
         case http::HttpFailure::none:
@@ -84,8 +87,9 @@ STRATA_INLINE S3Client::Verdict S3Client::judge_failure(const std::string& what,
         case http::HttpFailure::other:
             break;
     }
-    return {Again::never, Error{Errc::transfer_failed, what + "the exchange with " + server_ + " failed (" + reason + ")",
-                         "check aws_endpoint_url and the network"}};
+    return {Again::never,
+            Error{Errc::transfer_failed, what + "the exchange with " + server_ + " failed (" + reason + ")",
+                  "check aws_endpoint_url and the network"}};
 }
 
 STRATA_INLINE S3Client::Verdict S3Client::judge_status(const std::string& what, const http::HttpAnswer& answer) const {

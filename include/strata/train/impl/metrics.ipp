@@ -72,7 +72,8 @@ inline std::string to_json_line(const StepMetrics& m, std::span<const NamedNorm>
     return "{\"step\":" + std::to_string(m.step) + ",\"loss\":" + json_number(m.loss, 17) +
            ",\"lr\":" + json_number(m.learning_rate, 17) + ",\"grad_norm\":" + json_number(m.grad_norm, 17) +
            ",\"samples_per_second\":" + json_number(m.samples_per_second, 6) +
-           ",\"data_wait\":" + json_number(m.data_wait, 6) + ",\"seconds\":" + json_number(m.seconds, 6) + ",\"epoch\":" + json_number(m.epoch, 6) +
+           ",\"data_wait\":" + json_number(m.data_wait, 6) + ",\"seconds\":" + json_number(m.seconds, 6) +
+           ",\"epoch\":" + json_number(m.epoch, 6) +
            (m.skipped > 0 ? ",\"skipped\":" + std::to_string(m.skipped) : "") + to_json(norms) + to_json(losses) +
            "}\n";
 }

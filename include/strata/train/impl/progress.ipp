@@ -38,8 +38,8 @@ STRATA_INLINE void Progress::step(const StepMetrics& m, std::int64_t last_step, 
     char line[352];
     std::snprintf(line, sizeof line, "%.*s%sstep %lld/%lld  loss %.4f  lr %.2e  %s samples/s  data_wait %s  ETA %s",
                   static_cast<int>(std::min<std::size_t>(name.size(), 64)), name.data(), name.empty() ? "" : ": ",
-                  static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate, speed, wait,
-                  std::isfinite(left) ? clock_text(left).c_str() : "--");
+                  static_cast<long long>(m.step), static_cast<long long>(last_step), m.loss, m.learning_rate, speed,
+                  wait, std::isfinite(left) ? clock_text(left).c_str() : "--");
     if (live_) {
         std::printf("\r\x1b[K%s", line);
         line_open_ = true;
