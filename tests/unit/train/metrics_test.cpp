@@ -71,6 +71,18 @@ TEST_F(Metrics, ALossComesBackWithEveryBit) {
     EXPECT_EQ(strata::train::read_metrics(file)[0].loss, loss);
 }
 
+TEST_F(Metrics, TheWaitForDataComesBackAndIsUnknownInOlderLines) {
+    StepMetrics second = step(2, 0.5);
+    second.data_wait = 0.125;
+    write(line(1));
+    MetricsLog{file, 1}.append(second);
+    const auto steps = strata::train::read_metrics(file);
+    ASSERT_EQ(steps.size(), 2U);
+    EXPECT_TRUE(std::isnan(steps[0].data_wait));
+    EXPECT_EQ(steps[1].data_wait, 0.125);
+    EXPECT_NE(text_of(file).find("\"data_wait\":0.125,"), std::string::npos);
+}
+
 TEST_F(Metrics, TriesThatWereSkippedAreInTheLineOfTheirStepOnly) {
     {
         MetricsLog log{file, 0};

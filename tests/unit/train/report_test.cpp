@@ -1,5 +1,6 @@
 // report.html: one file, nothing beside it, and whatever a prompt says stays text.
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -82,6 +83,17 @@ TEST_F(Report, GridsAreFoundInTheOrderOfTheirSteps) {
     ASSERT_EQ(grids.size(), 2U);
     EXPECT_EQ(grids[0].step, 20);
     EXPECT_EQ(grids[1].step, 100);
+}
+
+TEST_F(Report, TheShareOfTheTimeThatWasWaitedForDataIsThere) {
+    ReportContent content{.title = "run"};
+    content.history = {{.step = 1, .data_wait = std::nan(""), .seconds = 1000},  // of an earlier version
+                       {.step = 2, .data_wait = 30, .seconds = 1100},
+                       {.step = 3, .data_wait = 40, .seconds = 1200}};
+    EXPECT_NE(written(content).find("<tr><td>waited for data</td><td>35 % of the time (1:10)</td></tr>"),
+              std::string::npos);
+    content.history.resize(1);
+    EXPECT_EQ(written(content).find("waited for data"), std::string::npos) << "nothing is known";
 }
 
 }  // namespace

@@ -33,9 +33,14 @@ TEST_F(RunRecord, WhatFollowsFromPlanAndTimeIsFilledIn) {
     record.append(first);
     EXPECT_EQ(first.epoch, 0.2);
     EXPECT_EQ(first.samples_per_second, 4.0) << "16 samples";
+    EXPECT_EQ(first.data_wait, 0);
+    record.wait(0.25);
     record.skip();
+    record.wait(0.5);
     record.skip();
+    record.wait(0.125);
     record.complete(second, 6.0, plan);
+    EXPECT_EQ(second.data_wait, 0.875) << "that of tries that changed nothing included";
     EXPECT_EQ(second.skipped, 2);
     EXPECT_EQ(second.samples_per_second, 8.0);
     EXPECT_EQ(record.last().step, 2);

@@ -122,4 +122,21 @@ TEST_F(StepPass, SamplesOfALossThatIsNotFiniteAreKnown) {
     EXPECT_EQ(samples, "b");
 }
 
+TEST_F(StepPass, TheWaitForEachBatchIsAddedUp) {
+    double now = 100;
+    struct SlowSource {
+        double& now;
+        int made = 0;
+        Batch next() {
+            now += ++made;  // seconds
+            return {.loss = 1};
+        }
+    } source{now};
+    train::StepPass pass{comm, model, engine, together, {.seed = 1, .micro_batches = 3, .device = at::kCPU, .who = "step 5"}};
+    const auto sums = pass.run(
+        source, [] { return false; }, [&] { return now; });
+    EXPECT_EQ(sums.data_wait, 1 + 2 + 3);
+    EXPECT_EQ(sums.seconds, 106);
+}
+
 }  // namespace
