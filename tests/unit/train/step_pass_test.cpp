@@ -132,7 +132,8 @@ TEST_F(StepPass, TheWaitForEachBatchIsAddedUp) {
             return {.loss = 1};
         }
     } source{now};
-    train::StepPass pass{comm, model, engine, together, {.seed = 1, .micro_batches = 3, .device = at::kCPU, .who = "step 5"}};
+    train::StepPass pass{
+        comm, model, engine, together, {.seed = 1, .micro_batches = 3, .device = at::kCPU, .who = "step 5"}};
     const auto sums = pass.run(
         source, [] { return false; }, [&] { return now; });
     EXPECT_EQ(sums.data_wait, 1 + 2 + 3);
