@@ -25,7 +25,8 @@ public:
     using Tensors = std::map<std::string, at::Tensor>;
 
     ///   budget_bytes  at most, everything included; below 1: nothing is kept
-    explicit CacheMemory(std::int64_t budget_bytes) : slabs_{std::make_shared<detail::EntrySlabs>(budget_bytes)} {}
+    explicit CacheMemory(std::int64_t budget_bytes)
+        : keeps_{budget_bytes > 0}, slabs_{std::make_shared<detail::EntrySlabs>(budget_bytes)} {}
 
     /// The entry. Its tensors view the memory it is kept in, which lives as long as they do, and must not be written to.
     [[nodiscard]] std::optional<Tensors> find(const std::string& identity) const;
@@ -38,6 +39,7 @@ public:
     [[nodiscard]] std::int64_t bytes() const;  ///< of the budget that are taken
 
 private:
+    bool keeps_;
     std::shared_ptr<detail::EntrySlabs> slabs_;  // shared with the tensors that view it
     std::atomic<bool> full_{false};
 };

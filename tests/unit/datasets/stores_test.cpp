@@ -1,6 +1,9 @@
 // Folders and buckets as a dataset list names them. Buckets answer from a server inside the test.
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +13,7 @@
 #include <strata/s3/folder_or_bucket.hpp>
 
 #include "../../support/fake_http_server.hpp"
+#include "../../support/retry_in_steps.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace {
@@ -69,6 +73,28 @@ TEST(Stores, FoldersAreOpenedByBoth) {
     EXPECT_FALSE(both.traffic());
     strata::comm::SelfComm comm;
     EXPECT_TRUE(traffic_lines(comm, both.traffic()).empty());
+}
+
+TEST(Stores, RequestsAreRepeatedForAsLongAsTheirMakerSaysAndSaid) {
+    std::atomic<int> failures{5};
+    const strata_test::FakeHttpServer server{[&](const strata_test::FakeRequest&) {
+        return failures-- > 0 ? strata_test::FakeReply::answer(503)
+                              : strata_test::FakeReply::answer(200, "", "ETag: \"e1\"\r\n");
+    }};
+    config::DatasetList list;
+    list.images = {in_bucket(server.url(), "cats")};
+    std::vector<std::string> lines;
+    strata::http::RetryHooks hooks = strata_test::retry_in_steps();
+    hooks.say = [&](const std::string& line) { lines.push_back(line); };
+    Both patient{list, {.patience = std::chrono::seconds{10}}, hooks};
+    EXPECT_TRUE(patient.pictures(list.images[0]).exists("1.png"));
+    EXPECT_EQ(lines, (std::vector<std::string>{
+                         "S3 server " + server.url() + " answers 503; trying again for 10 s",
+                         "S3 server " + server.url() + " answers again, after 5 s",
+                     }));
+    failures = 5;
+    Both impatient{list, {.patience = std::chrono::seconds{3}}, strata_test::retry_in_steps()};
+    EXPECT_EQ(thrown_by([&] { (void)impatient.pictures(list.images[0]).exists("1.png"); }).code, Errc::transfer_failed);
 }
 
 TEST(Stores, EntriesOfOneBucketShareItsConnectionsAndItsBill) {

@@ -235,6 +235,7 @@ TEST_F(S3, TransfersThatBreakAreMadeAgain) {
     const FaultyProxy answers_lost{server->port(),
                                    [](int n) { return FaultyProxy::Fault{.cut_after = n < 3 ? 0U : SIZE_MAX}; }};
     options.endpoint_url = answers_lost.url();
+    options.retry.attempts_at_first = 4;
     const strata::S3 writer{options};
     writer.put("written", made);
     EXPECT_EQ(direct.get("written"), made);

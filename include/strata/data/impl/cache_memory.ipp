@@ -44,6 +44,7 @@ inline TensorRecord record_of(const std::string& name, const at::Tensor& tensor,
 }  // namespace detail
 
 STRATA_INLINE std::optional<CacheMemory::Tensors> CacheMemory::find(const std::string& identity) const {
+    if (!keeps_) return std::nullopt;
     const detail::EntrySlabs::Held held = slabs_->find(identity);
     if (held == nullptr) return std::nullopt;
     Tensors tensors;
@@ -66,6 +67,10 @@ STRATA_INLINE std::optional<CacheMemory::Tensors> CacheMemory::find(const std::s
 }
 
 STRATA_INLINE void CacheMemory::keep(const std::string& identity, const Tensors& tensors) {
+    if (!keeps_) {
+        full_ = true;
+        return;
+    }
     std::vector<std::pair<detail::TensorRecord, at::Tensor>> parts;
     std::size_t bytes = 0;
     for (const auto& [name, tensor] : tensors) {
