@@ -23,7 +23,8 @@ struct UrlStoreOptions {
     std::string url_column = "url";  ///< its column with http and https addresses
     std::filesystem::path folder;    ///< where pictures are kept
     http::HttpOptions http{.connections = 16};
-    http::RetryOptions retry{.attempts = 5};
+    int attempts = 5;                         ///< of one address in all: of many hosts one may be gone for good
+    http::RetryOptions retry{};               ///< how long to wait between them; attempts_at_first
     std::uint64_t most_bytes = 256ULL << 20;  ///< of a picture
 };
 

@@ -228,8 +228,8 @@ private:
                 continue;
             }
             const std::string why = reason(answer);
-            const int most = has_answered ? options.retry.attempts
-                                          : std::min(options.retry.attempts, options.retry.attempts_at_first);
+            const int most =
+                has_answered ? options.attempts : std::min(options.attempts, options.retry.attempts_at_first);
             if (!passes(answer)) fail(entry, why);
             if (number >= most) fail(entry, why + ", " + std::to_string(number) + " times in a row");
             std::chrono::milliseconds wait = http::backoff(options.retry, number, http::jitter());
