@@ -197,24 +197,38 @@ strata_room(tables
         table.hpp
         table_file.hpp)
 
+include("${CMAKE_CURRENT_LIST_DIR}/picture-libraries.cmake")
 strata_room(pictures
     NEEDS core config
     PACKAGES PNG JPEG ZLIB
-    LINKS PNG::PNG JPEG::JPEG ZLIB::ZLIB webp webpdemux
+    LINKS PNG::PNG JPEG::JPEG ZLIB::ZLIB webp webpdemux lcms2 ${picture_links}
+    DEFINES ${picture_defines}
     HEADERS
+        bmp.hpp
         buckets.hpp
+        colour_profile.hpp
         decode_image.hpp
+        detail/bmp_header.hpp
+        detail/gif_header.hpp
         detail/header_bytes.hpp
+        detail/heif_header.hpp
+        detail/jpeg_header.hpp
+        detail/png_header.hpp
+        detail/tiff_header.hpp
+        detail/webp_header.hpp
+        formats.hpp
         frame.hpp
         framing.hpp
         image_header.hpp
         jpeg.hpp
         orientation.hpp
         picture.hpp
+        picture_fault.hpp
         png.hpp
         resample.hpp
         simpletuner_sizes.hpp
-        webp.hpp)
+        webp.hpp
+        ${picture_headers})
 
 strata_room(optim
     NEEDS core policy options ${cuda_kernels}

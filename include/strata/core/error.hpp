@@ -45,8 +45,12 @@ enum class Errc : std::uint16_t {
     bad_tar = 2111,             ///< a tar shard is damaged, or compressed, sparse or otherwise not to be read in place
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
 
+    picture_too_large = 2113,   ///< a picture claims more pixels, or its file more bytes, than are accepted
+    no_picture_library = 2114,  ///< a picture's format needs a library that the program was built without
+    picture_undecided = 2115,   ///< a decoder gave up, and not surely because of the file
+
     no_samples = 2201,            ///< a data folder is missing, empty, or everything in it was skipped
-    bad_picture = 2202,           ///< a picture cannot be decoded
+    bad_picture = 2202,           ///< a picture's bytes are wrong, or it ends early
     small_bucket = 2203,          ///< a bucket holds fewer samples than the effective batch
     bad_cache_entry = 2204,       ///< a cached tensor is damaged or of another shape than expected
     unsupported_picture = 2205,   ///< a picture is of a format or kind that is not decoded

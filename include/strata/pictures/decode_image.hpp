@@ -1,5 +1,5 @@
 #pragma once
-// strata/pictures/decode_image.hpp - a picture file of any format that is known to upright pixels.
+// strata/pictures/decode_image.hpp - a picture file of any format that is known to upright pixels in sRGB.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,20 +8,30 @@
 
 #include <strata/pictures/image_header.hpp>
 #include <strata/pictures/picture.hpp>
+#include <strata/pictures/picture_fault.hpp>
 
 namespace strata::pictures {
 
-/// Decodes PNG, JPEG and WebP, told by their first bytes, to 8-bit RGB, or RGBA where the file has alpha, turned
-/// upright as EXIF or XMP says (image_header.hpp). Alpha is kept, not composed: cover_and_crop() lays it on white.
-/// Colour profiles and gamma are left alone, samples of 16 bits keep their high byte, of an animation the first frame
-/// counts.
+/// Decodes the formats of formats.hpp, told by their first bytes, to 8-bit RGB, or RGBA where the file has alpha, turned
+/// upright as the file says (image_header.hpp). Alpha is kept, not composed: cover_and_crop() lays it on white.
 ///
+/// An ICC profile of a JPEG, PNG, WebP, TIFF, AVIF or HEIC is applied: the pixels are sRGB (colour_profile.hpp). Other
+/// statements about gamma and colours are left alone. Samples of 16 bits keep their high byte. Of an animation the
+/// first frame counts, of several pages the first, of several pictures the primary one. Picture::note says what was
+/// wrong and did no harm.
+///
+///   header  image_header() of the same file
 ///   target  what the picture will be resized and cropped to, upright; a JPEG may then come smaller, but in no edge
 ///           smaller than `target`. {0, 0}: at its full size
 ///   source  named in messages: the file's path
 ///
-/// Throws Errc::unsupported_picture for other formats, Errc::bad_picture when the file is damaged, ends early or is
-/// beyond `limits`; the limits are looked at before memory is taken. Memory: at most decode_bytes().
+/// Throws what is_picture_fault() knows; the limits are looked at before memory is taken. Memory: at most
+/// decode_bytes().
+[[nodiscard]] Picture decode_image(std::span<const std::byte> file, const ImageHeader& header,
+                                   const PictureSize& target = {}, std::string_view source = "a picture",
+                                   const DecodeLimits& limits = {});
+
+/// The same, and the header as well.
 [[nodiscard]] Picture decode_image(std::span<const std::byte> file, const PictureSize& target = {},
                                    std::string_view source = "a picture", const DecodeLimits& limits = {});
 

@@ -2,7 +2,7 @@
 // strata/pictures/picture.hpp - pixels in memory, and how large a picture may claim to be.
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 namespace strata::pictures {
@@ -20,6 +20,7 @@ struct Picture {
     std::int64_t height = 0;
     std::int64_t channels = 3;         ///< 3: red, green, blue; 4: and alpha, not premultiplied
     std::vector<std::uint8_t> pixels;  ///< width * height * channels
+    std::string note = {};  ///< what was wrong with the file and did no harm: a colour profile that cannot be used; else empty
 };
 
 /// What a decoder accepts. A picture that claims more is refused before memory is taken for it.
@@ -29,21 +30,4 @@ struct DecodeLimits {
     std::int64_t file_bytes = std::int64_t{1} << 30;
 };
 
-/// Throws Errc::bad_picture when a file of so many bytes is beyond the limits.
-void require_file_within(const DecodeLimits& limits, std::uint64_t bytes, std::string_view source);
-
-namespace detail {
-
-/// Throws Errc::bad_picture: "<source> cannot be decoded: <why>".
-[[noreturn]] void throw_bad_picture(std::string_view source, std::string_view why);
-
-/// Throws Errc::bad_picture when a picture of this size is beyond the limits or has no pixels.
-void require_within(const DecodeLimits& limits, const PictureSize& claimed, std::string_view source);
-
-}  // namespace detail
-
 }  // namespace strata::pictures
-
-#ifndef STRATA_COMPILED
-#include <strata/pictures/impl/picture.ipp>
-#endif

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <strata/pictures/image_header.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::pictures {
@@ -14,12 +15,14 @@ namespace strata::pictures {
 /// Decodes every kind of PNG (1 to 16 bits, grey, RGB, palette, alpha, tRNS, interlaced) to 8-bit RGB, or RGBA where it
 /// has alpha or tRNS. Of 16-bit samples the high byte is kept; colour profiles, gamma and orientation are left alone.
 ///
+///   header  image_header() of the same file
 ///   source  named in messages: the file's path
 ///
-/// Throws Errc::bad_picture when the file is no PNG, is damaged, ends early or is beyond `limits`. Memory:
-/// three or four bytes a pixel, and at most 8 MB for everything else in the file.
-[[nodiscard]] Picture decode_png(std::span<const std::byte> file, std::string_view source = "a picture",
-                                 const DecodeLimits& limits = {});
+/// Throws Errc::bad_picture when the file is damaged or ends early, picture_too_large when it is beyond `limits`,
+/// picture_undecided when there is not enough memory. Memory: three or four bytes a pixel, and at most 8 MB for
+/// everything else in the file.
+[[nodiscard]] Picture decode_png(std::span<const std::byte> file, const ImageHeader& header,
+                                 std::string_view source = "a picture", const DecodeLimits& limits = {});
 
 /// Packed 8-bit RGB rows as a PNG file. Equal pixels give equal bytes.
 ///

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <strata/pictures/orientation.hpp>
-#include <strata/pictures/picture.hpp>
+#include <strata/pictures/picture_fault.hpp>
 
 namespace strata::pictures::detail {
 
@@ -28,6 +28,9 @@ inline std::uint32_t big_endian(Bytes bytes, std::size_t at, int count) noexcept
     for (int i = 0; i < count; ++i)
         value = (value << 8) | std::to_integer<std::uint32_t>(bytes[at + static_cast<std::size_t>(i)]);
     return value;
+}
+inline std::uint64_t big_endian_8(Bytes bytes, std::size_t at) noexcept {
+    return (std::uint64_t{big_endian(bytes, at, 4)} << 32) | big_endian(bytes, at + 4, 4);
 }
 inline std::uint32_t little_endian(Bytes bytes, std::size_t at, int count) noexcept {
     std::uint32_t value = 0;

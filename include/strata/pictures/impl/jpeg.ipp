@@ -12,8 +12,12 @@
 
 #include <jpeglib.h>
 
-#include <strata/core/error.hpp>
+#include <jerror.h>
+
+#include <strata/core/inline.hpp>
+#include <strata/pictures/impl/colour_profile.ipp>
 #include <strata/pictures/jpeg.hpp>
+#include <strata/pictures/picture_fault.hpp>
 
 namespace strata::pictures {
 
@@ -27,6 +31,7 @@ struct JpegReader {
     ::jpeg_decompress_struct jpeg{};
     std::jmp_buf jump{};
     std::array<char, JMSG_LENGTH_MAX> message{};
+    Errc kind = Errc::picture_undecided;  // of the message
     bool has_all_rows = false;
 
     JpegReader() = default;
@@ -37,13 +42,63 @@ struct JpegReader {
 
 inline JpegReader& jpeg_reader(::j_common_ptr jpeg) { return *static_cast<JpegReader*>(jpeg->client_data); }
 
-[[noreturn]] inline void fail_jpeg(::j_common_ptr jpeg, const char* why) {
+/// What libjpeg's number of an error says of the file.
+inline Errc jpeg_fault(int code) noexcept {
+    switch (code) {
+        case JERR_BAD_COMPONENT_ID:
+        case JERR_BAD_DCT_COEF:
+        case JERR_BAD_HUFF_TABLE:
+        case JERR_BAD_J_COLORSPACE:
+        case JERR_BAD_LENGTH:
+        case JERR_BAD_MCU_SIZE:
+        case JERR_BAD_PROGRESSION:
+        case JERR_BAD_PROG_SCRIPT:
+        case JERR_BAD_SAMPLING:
+        case JERR_DAC_INDEX:
+        case JERR_DAC_VALUE:
+        case JERR_DHT_INDEX:
+        case JERR_DQT_INDEX:
+        case JERR_EMPTY_IMAGE:
+        case JERR_EOI_EXPECTED:
+        case JERR_INPUT_EMPTY:
+        case JERR_INPUT_EOF:
+        case JERR_NO_ARITH_TABLE:
+        case JERR_NO_HUFF_TABLE:
+        case JERR_NO_IMAGE:
+        case JERR_NO_QUANT_TABLE:
+        case JERR_NO_SOI:
+        case JERR_SOF_DUPLICATE:
+        case JERR_SOF_NO_SOS:
+        case JERR_SOI_DUPLICATE:
+        case JERR_SOS_NO_SOF:
+        case JERR_UNKNOWN_MARKER:
+            return Errc::bad_picture;
+        case JERR_IMAGE_TOO_BIG:
+        case JERR_WIDTH_OVERFLOW:
+            return Errc::picture_too_large;
+        case JERR_BAD_PRECISION:
+        case JERR_CCIR601_NOTIMPL:
+        case JERR_COMPONENT_COUNT:
+        case JERR_CONVERSION_NOTIMPL:
+        case JERR_FRACT_SAMPLE_NOTIMPL:
+        case JERR_NOTIMPL:
+        case JERR_NOT_COMPILED:
+        case JERR_SOF_UNSUPPORTED:
+            return Errc::unsupported_picture;
+        default:  // for lack of memory, and what a decoder should never meet
+            return Errc::picture_undecided;
+    }
+}
+
+[[noreturn]] inline void fail_jpeg(::j_common_ptr jpeg, Errc kind, const char* why) {
     JpegReader& reader = jpeg_reader(jpeg);
+    reader.kind = kind;
     std::snprintf(reader.message.data(), reader.message.size(), "%s", why);
     std::longjmp(reader.jump, 1);
 }
 [[noreturn]] inline void on_jpeg_error(::j_common_ptr jpeg) {
     JpegReader& reader = jpeg_reader(jpeg);
+    reader.kind = jpeg_fault(jpeg->err->msg_code);
     (*jpeg->err->format_message)(jpeg, reader.message.data());
     std::longjmp(reader.jump, 1);
 }
@@ -54,12 +109,12 @@ inline void on_jpeg_output(::j_common_ptr) {}
 inline void on_jpeg_progress(::j_common_ptr jpeg) {
     constexpr int most_scans = 200;
     if (reinterpret_cast<::j_decompress_ptr>(jpeg)->input_scan_number > most_scans)
-        fail_jpeg(jpeg, "it has too many scans");
+        fail_jpeg(jpeg, Errc::picture_too_large, "it has too many scans");
 }
 
 inline void on_jpeg_source(::j_decompress_ptr) {}
 inline ::boolean on_jpeg_end(::j_decompress_ptr jpeg) {
-    fail_jpeg(reinterpret_cast<::j_common_ptr>(jpeg), "the file ends too early");
+    fail_jpeg(reinterpret_cast<::j_common_ptr>(jpeg), Errc::bad_picture, "the file ends too early");
 }
 inline void skip_jpeg_bytes(::j_decompress_ptr jpeg, long count) {
     if (count <= 0) return;
@@ -104,7 +159,7 @@ inline bool start_jpeg(JpegReader& reader, unsigned denominator) {
 }
 
 /// Reads all rows. With inks through `line`, which holds one row of them. False: see reader.message.
-inline bool read_jpeg_rows(JpegReader& reader, std::uint8_t* pixels, std::uint8_t* line) {
+inline bool read_jpeg_rows(JpegReader& reader, std::uint8_t* pixels, std::uint8_t* line, const ToSrgb& to_srgb) {
     if (setjmp(reader.jump) != 0) return false;
     ::jpeg_decompress_struct& jpeg = reader.jpeg;
     const std::size_t width = jpeg.output_width;
@@ -118,11 +173,7 @@ inline bool read_jpeg_rows(JpegReader& reader, std::uint8_t* pixels, std::uint8_
             continue;
         }
         ::jpeg_read_scanlines(&jpeg, &line, 1);
-        // Stored are 255 - ink, so a colour is what two inks together leave: round(stored * stored black / 255).
-        for (std::size_t x = 0; x < width; ++x)
-            for (std::size_t c = 0; c < 3; ++c)
-                row[x * 3 + c] =
-                    static_cast<std::uint8_t>((unsigned{line[x * 4 + c]} * line[x * 4 + 3] * 2 + 255) / 510);
+        to_srgb.inks_to_rgb(line, row, width, true);
     }
     reader.has_all_rows = true;
     ::jpeg_finish_decompress(&jpeg);  // reads on to the end mark
@@ -141,23 +192,24 @@ STRATA_INLINE unsigned jpeg_denominator(const PictureSize& size, const PictureSi
     return denominator;
 }
 
-STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const PictureSize& enough, std::string_view source,
+STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const ImageHeader& header,
+                                  const PictureSize& enough, const ToSrgb& to_srgb, std::string_view source,
                                   const DecodeLimits& limits) {
     detail::JpegReader reader;
-    const auto refuse = [&] { detail::throw_bad_picture(source, reader.message.data()); };
+    const auto refuse = [&] { detail::throw_fault(reader.kind, source, reader.message.data()); };
     if (!detail::read_jpeg_head(reader, file)) refuse();
     const PictureSize size{reader.jpeg.image_width, reader.jpeg.image_height};
-    detail::require_within(limits, size, source);
+    require_within(limits, size, source);
     const int components = reader.jpeg.num_components;
-    if (components != 1 && components != 3 && components != 4)
-        detail::throw_bad_picture(source, "it has " + std::to_string(components) + " channels");
+    if (size != header.stored || components != header.channels)
+        detail::throw_bad_picture(source, "its header says two things of its size");
 
     if (!detail::start_jpeg(reader, jpeg_denominator(size, enough))) refuse();
 
     Picture picture{reader.jpeg.output_width, reader.jpeg.output_height, 3, {}};
     picture.pixels.resize(static_cast<std::size_t>(picture.width * picture.height * 3));
     std::vector<std::uint8_t> line(components == 4 ? static_cast<std::size_t>(picture.width) * 4 : 0);
-    if (!detail::read_jpeg_rows(reader, picture.pixels.data(), line.data())) {
+    if (!detail::read_jpeg_rows(reader, picture.pixels.data(), line.data(), to_srgb)) {
         if (reader.has_all_rows) detail::throw_bad_picture(source, "its pixels are there, and its end mark is missing");
         refuse();
     }

@@ -8,6 +8,7 @@
 #include <array>
 #include <csetjmp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
@@ -15,7 +16,8 @@
 #include <png.h>
 
 #include <strata/core/error.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/core/inline.hpp>
+#include <strata/pictures/picture_fault.hpp>
 #include <strata/pictures/png.hpp>
 
 namespace strata::pictures {
@@ -43,15 +45,28 @@ inline void read_png_bytes(png_structp png, png_bytep out, std::size_t length) {
     input->left -= length;
 }
 
+/// Memory for libpng, which says of a lack of it nothing but words; so it is noted here.
+struct PngMemory {
+    bool ran_out = false;
+};
+inline png_voidp take_png_memory(png_structp png, png_alloc_size_t bytes) {
+    void* const memory = std::malloc(bytes);
+    if (memory == nullptr) static_cast<PngMemory*>(::png_get_mem_ptr(png))->ran_out = true;
+    return memory;
+}
+inline void free_png_memory(png_structp, png_voidp memory) { std::free(memory); }
+
 /// Owns libpng's reader.
 struct PngReader {
     std::array<char, 128> message{};
+    PngMemory memory;
     PngInput input;
     png_structp png = nullptr;
     png_infop info = nullptr;
 
     explicit PngReader(std::span<const std::byte> file) : input{file.data(), file.size()} {
-        png = ::png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, on_png_error, on_png_warning);
+        png = ::png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &message, on_png_error, on_png_warning, &memory,
+                                          take_png_memory, free_png_memory);
         info = png != nullptr ? ::png_create_info_struct(png) : nullptr;
         if (info == nullptr) {
             ::png_destroy_read_struct(&png, &info, nullptr);
@@ -60,6 +75,10 @@ struct PngReader {
     }
     PngReader(const PngReader&) = delete;
     PngReader& operator=(const PngReader&) = delete;
+    /// The message, as what it says of the file.
+    [[noreturn]] void refuse(std::string_view source) const {
+        throw_fault(memory.ran_out ? Errc::picture_undecided : Errc::bad_picture, source, message.data());
+    }
     ~PngReader() { ::png_destroy_read_struct(&png, &info, nullptr); }
 };
 
@@ -69,9 +88,10 @@ inline bool read_png_head(PngReader& reader, const DecodeLimits& limits) {
     ::png_set_read_fn(reader.png, &reader.input, read_png_bytes);
     const auto edge = static_cast<png_uint_32>(std::min<std::int64_t>(limits.edge, PNG_UINT_31_MAX));
     ::png_set_user_limits(reader.png, edge, edge);
-    ::png_set_chunk_malloc_max(reader.png, 8'000'000);
+    // Texts, times and profiles are not used; skipping them (-1: known ones too) skips their unpacking as well, so that
+    // they may be of any length.
+    ::png_set_chunk_malloc_max(reader.png, 0);
     ::png_set_chunk_cache_max(reader.png, 64);
-    // Texts, times and profiles are not used; skipping them (-1: known ones too) skips their unpacking as well.
     ::png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     ::png_read_info(reader.png, reader.info);
     ::png_set_expand(reader.png);    // palette -> RGB, 1/2/4 bits -> 8, tRNS -> alpha
@@ -140,20 +160,19 @@ inline bool write_png(PngWriter& writer, PngOutput& output, png_uint_32 width, p
 
 }  // namespace detail
 
-STRATA_INLINE Picture decode_png(std::span<const std::byte> file, std::string_view source, const DecodeLimits& limits) {
-    if (format_of(file) != ImageFormat::png) detail::throw_bad_picture(source, "it is no PNG file");
-    const ImageHeader header = image_header(file, source);
-    detail::require_within(limits, header.stored, source);
+STRATA_INLINE Picture decode_png(std::span<const std::byte> file, const ImageHeader& header, std::string_view source,
+                                 const DecodeLimits& limits) {
+    require_within(limits, header.stored, source);
     detail::PngReader reader{file};
-    if (!detail::read_png_head(reader, limits)) detail::throw_bad_picture(source, reader.message.data());
+    if (!detail::read_png_head(reader, limits)) reader.refuse(source);
     Picture picture{header.stored.width, header.stored.height, ::png_get_channels(reader.png, reader.info), {}};
     const auto stride = static_cast<std::size_t>(picture.width * picture.channels);
     if ((picture.channels != 3 && picture.channels != 4) || ::png_get_rowbytes(reader.png, reader.info) != stride)
-        detail::throw_bad_picture(source, "libpng did not turn it into RGB");
+        detail::throw_fault(Errc::picture_undecided, source, "libpng did not turn it into RGB");
     picture.pixels.resize(stride * static_cast<std::size_t>(picture.height));
     const int passes = ::png_get_interlace_type(reader.png, reader.info) == PNG_INTERLACE_NONE ? 1 : 7;
     if (!detail::read_png_rows(reader, picture.pixels.data(), stride, static_cast<png_uint_32>(picture.height), passes))
-        detail::throw_bad_picture(source, reader.message.data());
+        reader.refuse(source);
     return picture;
 }
 
@@ -171,7 +190,8 @@ STRATA_INLINE std::vector<std::byte> encode_png(std::int64_t width, std::int64_t
     if (!detail::write_png(writer, output, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height),
                            rgb.data())) {
         if (output.failed) throw std::bad_alloc{};
-        detail::throw_bad_picture("a picture that is being written", writer.message.data());
+        throw Error{Errc::bad_picture, std::string{"a picture cannot be written: "} + writer.message.data(),
+                    "pass another picture"};
     }
     return std::move(output.bytes);
 }

@@ -7,24 +7,27 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
-#include <strata/core/error.hpp>
+#include <strata/core/inline.hpp>
+#include <strata/pictures/picture_fault.hpp>
 #include <strata/pictures/webp.hpp>
 
 namespace strata::pictures {
 
 namespace detail {
 
-inline std::string_view meaning_of(::VP8StatusCode status) noexcept {
+[[noreturn]] inline void throw_webp_fault(::VP8StatusCode status, std::string_view source) {
     switch (status) {
         case VP8_STATUS_OUT_OF_MEMORY:  // libwebp 1.3 and later say so of some damaged alpha planes as well
-            return "its alpha plane is damaged, or libwebp ran out of memory";
+            throw_fault(Errc::picture_undecided, source, "its alpha plane is damaged, or libwebp ran out of memory");
         case VP8_STATUS_UNSUPPORTED_FEATURE:
-            return "it uses something that libwebp does not know";
+            throw_fault(Errc::unsupported_picture, source, "it uses something that libwebp does not know");
         case VP8_STATUS_SUSPENDED:
         case VP8_STATUS_NOT_ENOUGH_DATA:
-            return "the file ends too early";
+            throw_bad_picture(source, "the file ends too early");
+        case VP8_STATUS_BITSTREAM_ERROR:
+            throw_bad_picture(source, "it is damaged");
         default:
-            return "it is damaged";
+            throw_fault(Errc::picture_undecided, source, "libwebp was used wrongly");
     }
 }
 
@@ -33,7 +36,7 @@ inline ::WebPBitstreamFeatures webp_features(std::span<const std::uint8_t> bytes
                                              const DecodeLimits& limits) {
     ::WebPBitstreamFeatures features;
     if (const auto status = ::WebPGetFeatures(bytes.data(), bytes.size(), &features); status != VP8_STATUS_OK)
-        throw_bad_picture(source, meaning_of(status));
+        throw_webp_fault(status, source);
     require_within(limits, {features.width, features.height}, source);
     return features;
 }
@@ -43,7 +46,7 @@ inline void decode_webp_still(std::span<const std::uint8_t> bytes, const Picture
                               std::span<std::uint8_t> out, std::int64_t stride, std::string_view source) {
     ::WebPDecoderConfig config;
     if (::WebPInitDecoderConfig(&config) == 0)
-        throw_bad_picture(source, "libwebp is of another version than its header");
+        throw_fault(Errc::picture_undecided, source, "libwebp is of another version than its header");
     config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.width = static_cast<int>(size.width);
@@ -51,15 +54,17 @@ inline void decode_webp_still(std::span<const std::uint8_t> bytes, const Picture
     config.output.u.RGBA = {out.data(), static_cast<int>(stride), out.size()};
     const auto status = ::WebPDecode(bytes.data(), bytes.size(), &config);
     ::WebPFreeDecBuffer(&config.output);
-    if (status != VP8_STATUS_OK) throw_bad_picture(source, meaning_of(status));
+    if (status != VP8_STATUS_OK) throw_webp_fault(status, source);
 }
 
 }  // namespace detail
 
-STRATA_INLINE Picture decode_webp(std::span<const std::byte> file, std::string_view source,
-                                  const DecodeLimits& limits) {
+STRATA_INLINE Picture decode_webp(std::span<const std::byte> file, const ImageHeader& header,
+                                  std::string_view source, const DecodeLimits& limits) {
     const std::span bytes{reinterpret_cast<const std::uint8_t*>(file.data()), file.size()};
     const ::WebPBitstreamFeatures features = detail::webp_features(bytes, source, limits);
+    if (header.stored != PictureSize{features.width, features.height})
+        detail::throw_bad_picture(source, "its header says two things of its size");
     Picture picture{features.width, features.height, features.has_alpha != 0 ? 4 : 3, {}};
     const std::int64_t stride = picture.width * picture.channels;
     if (features.has_animation == 0) {
