@@ -11,10 +11,6 @@
 
 namespace strata::datasets {
 
-/// True for names that end as those of picture files do, in any case. What a file is, is told by its first bytes; names
-/// of formats that are not decoded (.gif, .avif, ...) count as well, so that such files are named and not overlooked.
-[[nodiscard]] bool is_picture_name(std::string_view key) noexcept;
-
 /// The key of the caption file beside a picture: "a/b.png" -> "a/b.txt".
 [[nodiscard]] std::string caption_key(std::string_view picture_key, std::string_view extension = ".txt");
 
@@ -27,7 +23,7 @@ namespace strata::datasets {
 /// Member "caption" of a JSON object, without white space at its ends; empty if there is none or it is no text.
 [[nodiscard]] std::string caption_from_json(std::string_view text);
 
-/// Lists a data set and reads what is not known of its pictures: headers and captions, with scan_for_errors also the
+/// Lists a data set and reads what is not known of its pictures (pictures::is_picture_name() tells these): headers and captions, with scan_for_errors also the
 /// pixels. Sizes and captions that are in a table come from there.
 ///
 /// Rank 0 lists, and keeps what is found out in the index, a part at a time: a start that was stopped goes on where it
@@ -37,7 +33,8 @@ namespace strata::datasets {
 ///
 /// With max_num_samples the samples are those of chosen_samples().
 ///
-/// With delete_problematic_images, files whose pixels are damaged are read once more and removed if they still are.
+/// With delete_problematic_images, files whose pixels are damaged (pictures::is_damage()) are read once more and removed
+/// if they still are. What this program has no decoder for is tried again by one that decodes other formats.
 ///
 /// Collective. Throws Errc::no_samples when the folder is missing or holds no picture, interrupted, what SampleIndex
 /// and read_table() throw, and what the store throws when it cannot be listed or reached. A picture that cannot be read

@@ -15,7 +15,7 @@ enum class SkipReason : std::uint8_t {
     below_minimum_size,    ///< smaller than minimum_image_size
     outside_aspect_ratio,  ///< narrower or wider than the data set's limits
     unreadable,            ///< damaged, or it cannot be opened
-    unsupported_format,    ///< a picture, but no PNG, JPEG or WebP that is decoded
+    unsupported_format,    ///< a picture, but of no format or kind that this program decodes
     not_in_table,          ///< metadata_backend parquet: no row names it, or its row has no size
     small_bucket,          ///< small_buckets drop: its bucket holds fewer samples than an effective batch
 };

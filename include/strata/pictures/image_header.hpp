@@ -88,7 +88,7 @@ using ReadRange = std::function<std::vector<std::byte>(std::uint64_t offset, std
 ///
 /// Formats that this program was built without are read as well. Throws Errc::unsupported_picture for other formats,
 /// and for kinds that are not decoded (JPEG of 12 bits, lossless or hierarchical); Errc::bad_picture when the header is
-/// damaged or cut short; what `read` throws.
+/// damaged or cut short, picture_too_large beyond those 256 windows; what `read` throws.
 [[nodiscard]] ImageHeader read_image_header(const ReadRange& read, std::string_view source = "a picture");
 
 /// The same of a file in memory, or of its beginning when that holds the header.

@@ -6,6 +6,7 @@
 
 #include <strata/comm/self_comm.hpp>
 #include <strata/datasets/discovery.hpp>
+#include <strata/pictures/formats.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
@@ -71,7 +72,7 @@ TEST(Discovery, NamesWhatItSkipsWithTheReason) {
     damaged[17] ^= std::byte{1};
     add("damaged", damaged, "A caption");
     add("huge", strata_test::webp_file(strata_test::vp8x_chunk(0, 1 << 20, 1 << 10)), "A caption");
-    write_file(folder.path() / "really.png", "GIF89a, whatever its name says");
+    write_file(folder.path() / "really.png", "8BPS, whatever its name says");
     write_file(folder.path() / "photo.jpg", "\xFF\xD8\xFF jpeg");
     const Discovered found = discover_in(folder, settings());
     std::map<std::string, SkipReason> reasons;
@@ -195,9 +196,9 @@ TEST(Discovery, NamesAndTextsOfCaptions) {
     EXPECT_EQ(caption_from_text(" \xEF\xBB\xBF"), "");
     EXPECT_EQ(caption_from_text("\xEF\xBB\xBF\xEF\xBB\xBF \n"), "");
     EXPECT_EQ(caption_key("a.b/c.d.png"), "a.b/c.d.txt");
-    EXPECT_TRUE(is_picture_name("a/B.JpEg"));
-    EXPECT_FALSE(is_picture_name(".png"));
-    EXPECT_FALSE(is_picture_name("a/png"));
+    EXPECT_TRUE(strata::pictures::is_picture_name("a/B.JpEg"));
+    EXPECT_FALSE(strata::pictures::is_picture_name(".png"));
+    EXPECT_FALSE(strata::pictures::is_picture_name("a/png"));
 }
 
 }  // namespace

@@ -111,11 +111,11 @@ TEST(Scan, DeletesDamagedFilesAndNothingElse) {
     folder.add("bad/cut.jpg", half(jpeg()));
     folder.add("bad/empty.jpg", {});
     folder.add("bad/cut.webp", half(strata_test::make_webp(strata_test::soft_picture(64, 64), true)));
-    const std::set<std::string> stays{"good.png",   "small.png", "gif.png",   "huge.webp",
+    const std::set<std::string> stays{"good.png",   "small.png", "psd.png",   "huge.webp",
                                       "unread.png", "notes.txt", "twelve.jpg"};
     folder.add("good.png", plain_png(48, 48, 1, 2, 3));
     folder.add("small.png", plain_png(8, 8, 1, 2, 3));
-    folder.add("gif.png", strata_test::bytes_of("GIF89a, whatever its name says"));
+    folder.add("psd.png", strata_test::bytes_of("8BPS, whatever its name says"));
     folder.add("huge.webp", strata_test::webp_file(strata_test::vp8x_chunk(0, 1 << 20, 1 << 10)));
     folder.add("unread.png", half(plain_png(48, 48, 1, 2, 3)));
     folder.add("notes.txt", strata_test::bytes_of("no picture"));

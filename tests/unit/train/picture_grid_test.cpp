@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/core/error.hpp>
-#include <strata/pictures/png.hpp>
+#include <strata/pictures/decode_image.hpp>
 #include <strata/train/picture_grid.hpp>
 
 namespace {
@@ -27,7 +27,7 @@ std::array<int, 3> pixel(const strata::pictures::Picture& grid, std::int64_t x, 
 TEST(PictureGrid, PlacesPicturesRowByRowWithWhiteBetween) {
     const std::vector<at::Tensor> pictures{plain(1, -1, -1), plain(-1, 1, -1), plain(-1, -1, 0)};
     const auto file = strata::train::encode_picture_grid(pictures, 2, 1);
-    const auto grid = strata::pictures::decode_png(file, "grid");
+    const auto grid = strata::pictures::decode_image(file);
     ASSERT_EQ(grid.width, 2 * 4 + 1);
     ASSERT_EQ(grid.height, 2 * 3 + 1);
     EXPECT_EQ(pixel(grid, 1, 1), (std::array{255, 0, 0}));
@@ -40,7 +40,7 @@ TEST(PictureGrid, PlacesPicturesRowByRowWithWhiteBetween) {
 
 TEST(PictureGrid, ClampsValuesOutsideTheRange) {
     const std::vector<at::Tensor> pictures{plain(3, -7, 1.0001F)};
-    const auto grid = strata::pictures::decode_png(strata::train::encode_picture_grid(pictures, 1, 0), "grid");
+    const auto grid = strata::pictures::decode_image(strata::train::encode_picture_grid(pictures, 1, 0));
     EXPECT_EQ(pixel(grid, 0, 0), (std::array{255, 0, 255}));
 }
 

@@ -393,8 +393,7 @@ NamedTensors ImageTextSource<A, T, Store>::make_latents(const View& view) const 
             const auto file_memory = decoding_->files.take(static_cast<std::int64_t>(view.sample->bytes));
             return detail::picture_tensor(pictures.get(key), view.frame, "'" + place + "'", decoding_->pixels);
         } catch (const Error& error) {
-            if (error.code() == Errc::bad_picture || error.code() == Errc::unsupported_picture ||
-                error.code() == Errc::not_found)
+            if (pictures::is_picture_fault(error.code()) || error.code() == Errc::not_found)
                 throw detail::PictureFailure{error};
             throw;
         }

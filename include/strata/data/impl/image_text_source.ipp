@@ -46,9 +46,10 @@ namespace detail {
 [[nodiscard]] STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const pictures::Frame& frame,
                                                       std::string_view source, datasets::ByteBudget& decoding) {
     const pictures::PictureSize least{static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
-    const datasets::ByteBudget::Part memory =
-        decoding.take(pictures::decode_bytes(pictures::image_header(file, source), least));
-    const pictures::Picture picture = pictures::decode_image(file, least, source);
+    const pictures::ImageHeader header = pictures::image_header(file, source);
+    pictures::require_within({}, header.stored, source);
+    const datasets::ByteBudget::Part memory = decoding.take(pictures::decode_bytes(header, least));
+    const pictures::Picture picture = pictures::decode_image(file, header, least, source);
     const at::Tensor tensor_3HW = at::empty({3, frame.target.height, frame.target.width}, at::kFloat);
     pictures::resize_and_crop_into(
         picture, frame, {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});

@@ -18,6 +18,7 @@
 #include <strata/datasets/discovered.hpp>
 #include <strata/datasets/sample_index.hpp>
 #include <strata/datasets/sample_table.hpp>
+#include <strata/pictures/image_header.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::datasets::detail {
@@ -47,6 +48,7 @@ struct ReadAnswer {
     std::string caption;
     std::optional<PictureFault> size_fault;
     std::optional<PictureFault> pixel_fault;
+    std::string note;  ///< what was wrong with the pixels and did no harm
 };
 
 [[nodiscard]] std::string pack(const std::vector<ReadTask>& tasks);
@@ -61,8 +63,18 @@ struct Verdict {
 };
 [[nodiscard]] Verdict verdict_of(const Error& error);
 
+/// What decoding all of a file shows.
+struct Look {
+    pictures::PictureSize size;         ///< as it is meant to be seen; empty: the fault is in the header
+    std::optional<PictureFault> fault;  ///< none: it decodes
+    std::string failure;                ///< the decoder gave up, which says nothing about the file
+    std::string note;                   ///< Picture::note
+};
 /// Decodes all of a file. Takes memory from `memory` meanwhile. Throws nothing but what is no Error.
-[[nodiscard]] std::optional<PictureFault> decode_all(std::span<const std::byte> file, ByteBudget& memory);
+[[nodiscard]] Look look_at(std::span<const std::byte> file, ByteBudget& memory);
+
+/// Throws Errc::picture_too_large for a picture beyond the limits, no_picture_library for one that is not decoded.
+void require_usable(const pictures::ImageHeader& header);
 
 /// On rank 0: the pictures of one data set, from the index, the listing, the table and the answers of the ranks.
 class Catalog {
@@ -124,6 +136,8 @@ private:
     std::vector<std::size_t> changed_;
     std::vector<char> is_changed_;
     std::map<std::size_t, std::string> failures_;
+    std::int64_t noted_ = 0;  // pictures with a note
+    std::string first_noted_;
     std::vector<std::string> notes_;
 
     std::uint64_t table_source_ = 0;

@@ -55,7 +55,7 @@ std::string caption_text(const Store& store, const std::string& key, std::uint64
 /// Does a task. Throws what says nothing about this one file.
 template <storage::ObjectStore Store>
 ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& task, DecodeMemory& memory) {
-    ReadAnswer answer{task.index, task.what, {}, {}, {}, {}, {}};
+    ReadAnswer answer{task.index, task.what, {}, {}, {}, {}, {}, {}};
     const auto try_to = [&](const auto& read) -> std::optional<PictureFault> {
         try {
             read();
@@ -65,11 +65,6 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
             if (!verdict.failure.empty()) answer.failure = std::move(verdict.failure);
             return verdict.fault;
         }
-    };
-    const auto read_header = [&](const pictures::ReadRange& read) {
-        const pictures::PictureSize size = pictures::read_image_header(read, "it").size();
-        pictures::detail::require_within({}, size, "it");
-        answer.size = size;
     };
     const auto too_large = try_to([&] { pictures::require_file_within({}, task.bytes, "it"); });
     if (too_large) {
@@ -85,19 +80,22 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
                             "start again"};
         });
         if (!answer.failure.empty()) return answer;
-        if ((task.what & ReadTask::header) != 0)
-            answer.size_fault = try_to([&] {
-                read_header([&](std::uint64_t offset, std::size_t length) {
-                    const std::size_t begin = std::min<std::uint64_t>(offset, file.size());
-                    const auto part = std::span{file}.subspan(begin, std::min(length, file.size() - begin));
-                    return std::vector<std::byte>(part.begin(), part.end());
-                });
-            });
-        answer.pixel_fault = decode_all(file, memory.pixels);
+        Look look = look_at(file, memory.pixels);
+        answer.failure = std::move(look.failure);
+        if (!answer.failure.empty()) return answer;
+        if ((task.what & ReadTask::header) != 0) {
+            answer.size = look.size;
+            if (look.size == pictures::PictureSize{}) answer.size_fault = look.fault;
+        }
+        answer.pixel_fault = std::move(look.fault);
+        answer.note = std::move(look.note);
     } else if ((task.what & ReadTask::header) != 0) {
         answer.size_fault = try_to([&] {
-            read_header(
-                [&](std::uint64_t offset, std::size_t length) { return store.get_range(task.key, offset, length); });
+            const pictures::ImageHeader header = pictures::read_image_header(
+                [&](std::uint64_t offset, std::size_t length) { return store.get_range(task.key, offset, length); },
+                "it");
+            require_usable(header);
+            answer.size = header.size();
         });
     }
     if ((task.what & ReadTask::caption) != 0 && answer.failure.empty())
@@ -130,7 +128,7 @@ void fill_catalog(Catalog& catalog, const Store& store, const config::ImageDatas
         auto looked = std::chrono::steady_clock::now();
         try {
             storage::list_each(store, "", [&](storage::ObjectInfo&& info) {
-                if (is_picture_name(info.key)) ++listed;
+                if (pictures::is_picture_name(info.key)) ++listed;
                 catalog.add(std::move(info));
                 constexpr std::int64_t often = 10'000;
                 ++objects;
@@ -193,9 +191,9 @@ void delete_damaged(Catalog& catalog, const Store& store, DecodeMemory& memory) 
                 catalog.looked_again(sample.key, std::nullopt, place + " was changed while it was read");
                 continue;
             }
-            const std::optional<PictureFault> fault = decode_all(file, memory.pixels);
-            if (!fault || !fault->damaged) {
-                catalog.looked_again(sample.key, fault, {});
+            const Look look = look_at(file, memory.pixels);
+            if (!look.fault || !look.fault->damaged) {
+                catalog.looked_again(sample.key, look.fault, look.failure);
                 continue;
             }
             if (const auto now = store.head(sample.key);
@@ -204,7 +202,7 @@ void delete_damaged(Catalog& catalog, const Store& store, DecodeMemory& memory) 
                 continue;
             }
             store.remove(sample.key);
-            catalog.removed(sample.key, "deleted " + place + " (" + fault->detail + ")");
+            catalog.removed(sample.key, "deleted " + place + " (" + look.fault->detail + ")");
         } catch (const Error& error) {
             if (verdict_of(error).failure.empty()) throw;
             catalog.note(place + " is damaged and could not be deleted: " + error.problem());

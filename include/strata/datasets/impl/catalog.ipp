@@ -2,7 +2,6 @@
 // strata/datasets/impl/catalog.ipp - index, listing, table and answers become the samples of a data set.
 
 #include <algorithm>
-#include <array>
 
 #include <strata/core/inline.hpp>
 #include <strata/datasets/byte_fields.hpp>
@@ -12,6 +11,7 @@
 #include <strata/pictures/buckets.hpp>
 #include <strata/pictures/decode_image.hpp>
 #include <strata/pictures/image_header.hpp>
+#include <strata/pictures/picture_fault.hpp>
 
 namespace strata::datasets::detail {
 
@@ -91,6 +91,7 @@ STRATA_INLINE std::string pack(const std::vector<ReadAnswer>& answers) {
                << answer.caption;
         fault(answer.size_fault);
         fault(answer.pixel_fault);
+        fields << answer.note;
     }
     return fields.bytes();
 }
@@ -115,37 +116,21 @@ STRATA_INLINE std::vector<ReadAnswer> unpack_answers(std::string_view bytes) {
         answer.caption = fields.text();
         answer.size_fault = fault();
         answer.pixel_fault = fault();
+        answer.note = fields.text();
     }
     return answers;
 }
 
-/// True for what decoders say of wrong bytes. They also fail for lack of memory, at a limit or over something they do
-/// not know; such a file must stay, and so must one whose complaint is not listed here.
-inline bool is_damage(const Error& error) {
-    if (error.code() != Errc::bad_picture) return false;
-    constexpr std::array<std::string_view, 13> complaints{"the file is empty",
-                                                          "ends too early",
-                                                          "ends within its header",
-                                                          "it is damaged",
-                                                          "frames are damaged",
-                                                          "orrupt",
-                                                          "CRC error",
-                                                          "nvalid",
-                                                          "Bogus",
-                                                          "incorrect header check",
-                                                          "Not enough image data",
-                                                          "Too much image data",
-                                                          "out of place"};
-    return std::any_of(complaints.begin(), complaints.end(),
-                       [&](std::string_view one) { return error.problem().find(one) != std::string::npos; });
-}
-
 STRATA_INLINE Verdict verdict_of(const Error& error) {
     switch (error.code()) {
+        case Errc::no_picture_library:
+            return {PictureFault{SkipReason::unsupported_format, error.problem() + ": " + error.fix(), false}, {}};
         case Errc::unsupported_picture:
             return {PictureFault{SkipReason::unsupported_format, error.problem(), false}, {}};
         case Errc::bad_picture:
-            return {PictureFault{SkipReason::unreadable, error.problem(), is_damage(error)}, {}};
+        case Errc::picture_too_large:
+            return {PictureFault{SkipReason::unreadable, error.problem(), pictures::is_damage(error.code())}, {}};
+        case Errc::picture_undecided:
         case Errc::not_found:
         case Errc::io_failed:
         case Errc::object_changed:
@@ -156,21 +141,40 @@ STRATA_INLINE Verdict verdict_of(const Error& error) {
     }
 }
 
-STRATA_INLINE std::optional<PictureFault> decode_all(std::span<const std::byte> file, ByteBudget& memory) {
+STRATA_INLINE void require_usable(const pictures::ImageHeader& header) {
+    pictures::require_within({}, header.stored, "it");
+    pictures::require_decoder(header.format, "it");
+}
+
+STRATA_INLINE Look look_at(std::span<const std::byte> file, ByteBudget& memory) {
+    Look look;
     try {
-        // The limits first: a picture that is too large for this program is not damaged.
         pictures::require_file_within({}, file.size(), "it");
         const pictures::ImageHeader header = pictures::image_header(file, "it");
-        try {
-            pictures::detail::require_within({}, header.stored, "it");
-        } catch (const Error& error) {
-            return PictureFault{SkipReason::unreadable, error.problem(), false};
-        }
+        require_usable(header);
+        look.size = header.size();
         const ByteBudget::Part taken = memory.take(pictures::decode_bytes(header));
-        (void)pictures::decode_image(file, {}, "it");
-        return std::nullopt;
+        look.note = pictures::decode_image(file, header, {}, "it").note;
     } catch (const Error& error) {
-        return verdict_of(error).fault;
+        Verdict verdict = verdict_of(error);
+        look.fault = std::move(verdict.fault);
+        look.failure = std::move(verdict.failure);
+    }
+    return look;
+}
+
+/// What is known of a picture that could not be decoded, forgotten: this program decodes other formats.
+inline void forget_unsupported(IndexedPicture& picture) {
+    const auto is_unsupported = [](const auto& fault) {
+        return fault && fault->reason == SkipReason::unsupported_format;
+    };
+    if (is_unsupported(picture.size_fault)) {
+        picture.size_fault.reset();
+        picture.size_source = 0;
+    }
+    if (is_unsupported(picture.pixel_fault)) {
+        picture.pixel_fault.reset();
+        picture.decoded = false;
     }
 }
 
@@ -181,6 +185,8 @@ STRATA_INLINE Catalog::Catalog(const config::ImageDataset& dataset, const Discov
     index_.emplace(options.index_folder, dataset.id, place);
     if (!index_->notice().empty()) notes_.push_back(index_->notice());
     known_ = index_->take_pictures();
+    if (index_->fact("decodes") != pictures::decoded_formats())
+        for (IndexedPicture& picture : known_) forget_unsupported(picture);
     const std::string listed = index_->fact("listed");
     const bool names_caption_files = captions_ == CaptionFile::text || captions_ == CaptionFile::json;
     trusted_ = (dataset.preserve_data_backend_cache || dataset.skip_file_discovery.metadata) && !known_.empty() &&
@@ -204,7 +210,7 @@ STRATA_INLINE void Catalog::add(storage::ObjectInfo&& info) {
         caption_files_.emplace_back(std::move(info.key), caption_source(captions_, info.version));
         return;
     }
-    if (!is_picture_name(info.key)) return;
+    if (!pictures::is_picture_name(info.key)) return;
     for (; next_known_ < known_.size() && known_[next_known_].sample.key < info.key; ++next_known_)
         gone_.push_back(known_[next_known_].sample.key);
     const bool is_known = next_known_ < known_.size() && known_[next_known_].sample.key == info.key;
@@ -298,7 +304,7 @@ STRATA_INLINE void Catalog::add_row(TableRow&& row) {
                 picture.size_fault = std::make_unique<PictureFault>(
                     PictureFault{SkipReason::not_in_table, "no width and height in '" + table_place_ + "'", false});
             else
-                pictures::detail::require_within({}, row.size, "it");
+                pictures::require_within({}, row.size, "it");
             picture.sample.size = row.size;
         } catch (const Error& error) {
             picture.size_fault =
@@ -403,6 +409,7 @@ STRATA_INLINE void Catalog::apply(ReadAnswer&& answer) {
     if ((answer.what & ReadTask::pixels) != 0) {
         picture.decoded = true;
         picture.pixel_fault = boxed(answer.pixel_fault);
+        if (!answer.note.empty() && ++noted_ == 1) first_noted_ = picture.sample.key + ": " + answer.note;
     }
 }
 
@@ -464,11 +471,14 @@ STRATA_INLINE std::optional<Skipped> Catalog::judge(const IndexedPicture& pictur
 }
 
 STRATA_INLINE Discovered Catalog::finish(const std::function<std::string(const std::string& key)>& where) {
-    keep({{"listed", std::string{name_of(captions_)}}});
+    keep({{"listed", std::string{name_of(captions_)}}, {"decodes", pictures::decoded_formats()}});
     index_.reset();
     Discovered result;
     result.found = found();
     result.examined = to_examine();
+    if (noted_ > 0)
+        notes_.push_back("data set '" + dataset_.id + "': " + first_noted_ +
+                         (noted_ > 1 ? "; and so with " + std::to_string(noted_ - 1) + " more" : ""));
     result.notes = std::move(notes_);
     result.samples.reserve(pictures_.size());
     for (std::size_t i = 0; i < pictures_.size(); ++i) {

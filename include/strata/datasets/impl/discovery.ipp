@@ -2,8 +2,6 @@
 // strata/datasets/impl/discovery.ipp - names and captions.
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 
 #include <nlohmann/json.hpp>
 
@@ -26,17 +24,6 @@ inline std::string_view without_extension(std::string_view key) noexcept {
 }
 
 }  // namespace detail
-
-STRATA_INLINE bool is_picture_name(std::string_view key) noexcept {
-    constexpr std::array<std::string_view, 11> endings{".png", ".jpg",  ".jpeg", ".webp", ".gif", ".bmp",
-                                                       ".tif", ".tiff", ".avif", ".heic", ".jxl"};
-    const auto lower = [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); };
-    return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
-        if (key.size() <= ending.size()) return false;
-        const std::string_view end = key.substr(key.size() - ending.size());
-        return std::equal(end.begin(), end.end(), ending.begin(), [&](char a, char b) { return lower(a) == b; });
-    });
-}
 
 STRATA_INLINE std::string caption_key(std::string_view picture_key, std::string_view extension) {
     return std::string{detail::without_extension(picture_key)}.append(extension);

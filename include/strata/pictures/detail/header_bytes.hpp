@@ -70,7 +70,7 @@ private:
     void fetch(std::uint64_t offset, std::size_t length) {
         total_ += length;
         if (++windows_ > most_header_windows || total_ > most_header_bytes)
-            throw_bad_picture(source_, "its header is spread over more than 256 places or 1 MiB");
+            throw_fault(Errc::picture_too_large, source_, "its header is spread over more than 256 places or 1 MiB");
         window_ = read_(offset, length);
         begin_ = offset;
         asked_ = length;

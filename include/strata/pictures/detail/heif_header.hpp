@@ -152,7 +152,8 @@ inline ImageHeader read_heif_header(HeaderBytes& bytes, ImageFormat format) {
         }
         at += size;
     }
-    if (meta_bytes > most_metadata_bytes) throw_bad_picture(bytes.source(), "its list of items is larger than 256 KiB");
+    if (meta_bytes > most_metadata_bytes)
+        throw_fault(Errc::picture_too_large, bytes.source(), "its list of items is larger than 256 KiB");
     const Bytes part = bytes.all_at(meta_begin, static_cast<std::size_t>(meta_bytes));
     const std::vector<std::byte> kept(part.begin(), part.end());
     const Bytes meta{kept};

@@ -63,7 +63,7 @@ STRATA_INLINE Picture decode_avif(std::span<const std::byte> file, const ImageHe
     check(::avifDecoderNextImage(decoder.get()));
     const ::avifImage& image = *decoder->image;
     if (layout.coded != PictureSize{image.width, image.height})
-        detail::throw_bad_picture(source, "its header says two things of its size");
+        detail::throw_fault(Errc::picture_undecided, source, "its header says two things of its size");
 
     Picture picture{layout.coded.width, layout.coded.height, decoder->alphaPresent != AVIF_FALSE ? 4 : 3, {}};
     picture.pixels.resize(static_cast<std::size_t>(picture.width * picture.height * picture.channels));

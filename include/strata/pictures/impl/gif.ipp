@@ -78,7 +78,7 @@ STRATA_INLINE Picture decode_gif(std::span<const std::byte> file, const ImageHea
     const std::unique_ptr<::GifFileType, detail::CloseGif> gif{::DGifOpen(&input, detail::read_gif, &failure)};
     if (!gif) detail::throw_gif_fault(failure, source);
     if (header.stored != PictureSize{gif->SWidth, gif->SHeight})
-        detail::throw_bad_picture(source, "its header says two things of its size");
+        detail::throw_fault(Errc::picture_undecided, source, "its header says two things of its size");
     const int transparent = detail::find_gif_frame(*gif, source);
     if (::DGifGetImageDesc(gif.get()) != GIF_OK) detail::throw_gif_fault(gif->Error, source);
 

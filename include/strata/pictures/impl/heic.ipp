@@ -77,7 +77,7 @@ STRATA_INLINE Picture decode_heic(std::span<const std::byte> file, const ImageHe
     const std::uint8_t* const plane = ::heif_image_get_plane_readonly(image.get(), heif_channel_interleaved, &stride);
     if (plane == nullptr || layout.coded != PictureSize{::heif_image_get_primary_width(image.get()),
                                                         ::heif_image_get_primary_height(image.get())})
-        detail::throw_bad_picture(source, "its header says two things of its size");
+        detail::throw_fault(Errc::picture_undecided, source, "its header says two things of its size");
 
     Picture picture{header.stored.width, header.stored.height, has_alpha ? 4 : 3, {}};
     const auto row = static_cast<std::size_t>(picture.width * picture.channels);

@@ -202,7 +202,7 @@ STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const ImageHe
     require_within(limits, size, source);
     const int components = reader.jpeg.num_components;
     if (size != header.stored || components != header.channels)
-        detail::throw_bad_picture(source, "its header says two things of its size");
+        detail::throw_fault(Errc::picture_undecided, source, "its header says two things of its size");
 
     if (!detail::start_jpeg(reader, jpeg_denominator(size, enough))) refuse();
 
@@ -210,7 +210,7 @@ STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const ImageHe
     picture.pixels.resize(static_cast<std::size_t>(picture.width * picture.height * 3));
     std::vector<std::uint8_t> line(components == 4 ? static_cast<std::size_t>(picture.width) * 4 : 0);
     if (!detail::read_jpeg_rows(reader, picture.pixels.data(), line.data(), to_srgb)) {
-        if (reader.has_all_rows) detail::throw_bad_picture(source, "its pixels are there, and its end mark is missing");
+        if (reader.has_all_rows) detail::throw_fault(Errc::picture_undecided, source, "its pixels are there, and its end mark is missing");
         refuse();
     }
     return picture;

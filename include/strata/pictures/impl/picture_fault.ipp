@@ -14,7 +14,7 @@ STRATA_INLINE void throw_fault(Errc kind, std::string_view source, std::string_v
     const char* fix = "mend or remove the file";
     if (kind == Errc::picture_too_large) fix = "make the picture smaller, or remove it";
     if (kind == Errc::unsupported_picture) fix = "convert it to PNG, JPEG or WebP, or remove it";
-    if (kind == Errc::picture_undecided) fix = "free some memory and start again; if that does not help, convert the file";
+    if (kind == Errc::picture_undecided) fix = "save it anew with another program, or free some memory and start again";
     throw Error{kind, std::string{source} + " cannot be decoded: " + std::string{why}, fix};
 }
 

@@ -251,7 +251,7 @@ STRATA_INLINE Picture decode_tiff(std::span<const std::byte> file, const ImageHe
     const auto& layout = std::get<TiffLayout>(header.layout);
     if (size != header.stored || chunks.height != layout.chunk_height || chunks.tiled != (layout.chunk_width > 0) ||
         chunks.width < 1 || chunks.height < 1)
-        detail::throw_bad_picture(source, "its header says two things of its size");
+        detail::throw_fault(Errc::picture_undecided, source, "its header says two things of its size");
     constexpr std::int64_t most_chunk = 256 * 1024 * 1024;
     if (chunks.width > most_chunk / chunks.height)
         detail::throw_fault(Errc::picture_too_large, source, "its tiles are larger than is accepted");

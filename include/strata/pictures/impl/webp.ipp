@@ -64,7 +64,7 @@ STRATA_INLINE Picture decode_webp(std::span<const std::byte> file, const ImageHe
     const std::span bytes{reinterpret_cast<const std::uint8_t*>(file.data()), file.size()};
     const ::WebPBitstreamFeatures features = detail::webp_features(bytes, source, limits);
     if (header.stored != PictureSize{features.width, features.height})
-        detail::throw_bad_picture(source, "its header says two things of its size");
+        detail::throw_fault(Errc::picture_undecided, source, "its header says two things of its size");
     Picture picture{features.width, features.height, features.has_alpha != 0 ? 4 : 3, {}};
     const std::int64_t stride = picture.width * picture.channels;
     if (features.has_animation == 0) {
