@@ -14,6 +14,7 @@
 #include "../../support/address_space.hpp"
 #include "../../support/changed_bytes.hpp"
 #include "../../support/made_files.hpp"
+#include "../../support/other_formats.hpp"
 #include "../../support/pictures.hpp"
 #include "../../support/temporary_folder.hpp"
 
@@ -50,6 +51,31 @@ std::vector<Kind> kinds() {
     all.push_back(
         {"WebP with EXIF", webp_file(joined({vp8x_chunk(0x08, 24, 17), still, webp_chunk("EXIF", exif(7))}))});
     all.push_back({"WebP animation", make_animation(soft_picture(20, 10, 4), 30, 24, 2, 4)});
+    const Picture soft = soft_picture(24, 17);
+    all.push_back({"PNG with a profile", inserted(encode_png(24, 17, soft.pixels), after_png_header,
+                                                  profile_chunk(swapped_profile()))});
+    all.push_back({"BMP", make_bmp(soft)});
+    all.push_back({"BMP with masks", make_bmp(soft_picture(24, 17, 4))});
+#ifdef STRATA_WITH_TIFF
+    for (const TiffKind& kind :
+         {TiffKind{.name = "TIFF"}, TiffKind{.name = "TIFF of tiles", .bits = 16, .planes = true, .tiles = true},
+          TiffKind{.name = "TIFF by LZW", .packing = COMPRESSION_LZW, .mode = "wb", .profile = swapped_profile()},
+          TiffKind{.name = "TIFF of palette", .bits = 4, .photometric = PHOTOMETRIC_PALETTE}}) {
+        const bool palette = kind.photometric == PHOTOMETRIC_PALETTE;
+        all.push_back({kind.name, make_tiff(kind, 24, 17, palette ? 1 : 3, soft.pixels)});
+    }
+#endif
+#ifdef STRATA_WITH_GIF
+    all.push_back({"GIF", make_gif({.left = 3, .top = 2, .transparent = 1, .interlaced = true}, 24, 17, 9, 5,
+                                   std::vector<std::uint8_t>(45, 3))});
+#endif
+#ifdef STRATA_WITH_AVIF
+    if (Bytes avif = make_avif(soft_picture(24, 17, 4), 8, swapped_profile(), 1); !avif.empty())
+        all.push_back({"AVIF", std::move(avif)});
+#endif
+#ifdef STRATA_WITH_HEIC
+    if (Bytes heic = make_heic(soft_picture(64, 64, 4)); !heic.empty()) all.push_back({"HEIC", std::move(heic)});
+#endif
     return all;
 }
 
