@@ -3,13 +3,12 @@
 # Each has an option, STRATA_WITH_TIFF and so on: ON where the library is found when CMake first configures. Without one its files are
 # found, measured and skipped, and the message names the package and the option (include/strata/pictures/formats.hpp).
 #
-# Left behind for rooms.cmake: picture_links, picture_defines, picture_headers.
+# Left behind for rooms.cmake: picture_links, picture_defines, and the options.
 
 set(picture_links "")
 set(picture_defines "")
-set(picture_headers "")
 
-# strata_picture_library(<FORMAT> <library> <header of the library> <package of Debian> <headers of ours>...)
+# strata_picture_library(<FORMAT> <library> <header of the library> <package of Debian>)
 macro(strata_picture_library format library header package)
     find_path(STRATA_${format}_INCLUDE NAMES ${header})
     find_library(STRATA_${format}_LIBRARY NAMES ${library})
@@ -25,13 +24,12 @@ macro(strata_picture_library format library header package)
     elseif(STRATA_WITH_${format})
         list(APPEND picture_links ${library})
         list(APPEND picture_defines STRATA_WITH_${format}=1)
-        list(APPEND picture_headers ${ARGN})
     elseif(PROJECT_IS_TOP_LEVEL)
         message(STATUS "Pictures in ${format} are not decoded: STRATA_WITH_${format} is OFF (it needs ${package})")
     endif()
 endmacro()
 
-strata_picture_library(TIFF tiff tiffio.h libtiff-dev detail/tiff_rows.hpp tiff.hpp)
-strata_picture_library(GIF gif gif_lib.h libgif-dev gif.hpp)
-strata_picture_library(AVIF avif avif/avif.h libavif-dev avif.hpp)
-strata_picture_library(HEIC heif libheif/heif.h libheif-dev heic.hpp)
+strata_picture_library(TIFF tiff tiffio.h libtiff-dev)
+strata_picture_library(GIF gif gif_lib.h libgif-dev)
+strata_picture_library(AVIF avif avif/avif.h libavif-dev)
+strata_picture_library(HEIC heif libheif/heif.h libheif-dev)

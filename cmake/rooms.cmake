@@ -198,6 +198,18 @@ strata_room(tables
         table_file.hpp)
 
 include("${CMAKE_CURRENT_LIST_DIR}/picture-libraries.cmake")
+if(STRATA_WITH_TIFF)
+    list(APPEND pictures_headers detail/tiff_rows.hpp tiff.hpp)
+endif()
+if(STRATA_WITH_GIF)
+    list(APPEND pictures_headers gif.hpp)
+endif()
+if(STRATA_WITH_AVIF)
+    list(APPEND pictures_headers avif.hpp)
+endif()
+if(STRATA_WITH_HEIC)
+    list(APPEND pictures_headers heic.hpp)
+endif()
 strata_room(pictures
     NEEDS core config
     PACKAGES PNG JPEG ZLIB
@@ -219,6 +231,7 @@ strata_room(pictures
         formats.hpp
         frame.hpp
         framing.hpp
+        header_fields.hpp
         image_header.hpp
         jpeg.hpp
         orientation.hpp
@@ -228,7 +241,7 @@ strata_room(pictures
         resample.hpp
         simpletuner_sizes.hpp
         webp.hpp
-        ${picture_headers})
+        ${pictures_headers})
 
 strata_room(optim
     NEEDS core policy options ${cuda_kernels}

@@ -1,6 +1,6 @@
 #pragma once
-// tests/support/other_formats.hpp - BMP, TIFF, GIF, AVIF and HEIC files, and colour profiles to put into any file; made
-// with the libraries that are built in, so that a test needs no files from elsewhere.
+// tests/support/other_formats.hpp - BMP, GIF, AVIF and HEIC files, made with the libraries that are built in, so that a
+// test needs no files from elsewhere; with made_tiff.hpp and colour_profiles.hpp.
 
 #include <algorithm>
 #include <array>
@@ -11,13 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <lcms2.h>
-
 #include <strata/pictures/formats.hpp>
 #include <strata/pictures/picture.hpp>
-#ifdef STRATA_WITH_TIFF
-#include <tiffio.h>
-#endif
 #ifdef STRATA_WITH_GIF
 #include <gif_lib.h>
 #endif
@@ -28,84 +23,11 @@
 #include <libheif/heif.h>
 #endif
 
+#include "colour_profiles.hpp"
 #include "made_files.hpp"
+#include "made_tiff.hpp"
 
 namespace strata_test {
-
-// ---- colour profiles -----------------------------------------------------------------------------------------------
-
-inline Bytes saved(::cmsHPROFILE profile) {
-    cmsUInt32Number size = 0;
-    ::cmsSaveProfileToMem(profile, nullptr, &size);
-    Bytes bytes(size);
-    ::cmsSaveProfileToMem(profile, bytes.data(), &size);
-    ::cmsCloseProfile(profile);
-    return bytes;
-}
-
-/// sRGB with red and green exchanged: a pixel (r, g, b) shows what (g, r, b) does without it.
-inline Bytes swapped_profile() {
-    const cmsCIExyY white{0.3127, 0.3290, 1};
-    const cmsCIExyYTRIPLE primaries{{0.30, 0.60, 1}, {0.64, 0.33, 1}, {0.15, 0.06, 1}};
-    const std::array<cmsFloat64Number, 5> srgb{2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045};
-    ::cmsToneCurve* const curve = ::cmsBuildParametricToneCurve(nullptr, 4, srgb.data());
-    ::cmsToneCurve* const curves[3] = {curve, curve, curve};
-    const ::cmsHPROFILE profile = ::cmsCreateRGBProfile(&white, &primaries, curves);
-    ::cmsFreeToneCurve(curve);
-    return saved(profile);
-}
-inline Bytes srgb_profile() { return saved(::cmsCreate_sRGBProfile()); }
-/// Grey of gamma 1.8.
-inline Bytes grey_profile() {
-    const cmsCIExyY white{0.3457, 0.3585, 1};
-    ::cmsToneCurve* const curve = ::cmsBuildGamma(nullptr, 1.8);
-    const ::cmsHPROFILE profile = ::cmsCreateGrayProfile(&white, curve);
-    ::cmsFreeToneCurve(curve);
-    return saved(profile);
-}
-
-/// Inks of which black alone counts: the lightness is what it leaves.
-inline Bytes black_ink_profile() {
-    const ::cmsHPROFILE profile = ::cmsCreateProfilePlaceholder(nullptr);
-    ::cmsSetProfileVersion(profile, 2.1);
-    ::cmsSetDeviceClass(profile, cmsSigOutputClass);
-    ::cmsSetColorSpace(profile, cmsSigCmykData);
-    ::cmsSetPCS(profile, cmsSigLabData);
-    ::cmsPipeline* const pipeline = ::cmsPipelineAlloc(nullptr, 4, 3);
-    ::cmsStage* const table = ::cmsStageAllocCLut16bit(nullptr, 5, 4, 3, nullptr);
-    ::cmsStageSampleCLut16bit(
-        table,
-        [](const cmsUInt16Number* inks, cmsUInt16Number* lab, void*) -> cmsInt32Number {
-            const cmsCIELab colour{100.0 * (65535 - inks[3]) / 65535, 0, 0};
-            ::cmsFloat2LabEncodedV2(lab, &colour);
-            return TRUE;
-        },
-        nullptr, 0);
-    ::cmsPipelineInsertStage(pipeline, cmsAT_BEGIN, table);
-    ::cmsWriteTag(profile, cmsSigAToB0Tag, pipeline);
-    ::cmsPipelineFree(pipeline);
-    return saved(profile);
-}
-
-/// A profile as the segments of a JPEG, in so many parts.
-inline std::vector<Bytes> profile_segments(const Bytes& profile, std::size_t parts) {
-    std::vector<Bytes> segments;
-    const std::size_t each = (profile.size() + parts - 1) / parts;
-    for (std::size_t i = 0; i < parts; ++i) {
-        const std::size_t begin = i * each;
-        const std::size_t end = std::min(profile.size(), begin + each);
-        segments.push_back(jpeg_segment(
-            0xE2, joined({bytes_of({"ICC_PROFILE\0", 12}),
-                          {static_cast<std::byte>(i + 1), static_cast<std::byte>(parts)},
-                          Bytes(profile.begin() + static_cast<std::ptrdiff_t>(begin),
-                                profile.begin() + static_cast<std::ptrdiff_t>(end))})));
-    }
-    return segments;
-}
-/// The same as a chunk of a PNG.
-inline Bytes profile_chunk(const Bytes& profile) {
-    return png_chunk("iCCP", joined({bytes_of({"name\0\0", 6}), zlib_packed(profile)}));
-}
 
 // ---- BMP ------------------------------------------------------------------------------------------------------------
 
@@ -132,7 +54,8 @@ inline Bytes make_bmp(const strata::pictures::Picture& picture) {
             append(file, little_endian_bytes(mask, 4));
     for (std::int64_t y = picture.height - 1; y >= 0; --y) {
         for (std::int64_t x = 0; x < picture.width; ++x) {
-            const std::uint8_t* const pixel = &picture.pixels[static_cast<std::size_t>((y * picture.width + x) * picture.channels)];
+            const std::uint8_t* const pixel =
+                &picture.pixels[static_cast<std::size_t>((y * picture.width + x) * picture.channels)];
             for (const int c : {2, 1, 0, 3})
                 if (c < picture.channels) file.push_back(static_cast<std::byte>(pixel[c]));
         }
@@ -140,126 +63,6 @@ inline Bytes make_bmp(const strata::pictures::Picture& picture) {
     }
     return file;
 }
-
-// ---- TIFF -----------------------------------------------------------------------------------------------------------
-
-#ifdef STRATA_WITH_TIFF
-struct TiffKind {
-    std::string name = "8 bits";
-    int bits = 8;
-    std::uint16_t photometric = PHOTOMETRIC_RGB;
-    std::uint16_t packing = COMPRESSION_NONE;
-    bool planes = false;
-    bool tiles = false;
-    std::uint16_t alpha = 0;  ///< EXTRASAMPLE_...; 0: none
-    const char* mode = "w";   ///< "wb" big endian, "wl" little, "w8" BigTIFF
-    std::uint16_t orientation = ORIENTATION_TOPLEFT;
-    Bytes profile = {};
-};
-
-/// Samples of 8 bits, `samples` a pixel, as a TIFF of that kind; bits below 8 take the highest ones.
-inline Bytes make_tiff(const TiffKind& kind, std::int64_t width, std::int64_t height, int samples,
-                       const std::vector<std::uint8_t>& values) {
-    struct Output {
-        Bytes bytes;
-        std::uint64_t at = 0;
-    } output;
-    const auto of = [](::thandle_t handle) -> Output& { return *static_cast<Output*>(handle); };
-    static const auto access = of;
-    ::TIFF* const tiff = ::TIFFClientOpen(
-        "made", kind.mode, &output,
-        [](::thandle_t handle, void* out, ::tmsize_t size) {
-            Output& to = access(handle);
-            const auto count = std::min<std::uint64_t>(static_cast<std::uint64_t>(size), to.bytes.size() - to.at);
-            std::memcpy(out, to.bytes.data() + to.at, count);
-            to.at += count;
-            return static_cast<::tmsize_t>(count);
-        },
-        [](::thandle_t handle, void* data, ::tmsize_t size) {
-            Output& to = access(handle);
-            to.bytes.resize(std::max<std::size_t>(to.bytes.size(), to.at + static_cast<std::size_t>(size)));
-            std::memcpy(to.bytes.data() + to.at, data, static_cast<std::size_t>(size));
-            to.at += static_cast<std::uint64_t>(size);
-            return size;
-        },
-        [](::thandle_t handle, ::toff_t offset, int whence) {
-            Output& to = access(handle);
-            to.at = offset + (whence == SEEK_CUR ? to.at : whence == SEEK_END ? to.bytes.size() : 0);
-            return static_cast<::toff_t>(to.at);
-        },
-        [](::thandle_t) { return 0; }, [](::thandle_t handle) -> ::toff_t { return access(handle).bytes.size(); },
-        nullptr, nullptr);
-    constexpr std::uint32_t tile = 16;
-    ::TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, static_cast<std::uint32_t>(width));
-    ::TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, static_cast<std::uint32_t>(height));
-    ::TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, samples);
-    ::TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, kind.bits);
-    ::TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, kind.photometric);
-    ::TIFFSetField(tiff, TIFFTAG_COMPRESSION, kind.packing);
-    ::TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, kind.planes ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
-    ::TIFFSetField(tiff, TIFFTAG_ORIENTATION, kind.orientation);
-    if (kind.alpha != 0) ::TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &kind.alpha);
-    if (!kind.profile.empty())
-        ::TIFFSetField(tiff, TIFFTAG_ICCPROFILE, static_cast<std::uint32_t>(kind.profile.size()), kind.profile.data());
-    if (kind.photometric == PHOTOMETRIC_PALETTE) {  // number i is the colour (i, 255 - i, i / 2) of 16 bits
-        std::array<std::vector<std::uint16_t>, 3> map;
-        for (unsigned i = 0; i < 1U << kind.bits; ++i) {
-            map[0].push_back(static_cast<std::uint16_t>(i * 257));
-            map[1].push_back(static_cast<std::uint16_t>((255 - i) * 257));
-            map[2].push_back(static_cast<std::uint16_t>(i / 2 * 257));
-        }
-        ::TIFFSetField(tiff, TIFFTAG_COLORMAP, map[0].data(), map[1].data(), map[2].data());
-    }
-    if (kind.tiles) {
-        ::TIFFSetField(tiff, TIFFTAG_TILEWIDTH, tile);
-        ::TIFFSetField(tiff, TIFFTAG_TILELENGTH, tile);
-    } else {
-        ::TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, 7U);
-    }
-    /// `count` pixels of a row from x on, all their samples or one's, as they are stored; black beyond the picture.
-    const auto packed = [&](std::int64_t x, std::int64_t y, std::int64_t count, int plane) {
-        std::vector<std::uint8_t> row;
-        unsigned bit = 0;
-        for (std::int64_t i = 0; i < count; ++i)
-            for (int s = plane < 0 ? 0 : plane; s < (plane < 0 ? samples : plane + 1); ++s) {
-                const bool inside = x + i < width && y < height;
-                const unsigned value = inside ? values[static_cast<std::size_t>((y * width + x + i) * samples + s)] : 0U;
-                if (kind.bits == 16) {
-                    const auto wide = static_cast<std::uint16_t>(value * 256 + 17);  // the low byte is dropped
-                    row.resize(row.size() + 2);
-                    std::memcpy(row.data() + row.size() - 2, &wide, 2);
-                } else if (kind.bits == 8) {
-                    row.push_back(static_cast<std::uint8_t>(value));
-                } else {
-                    if (bit % 8 == 0) row.push_back(0);
-                    const auto shift = 8 - static_cast<unsigned>(kind.bits) - bit % 8;
-                    row.back() = static_cast<std::uint8_t>(row.back() | (value >> (8 - kind.bits)) << shift);
-                    bit += static_cast<unsigned>(kind.bits);
-                }
-            }
-        return row;
-    };
-    for (int plane = kind.planes ? 0 : -1; plane < (kind.planes ? samples : 0); ++plane) {
-        const auto sample = static_cast<std::uint16_t>(std::max(plane, 0));
-        if (!kind.tiles)
-            for (std::int64_t y = 0; y < height; ++y)
-                ::TIFFWriteScanline(tiff, packed(0, y, width, plane).data(), static_cast<std::uint32_t>(y), sample);
-        else
-            for (std::int64_t top = 0; top < height; top += tile)
-                for (std::int64_t left = 0; left < width; left += tile) {
-                    std::vector<std::uint8_t> block;
-                    for (std::int64_t y = top; y < top + tile; ++y) {
-                        const auto row = packed(left, y, tile, plane);
-                        block.insert(block.end(), row.begin(), row.end());
-                    }
-                    ::TIFFWriteTile(tiff, block.data(), static_cast<std::uint32_t>(left),
-                                    static_cast<std::uint32_t>(top), 0, sample);
-                }
-    }
-    ::TIFFClose(tiff);
-    return output.bytes;
-}
-#endif
 
 // ---- GIF ------------------------------------------------------------------------------------------------------------
 
@@ -322,9 +125,9 @@ inline Bytes make_gif(const GifKind& kind, std::int64_t canvas_width, std::int64
 /// Of good quality and all colours; as lossless as `depth` bits allow with depth 8. Empty: libavif has no encoder here.
 inline Bytes make_avif(const strata::pictures::Picture& picture, std::uint32_t depth = 8, const Bytes& profile = {},
                        int turns = 0) {
-    ::avifImage* const image = ::avifImageCreate(static_cast<std::uint32_t>(picture.width),
-                                                 static_cast<std::uint32_t>(picture.height), depth,
-                                                 AVIF_PIXEL_FORMAT_YUV444);
+    ::avifImage* const image =
+        ::avifImageCreate(static_cast<std::uint32_t>(picture.width), static_cast<std::uint32_t>(picture.height), depth,
+                          AVIF_PIXEL_FORMAT_YUV444);
     image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_IDENTITY;
     if (!profile.empty())
         ::avifImageSetProfileICC(image, reinterpret_cast<const std::uint8_t*>(profile.data()), profile.size());

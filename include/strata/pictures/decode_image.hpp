@@ -12,8 +12,8 @@
 
 namespace strata::pictures {
 
-/// Decodes the formats of formats.hpp, told by their first bytes, to 8-bit RGB, or RGBA where the file has alpha, turned
-/// upright as the file says (image_header.hpp). Alpha is kept, not composed: cover_and_crop() lays it on white.
+/// Decodes the formats of formats.hpp, told by their first bytes, to 8-bit RGB, or RGBA where the file has alpha,
+/// turned upright as the file says (image_header.hpp). Alpha is kept, not composed: cover_and_crop() lays it on white.
 ///
 /// An ICC profile of a JPEG, PNG, WebP, TIFF, AVIF or HEIC is applied: the pixels are sRGB (colour_profile.hpp). Other
 /// statements about gamma and colours are left alone. Samples of 16 bits keep their high byte. Of an animation the

@@ -1,5 +1,5 @@
 #pragma once
-// strata/pictures/formats.hpp - the formats of picture files: one table of their names, endings, first bytes and libraries.
+// strata/pictures/formats.hpp - the formats of picture files: one table of names, endings, first bytes and libraries.
 
 #include <array>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::pictures {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include <strata/pictures/colour_profile.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::pictures {
@@ -22,12 +22,12 @@ namespace strata::pictures {
 ///            as the pixels lie in the file; {0, 0}: full size. A reduced edge is rounded up
 ///   source   named in messages: the file's path
 ///
-/// Throws Errc::bad_picture when the file is damaged in its structure or ends early, picture_too_large when it is beyond
-/// `limits` or has more than 200 scans, unsupported_picture and picture_undecided. Damaged pixels within a whole structure decode to something, as everywhere. Memory: three bytes a decoded
-/// pixel, and for progressive files two bytes a sample at full size (six to eight bytes a pixel).
-[[nodiscard]] Picture decode_jpeg(std::span<const std::byte> file, const ImageHeader& header,
-                                  const PictureSize& enough, const ToSrgb& to_srgb, std::string_view source,
-                                  const DecodeLimits& limits = {});
+/// Throws Errc::bad_picture when the file is damaged in its structure or ends early, picture_too_large when it is
+/// beyond `limits` or has more than 200 scans, unsupported_picture and picture_undecided. Damaged
+/// pixels within a whole structure decode to something, as everywhere. Memory: three bytes a decoded pixel, and for
+/// progressive files two bytes a sample at full size (six to eight bytes a pixel).
+[[nodiscard]] Picture decode_jpeg(std::span<const std::byte> file, const ImageHeader& header, const PictureSize& enough,
+                                  const ToSrgb& to_srgb, std::string_view source, const DecodeLimits& limits = {});
 
 /// The largest of 1, 2, 4 and 8 by which a picture of this size can be divided and still be at least `enough` in both
 /// edges.

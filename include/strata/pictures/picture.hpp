@@ -20,7 +20,8 @@ struct Picture {
     std::int64_t height = 0;
     std::int64_t channels = 3;         ///< 3: red, green, blue; 4: and alpha, not premultiplied
     std::vector<std::uint8_t> pixels;  ///< width * height * channels
-    std::string note = {};  ///< what was wrong with the file and did no harm: a colour profile that cannot be used; else empty
+    std::string note =
+        {};  ///< what was wrong with the file and did no harm: a colour profile that cannot be used; else empty
 };
 
 /// What a decoder accepts. A picture that claims more is refused before memory is taken for it.

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::pictures {

@@ -6,15 +6,15 @@
 #include <string_view>
 
 #include <strata/pictures/colour_profile.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::pictures {
 
-/// Decodes the first page of a TIFF or BigTIFF file to RGB, or RGBA where an extra sample is said to be alpha, not turned
-/// upright. Grey, RGB, palettes, inks and JPEG's YCbCr of 1 to 16 bits, in strips or tiles, in whatever way libtiff
-/// unpacks: of 16 bits the high byte, alpha no longer multiplied into the colours. What else libtiff knows (other YCbCr,
-/// CIE Lab, LogLuv) as it shows it, without alpha.
+/// Decodes the first page of a TIFF or BigTIFF file to RGB, or RGBA where an extra sample is said to be alpha, not
+/// turned upright. Grey, RGB, palettes, inks and JPEG's YCbCr of 1 to 16 bits, in strips or tiles, in whatever way
+/// libtiff unpacks: of 16 bits the high byte, alpha no longer multiplied into the colours. What else libtiff knows (other
+/// YCbCr, CIE Lab, LogLuv) as it shows it, without alpha.
 ///
 ///   header   image_header() of the same file, within the limits of size
 ///   to_srgb  what inks become RGB by; other colours are left as they are

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::pictures {
@@ -17,7 +17,8 @@ namespace strata::pictures {
 ///   source  named in messages: the file's path
 ///
 /// Throws Errc::bad_picture when the file is damaged or ends early, picture_too_large when it is beyond `limits`,
-/// unsupported_picture, picture_undecided. Memory: three or four bytes a pixel, and up to five more while libwebp works.
+/// unsupported_picture, picture_undecided. Memory: three or four bytes a pixel, and up to five more while libwebp
+/// works.
 [[nodiscard]] Picture decode_webp(std::span<const std::byte> file, const ImageHeader& header,
                                   std::string_view source = "a picture", const DecodeLimits& limits = {});
 

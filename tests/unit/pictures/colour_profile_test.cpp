@@ -49,8 +49,9 @@ TEST(ColourProfile, EveryFormatThatCarriesOneIsConverted) {
     expect_swapped(inserted(jpeg, 2, profile_segments(profile, 1)[0]), decode_image(jpeg), "JPEG");
     expect_swapped(inserted(jpeg, 2, joined({parts[2], parts[0], parts[1]})), decode_image(jpeg), "JPEG, parts");
 
-    for (const PngKind& kind : {PngKind{PNG_COLOR_TYPE_RGB, 8, false, false}, PngKind{PNG_COLOR_TYPE_RGB_ALPHA, 16, false, false},
-                                PngKind{PNG_COLOR_TYPE_PALETTE, 4, true, true}}) {
+    for (const PngKind& kind :
+         {PngKind{PNG_COLOR_TYPE_RGB, 8, false, false}, PngKind{PNG_COLOR_TYPE_RGB_ALPHA, 16, false, false},
+          PngKind{PNG_COLOR_TYPE_PALETTE, 4, true, true}}) {
         const MadePng made = make_png(kind, 20, 15);
         expect_swapped(inserted(made.file, after_png_header, profile_chunk(profile)), decode_image(made.file),
                        strata_test::name_of(kind));
@@ -58,16 +59,17 @@ TEST(ColourProfile, EveryFormatThatCarriesOneIsConverted) {
     for (const std::int64_t channels : {3, 4}) {
         const Picture picture = soft_picture(40, 30, channels);
         const unsigned flags = channels == 4 ? 0x30 : 0x20;
-        const Bytes webp = webp_file(joined({vp8x_chunk(flags, 40, 30), webp_chunk("ICCP", profile),
-                                             webp_chunks(make_webp(picture, true))}));
+        const Bytes webp = webp_file(
+            joined({vp8x_chunk(flags, 40, 30), webp_chunk("ICCP", profile), webp_chunks(make_webp(picture, true))}));
         expect_swapped(webp, picture, "WebP");
 #ifdef STRATA_WITH_AVIF
         if (const Bytes avif = make_avif(picture, 8, profile); !avif.empty()) expect_swapped(avif, picture, "AVIF");
 #endif
 #ifdef STRATA_WITH_TIFF
         const auto alpha = static_cast<std::uint16_t>(channels == 4 ? EXTRASAMPLE_UNASSALPHA : 0);
-        expect_swapped(make_tiff({.alpha = alpha, .profile = profile}, 40, 30, static_cast<int>(channels), picture.pixels),
-                       picture, "TIFF");
+        expect_swapped(
+            make_tiff({.alpha = alpha, .profile = profile}, 40, 30, static_cast<int>(channels), picture.pixels),
+            picture, "TIFF");
 #endif
     }
 }
@@ -113,7 +115,8 @@ TEST(ColourProfile, OfInksIsForInks) {
 #ifdef STRATA_WITH_TIFF
         std::vector<std::uint8_t> inks;
         for (const std::uint8_t left : stored[i]) inks.push_back(static_cast<std::uint8_t>(255 - left));
-        const Bytes tiff = make_tiff({.photometric = PHOTOMETRIC_SEPARATED, .profile = black_ink_profile()}, 1, 1, 4, inks);
+        const Bytes tiff =
+            make_tiff({.photometric = PHOTOMETRIC_SEPARATED, .profile = black_ink_profile()}, 1, 1, 4, inks);
         for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(decode_image(tiff).pixels[c], expected, 3) << i;
 #endif
     }

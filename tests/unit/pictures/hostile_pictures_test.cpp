@@ -52,14 +52,14 @@ std::vector<Kind> kinds() {
         {"WebP with EXIF", webp_file(joined({vp8x_chunk(0x08, 24, 17), still, webp_chunk("EXIF", exif(7))}))});
     all.push_back({"WebP animation", make_animation(soft_picture(20, 10, 4), 30, 24, 2, 4)});
     const Picture soft = soft_picture(24, 17);
-    all.push_back({"PNG with a profile", inserted(encode_png(24, 17, soft.pixels), after_png_header,
-                                                  profile_chunk(swapped_profile()))});
+    all.push_back({"PNG with a profile",
+                   inserted(encode_png(24, 17, soft.pixels), after_png_header, profile_chunk(swapped_profile()))});
     all.push_back({"BMP", make_bmp(soft)});
     all.push_back({"BMP with masks", make_bmp(soft_picture(24, 17, 4))});
 #ifdef STRATA_WITH_TIFF
     for (const TiffKind& kind :
          {TiffKind{.name = "TIFF"}, TiffKind{.name = "TIFF of tiles", .bits = 16, .planes = true, .tiles = true},
-          TiffKind{.name = "TIFF by LZW", .packing = COMPRESSION_LZW, .mode = "wb", .profile = swapped_profile()},
+          TiffKind{.name = "TIFF by LZW", .packing = COMPRESSION_LZW, .mode = "wb"},
           TiffKind{.name = "TIFF of palette", .bits = 4, .photometric = PHOTOMETRIC_PALETTE}}) {
         const bool palette = kind.photometric == PHOTOMETRIC_PALETTE;
         all.push_back({kind.name, make_tiff(kind, 24, 17, palette ? 1 : 3, soft.pixels)});
@@ -119,7 +119,7 @@ int outcome(std::span<const std::byte> file, const PictureSize& target) {
         const std::string& problem = error.problem();
         EXPECT_NE(problem.find("'it'"), std::string::npos) << problem;
         // The limits refuse before memory runs out; newer versions of libwebp confuse it with damage to an alpha plane.
-        EXPECT_TRUE(problem.find("emory") == std::string::npos ||
+        EXPECT_TRUE(error.code() == Errc::picture_too_large || problem.find("emory") == std::string::npos ||
                     problem.find("its alpha plane is damaged") != std::string::npos)
             << problem;
         return 0;

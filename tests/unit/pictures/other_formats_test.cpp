@@ -88,7 +88,8 @@ TEST(OtherFormats, ABmpOfFewBitsHasThePalettesColours) {
     // A row from the left: the highest bits first. The first row of the file is the lowest.
     EXPECT_EQ(decode_image(file(1, 0, 1, "\x58\0\0\0"sv)).pixels, pixels("ababb"));
     EXPECT_EQ(decode_image(file(4, 0, 1, "\x01\x01\x10\0"sv)).pixels, pixels("ababb"));
-    EXPECT_EQ(decode_image(file(8, 0, 1, "\0\1\0\1\x09\0\0\0"sv)).pixels, pixels("abab-")) << "beyond the palette: black";
+    EXPECT_EQ(decode_image(file(8, 0, 1, "\0\1\0\1\x09\0\0\0"sv)).pixels, pixels("abab-"))
+        << "beyond the palette: black";
     EXPECT_EQ(decode_image(file(8, 0, 2, "\0\0\0\0\0\0\0\0\1\1\1\1\1\0\0\0"sv)).pixels, pixels("bbbbbaaaaa"));
     EXPECT_EQ(decode_image(file(8, 0, -2, "\0\0\0\0\0\0\0\0\1\1\1\1\1\0\0\0"sv)).pixels, pixels("aaaaabbbbb"));
     // RLE8: 2 of b, end of row; then 3 as they are and padded; the rest is left out. RLE4 the same by halves of bytes.
@@ -100,7 +101,8 @@ TEST(OtherFormats, ABmpOfFewBitsHasThePalettesColours) {
 }
 
 TEST(OtherFormats, SixteenBitsOfABmpAreRounded) {
-    const Bytes plain = joined({bmp_header(2, 1, 16, 0, 54), little_endian_bytes(0x7C1F, 2), little_endian_bytes(1, 2)});
+    const Bytes plain =
+        joined({bmp_header(2, 1, 16, 0, 54), little_endian_bytes(0x7C1F, 2), little_endian_bytes(1, 2)});
     EXPECT_EQ(decode_image(plain).pixels, (std::vector<std::uint8_t>{255, 0, 255, 0, 0, 8}));
     Bytes masked = bmp_header(2, 1, 16, 3, 66);
     for (const std::uint32_t mask : {0xF800U, 0x07E0U, 0x001FU}) append(masked, little_endian_bytes(mask, 4));
@@ -127,7 +129,8 @@ TEST(OtherFormats, EveryTiffHasItsPixels) {
 
 TEST(OtherFormats, ATiffsSamplesMeanWhatItSays) {
     const std::vector<std::uint8_t> grey{0, 85, 170, 255};
-    const auto shown = [&](const TiffKind& kind, int samples, const std::vector<std::uint8_t>& values, std::int64_t width) {
+    const auto shown = [&](const TiffKind& kind, int samples, const std::vector<std::uint8_t>& values,
+                           std::int64_t width) {
         return decode_image(make_tiff(kind, width, 1, samples, values)).pixels;
     };
     const std::vector<std::uint8_t> as_rgb{0, 0, 0, 85, 85, 85, 170, 170, 170, 255, 255, 255};
@@ -190,7 +193,8 @@ TEST(OtherFormats, AGifShowsItsFirstFrameOnItsCanvas) {
         const Picture whole = decode_image(make_gif({.interlaced = interlaced}, 20, 11, 20, 11, numbers));
         ASSERT_EQ(whole.channels, 3);
         for (std::size_t i = 0; i < numbers.size(); ++i)
-            EXPECT_EQ(std::vector<std::uint8_t>(&whole.pixels[i * 3], &whole.pixels[i * 3] + 3), colour(numbers[i])) << i;
+            EXPECT_EQ(std::vector<std::uint8_t>(&whole.pixels[i * 3], &whole.pixels[i * 3] + 3), colour(numbers[i]))
+                << i;
     }
     // On a larger canvas: around the frame is the background colour, or nothing where the frame has transparency.
     const Picture inside = decode_image(make_gif({.left = 2, .top = 1}, 30, 20, 20, 11, numbers));

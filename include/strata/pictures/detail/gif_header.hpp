@@ -2,7 +2,7 @@
 // strata/pictures/detail/gif_header.hpp - the beginning of a GIF file (CompuServe, GIF89a).
 
 #include <strata/pictures/detail/header_bytes.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 
 namespace strata::pictures::detail {
 

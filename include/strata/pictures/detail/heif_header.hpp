@@ -7,7 +7,7 @@
 #include <string>
 
 #include <strata/pictures/detail/header_bytes.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 
 namespace strata::pictures::detail {
 
@@ -118,7 +118,8 @@ inline PictureSize clean_aperture(Bytes box, HeifLayout& layout) noexcept {
                         left + *width <= static_cast<double>(layout.coded.width) &&
                         top + *height <= static_cast<double>(layout.coded.height);
     const PictureSize kept{static_cast<std::int64_t>(*width), static_cast<std::int64_t>(*height)};
-    const bool whole = inside && static_cast<double>(kept.width) == *width && static_cast<double>(kept.height) == *height &&
+    const bool whole = inside && static_cast<double>(kept.width) == *width &&
+                       static_cast<double>(kept.height) == *height &&
                        static_cast<double>(static_cast<std::int64_t>(left)) == left &&
                        static_cast<double>(static_cast<std::int64_t>(top)) == top;
     if (!whole) return layout.coded;
@@ -142,7 +143,8 @@ inline ImageHeader read_heif_header(HeaderBytes& bytes, ImageFormat format) {
             own = 16;
         }
         if (has(head, 4, "moov"))
-            throw_unsupported(bytes.source(), "a film of " + std::string{name_of(format)} + " pictures without a still");
+            throw_unsupported(bytes.source(),
+                              "a film of " + std::string{name_of(format)} + " pictures without a still");
         constexpr std::uint64_t largest = std::uint64_t{1} << 62;
         if (size < own || size > largest) damaged();
         if (has(head, 4, "meta")) {
@@ -196,17 +198,20 @@ inline ImageHeader read_heif_header(HeaderBytes& bytes, ImageFormat format) {
             const bool sides = (big_endian(content, 0, 1) & 1U) != 0;
             header.orientation = followed_by(header.orientation, sides ? Orientation::mirror : Orientation::flip);
         } else if (box.type == "colr" && (has(content, 0, "prof") || has(content, 0, "rICC"))) {
-            if (header.profile.parts.empty()) header.profile.parts.push_back({meta_begin + box.begin + 4, content.size() - 4});
+            if (header.profile.parts.empty())
+                header.profile.parts.push_back({meta_begin + box.begin + 4, content.size() - 4});
         }
     }
     header.stored = layout.coded;
-    if (aperture) header.stored = clean_aperture(meta.subspan(aperture->begin, aperture->end - aperture->begin), layout);
+    if (aperture)
+        header.stored = clean_aperture(meta.subspan(aperture->begin, aperture->end - aperture->begin), layout);
     if (header.stored.width < 1 || header.stored.height < 1) damaged();
     // An alpha plane is an item of its own; its property says what it is.
     constexpr std::array<std::string_view, 2> alpha{"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha",
                                                     "urn:mpeg:hevc:2015:auxid:1"};
     const std::string_view text{reinterpret_cast<const char*>(meta.data()), meta.size()};
-    const bool has_alpha = text.find(alpha[0]) != std::string_view::npos || text.find(alpha[1]) != std::string_view::npos;
+    const bool has_alpha =
+        text.find(alpha[0]) != std::string_view::npos || text.find(alpha[1]) != std::string_view::npos;
     header.channels = (monochrome ? 1 : 3) + (has_alpha ? 1 : 0);
     header.layout = layout;
     return header;

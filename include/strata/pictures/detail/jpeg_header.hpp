@@ -6,7 +6,7 @@
 #include <string>
 
 #include <strata/pictures/detail/header_bytes.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 
 namespace strata::pictures::detail {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <strata/pictures/detail/header_bytes.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 
 namespace strata::pictures::detail {
 
@@ -29,7 +29,10 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> value(unsigned tag, std::uint64_t which = 0) {
         const auto entry = find(tag);
         if (!entry) return std::nullopt;
-        const std::size_t size = entry->type == 3 ? 2 : entry->type == 1 || entry->type == 7 ? 1 : entry->type == 16 ? 8 : 4;
+        const std::size_t size = entry->type == 3                       ? 2
+                                 : entry->type == 1 || entry->type == 7 ? 1
+                                 : entry->type == 16                    ? 8
+                                                                        : 4;
         if (which >= entry->count) return std::nullopt;
         return number(bytes_.all_at(place(*entry, size) + which * size, size), 0, size);
     }
@@ -48,7 +51,8 @@ private:
     };
     [[nodiscard]] std::uint64_t number(Bytes bytes, std::size_t at, std::size_t size) const noexcept {
         if (size < 8)
-            return big_endian_ ? big_endian(bytes, at, static_cast<int>(size)) : little_endian(bytes, at, static_cast<int>(size));
+            return big_endian_ ? big_endian(bytes, at, static_cast<int>(size))
+                               : little_endian(bytes, at, static_cast<int>(size));
         return big_endian_ ? big_endian_8(bytes, at)
                            : little_endian(bytes, at, 4) | (std::uint64_t{little_endian(bytes, at + 4, 4)} << 32);
     }
@@ -58,7 +62,8 @@ private:
             const std::uint64_t at = entries_ + i * size;
             const Bytes entry = bytes_.all_at(at, size);
             if (number(entry, 0, 2) != tag) continue;
-            return Entry{static_cast<unsigned>(number(entry, 2, 2)), number(entry, 4, big_ ? 8 : 4), at + (big_ ? 12 : 8)};
+            return Entry{static_cast<unsigned>(number(entry, 2, 2)), number(entry, 4, big_ ? 8 : 4),
+                         at + (big_ ? 12 : 8)};
         }
         return std::nullopt;
     }
@@ -77,10 +82,18 @@ private:
 
 inline ImageHeader read_tiff_header(HeaderBytes& bytes) {
     enum Tag : unsigned {
-        width = 256, height, bits, compression,
+        width = 256,
+        height,
+        bits,
+        compression,
         photometric = 262,
-        orientation = 274, samples = 277, rows_per_strip = 278, planar = 284,
-        tile_width = 322, tile_height, extra_samples = 338,
+        orientation = 274,
+        samples = 277,
+        rows_per_strip = 278,
+        planar = 284,
+        tile_width = 322,
+        tile_height,
+        extra_samples = 338,
         profile = 34675
     };
     TiffDirectory directory{bytes};
@@ -91,8 +104,7 @@ inline ImageHeader read_tiff_header(HeaderBytes& bytes) {
         return static_cast<std::int64_t>(std::min(directory.value(tag).value_or(otherwise), most));
     };
     header.stored = {number(width, 0), number(height, 0)};
-    if (header.stored.width < 1 || header.stored.height < 1)
-        throw_bad_picture(bytes.source(), "its header is damaged");
+    if (header.stored.width < 1 || header.stored.height < 1) throw_bad_picture(bytes.source(), "its header is damaged");
     TiffLayout layout;
     layout.samples = static_cast<int>(number(samples, 1));
     layout.bits = static_cast<int>(number(bits, 1));

@@ -32,11 +32,12 @@ class TiffRows {
 public:
     TiffRows(const TiffSamples& samples, std::int64_t width, const ToSrgb& to_srgb)
         : samples_{samples}, to_srgb_{to_srgb}, bytes_(static_cast<std::size_t>(width) * samples.count) {
-        if (samples.meaning == TiffSamples::inks || samples.alpha != 0) rgb_.resize(static_cast<std::size_t>(width) * 3);
+        if (samples.meaning == TiffSamples::inks || samples.alpha != 0)
+            rgb_.resize(static_cast<std::size_t>(width) * 3);
         if (samples.meaning == TiffSamples::inks) inks_.resize(static_cast<std::size_t>(width) * 4);
     }
 
-    /// Takes `count` samples of a row, every `step`-th place from `first` on: all of a pixel's together, or one's plane.
+    /// Takes `count` samples of a row, each to the `step`-th place from `first` on: all samples, or those of a plane.
     void take(const std::uint8_t* row, std::size_t count, std::size_t first, std::size_t step) {
         const bool whole = samples_.meaning != TiffSamples::palette;
         std::uint8_t* out = bytes_.data() + first;
@@ -55,7 +56,7 @@ public:
             }
         }
     }
-    /// All of a row's pixels together. Where alpha is in colours of 16 bits it is taken out of all of these; `row` changes.
+    /// All samples of a row. Alpha is taken out of colours of 16 bits before they become 8, so `row` changes.
     void take_pixels(std::uint8_t* row, std::size_t pixels) {
         if (samples_.bits == 16 && samples_.alpha == 1) {
             const std::size_t colours = samples_.colour_samples();
@@ -63,7 +64,8 @@ public:
                 std::array<std::uint16_t, 8> values{};
                 std::uint8_t* const at = row + x * samples_.count * 2;
                 std::memcpy(values.data(), at, (colours + 1) * 2);
-                for (std::size_t c = 0; c < colours; ++c) values[c] = divided<std::uint16_t>(values[c], values[colours]);
+                for (std::size_t c = 0; c < colours; ++c)
+                    values[c] = divided<std::uint16_t>(values[c], values[colours]);
                 std::memcpy(at, values.data(), colours * 2);
             }
         }
@@ -97,7 +99,8 @@ public:
                 for (std::size_t x = 0; x < pixels; ++x) std::memcpy(rgb + x * 3, bytes_.data() + x * count, 3);
                 break;
             case TiffSamples::inks:
-                for (std::size_t x = 0; x < pixels; ++x) std::memcpy(inks_.data() + x * 4, bytes_.data() + x * count, 4);
+                for (std::size_t x = 0; x < pixels; ++x)
+                    std::memcpy(inks_.data() + x * 4, bytes_.data() + x * count, 4);
                 to_srgb_.inks_to_rgb(inks_.data(), rgb, pixels, false);
                 break;
         }

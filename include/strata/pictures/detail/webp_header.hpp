@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <strata/pictures/detail/header_bytes.hpp>
-#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/header_fields.hpp>
 
 namespace strata::pictures::detail {
 

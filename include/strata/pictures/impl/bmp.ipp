@@ -65,13 +65,12 @@ inline std::vector<std::uint8_t> bmp_run_lengths(Bytes packed, const PictureSize
         const unsigned count = next();
         const unsigned value = next();
         if (count > 0) {
-            for (unsigned i = 0; i < count; ++i)
-                put(!nibbles ? value : i % 2 == 0 ? value >> 4 : value & 15U);
+            for (unsigned i = 0; i < count; ++i) put(!nibbles ? value : i % 2 == 0 ? value >> 4 : value & 15U);
         } else if (value == 0) {  // end of the row
             x = 0;
             ++y;
             if (at == packed.size() && y == size.height) break;  // without the end mark
-        } else if (value == 1) {  // end of the picture
+        } else if (value == 1) {                                 // end of the picture
             break;
         } else if (value == 2) {  // further to the right and up
             x += next();
@@ -132,7 +131,8 @@ STRATA_INLINE Picture decode_bmp(std::span<const std::byte> file, const ImageHea
             if (layout.bits <= 8) {
                 const std::size_t bit = x * static_cast<std::size_t>(layout.bits);
                 const auto byte = std::to_integer<unsigned>(row[bit / 8]);
-                const unsigned index = (byte >> (8 - layout.bits - static_cast<int>(bit % 8))) & ((1U << layout.bits) - 1);
+                const unsigned index =
+                    (byte >> (8 - layout.bits - static_cast<int>(bit % 8))) & ((1U << layout.bits) - 1);
                 std::memcpy(out, palette[index].data(), 3);
             } else if (layout.bits == 24) {
                 for (std::size_t c = 0; c < 3; ++c) out[c] = std::to_integer<std::uint8_t>(row[x * 3 + 2 - c]);

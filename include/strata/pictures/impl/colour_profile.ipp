@@ -44,7 +44,8 @@ inline void* new_transform(const Profile& from, SampleKind kind, int channels) {
     cmsUInt32Number in = 0;
     switch (kind) {
         case SampleKind::grey:  // the first of the equal samples, beside the others
-            in = COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(static_cast<cmsUInt32Number>(channels) - 1U) | one_byte;
+            in = COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(static_cast<cmsUInt32Number>(channels) - 1U) |
+                 one_byte;
             break;
         case SampleKind::colours:
             in = channels == 4 ? TYPE_RGBA_8 : TYPE_RGB_8;
@@ -83,8 +84,9 @@ inline std::shared_ptr<const ColourTransform> transform_of(Bytes bytes, SampleKi
     const Profile profile{::cmsOpenProfileFromMem(bytes.data(), static_cast<cmsUInt32Number>(bytes.size()))};
     if (!profile) return nullptr;
     const bool inks = kind == SampleKind::inks || kind == SampleKind::inverted_inks;
-    const cmsColorSpaceSignature wanted =
-        inks ? cmsSigCmykData : kind == SampleKind::grey ? cmsSigGrayData : cmsSigRgbData;
+    const cmsColorSpaceSignature wanted = inks                       ? cmsSigCmykData
+                                          : kind == SampleKind::grey ? cmsSigGrayData
+                                                                     : cmsSigRgbData;
     if (::cmsGetColorSpace(profile.get()) != wanted) return nullptr;
     auto made = std::make_shared<ColourTransform>();
     made->rgb.reset(new_transform(profile, kind, 3));

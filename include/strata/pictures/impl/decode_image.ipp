@@ -71,12 +71,10 @@ STRATA_INLINE Picture decode_image(std::span<const std::byte> file, const ImageH
                                    const PictureSize& target, std::string_view source, const DecodeLimits& limits) {
     require_file_within(limits, file.size(), source);
     require_within(limits, header.stored, source);
-    if (const auto* const heif = std::get_if<HeifLayout>(&header.layout))
-        require_within(limits, heif->coded, source);
+    if (const auto* const heif = std::get_if<HeifLayout>(&header.layout)) require_within(limits, heif->coded, source);
     require_decoder(header.format, source);
     const ToSrgb to_srgb{file, header};
-    Picture stored =
-        detail::decode_stored(file, header, turned(target, header.orientation), to_srgb, source, limits);
+    Picture stored = detail::decode_stored(file, header, turned(target, header.orientation), to_srgb, source, limits);
     const SampleKind kind = sample_kind(header);
     if (kind == SampleKind::grey || kind == SampleKind::colours) to_srgb.apply(stored);
     Picture picture = turn_upright(std::move(stored), header.orientation);
@@ -114,7 +112,8 @@ STRATA_INLINE std::int64_t decode_bytes(const ImageHeader& header, const Picture
             const std::int64_t width = layout.chunk_width > 0 ? layout.chunk_width : header.stored.width;
             // A tile or strip, and as much again for what libtiff keeps of it, with JPEG coefficients or RGBA.
             const std::int64_t sample_bytes = layout.samples * ((layout.bits + 7) / 8);
-            const std::int64_t chunk = width * layout.chunk_height * (sample_bytes + std::max<std::int64_t>(sample_bytes * 2, 4));
+            const std::int64_t chunk =
+                width * layout.chunk_height * (sample_bytes + std::max<std::int64_t>(sample_bytes * 2, 4));
             return around + pixels * 4 * copies + chunk;
         }
         case ImageFormat::avif:

@@ -87,8 +87,9 @@ STRATA_INLINE Picture decode_gif(std::span<const std::byte> file, const ImageHea
     const auto fill = [&](const ::ColorMapObject* map) {
         for (std::size_t i = 0; i < colours.size(); ++i) {
             colours[i] = {0, 0, 0, 255};
-            if (map == nullptr) colours[i] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i),
-                                              static_cast<std::uint8_t>(i), 255};
+            if (map == nullptr)
+                colours[i] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i),
+                              255};
             else if (static_cast<int>(i) < map->ColorCount)
                 colours[i] = {map->Colors[i].Red, map->Colors[i].Green, map->Colors[i].Blue, 255};
         }
@@ -123,7 +124,8 @@ STRATA_INLINE Picture decode_gif(std::span<const std::byte> file, const ImageHea
     };
     constexpr std::array<Pass, 4> interlaced{{{0, 8}, {4, 8}, {2, 4}, {1, 2}}};
     constexpr std::array<Pass, 1> plain{{{0, 1}}};
-    const std::span<const Pass> passes = frame.Interlace ? std::span<const Pass>{interlaced} : std::span<const Pass>{plain};
+    const std::span<const Pass> passes =
+        frame.Interlace ? std::span<const Pass>{interlaced} : std::span<const Pass>{plain};
     if (frame.Width > 0)
         for (const Pass& pass : passes)
             for (int y = pass.first; y < frame.Height; y += pass.step) read_row(y);

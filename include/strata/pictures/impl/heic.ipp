@@ -35,8 +35,8 @@ struct ReleaseHeif {
     void operator()(T* thing) const noexcept { Release(thing); }
 };
 using HeifContext = std::unique_ptr<::heif_context, ReleaseHeif<::heif_context, ::heif_context_free>>;
-using HeifHandle = std::unique_ptr<const ::heif_image_handle,
-                                   ReleaseHeif<const ::heif_image_handle, ::heif_image_handle_release>>;
+using HeifHandle =
+    std::unique_ptr<const ::heif_image_handle, ReleaseHeif<const ::heif_image_handle, ::heif_image_handle_release>>;
 using HeifImage = std::unique_ptr<const ::heif_image, ReleaseHeif<const ::heif_image, ::heif_image_release>>;
 using HeifOptions =
     std::unique_ptr<::heif_decoding_options, ReleaseHeif<::heif_decoding_options, ::heif_decoding_options_free>>;
@@ -57,8 +57,8 @@ STRATA_INLINE Picture decode_heic(std::span<const std::byte> file, const ImageHe
     const detail::HeifContext context{::heif_context_alloc()};
     const detail::HeifOptions options{::heif_decoding_options_alloc()};
     if (!context || !options) throw std::bad_alloc{};
-    ::heif_context_set_maximum_image_size_limit(
-        context.get(), static_cast<int>(std::min<std::int64_t>(limits.edge, 1 << 17)));
+    ::heif_context_set_maximum_image_size_limit(context.get(),
+                                                static_cast<int>(std::min<std::int64_t>(limits.edge, 1 << 17)));
     ::heif_context_set_max_decoding_threads(context.get(), 0);  // pictures are decoded side by side
     check(::heif_context_read_from_memory_without_copy(context.get(), file.data(), file.size(), nullptr));
     ::heif_image_handle* primary = nullptr;

@@ -192,9 +192,8 @@ STRATA_INLINE unsigned jpeg_denominator(const PictureSize& size, const PictureSi
     return denominator;
 }
 
-STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const ImageHeader& header,
-                                  const PictureSize& enough, const ToSrgb& to_srgb, std::string_view source,
-                                  const DecodeLimits& limits) {
+STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const ImageHeader& header, const PictureSize& enough,
+                                  const ToSrgb& to_srgb, std::string_view source, const DecodeLimits& limits) {
     detail::JpegReader reader;
     const auto refuse = [&] { detail::throw_fault(reader.kind, source, reader.message.data()); };
     if (!detail::read_jpeg_head(reader, file)) refuse();
@@ -210,7 +209,8 @@ STRATA_INLINE Picture decode_jpeg(std::span<const std::byte> file, const ImageHe
     picture.pixels.resize(static_cast<std::size_t>(picture.width * picture.height * 3));
     std::vector<std::uint8_t> line(components == 4 ? static_cast<std::size_t>(picture.width) * 4 : 0);
     if (!detail::read_jpeg_rows(reader, picture.pixels.data(), line.data(), to_srgb)) {
-        if (reader.has_all_rows) detail::throw_fault(Errc::picture_undecided, source, "its pixels are there, and its end mark is missing");
+        if (reader.has_all_rows)
+            detail::throw_fault(Errc::picture_undecided, source, "its pixels are there, and its end mark is missing");
         refuse();
     }
     return picture;

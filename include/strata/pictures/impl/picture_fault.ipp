@@ -33,14 +33,14 @@ STRATA_INLINE void require_within(const DecodeLimits& limits, const PictureSize&
     if (claimed.width < 1 || claimed.height < 1) detail::throw_bad_picture(source, "it claims to have no pixels");
     if (claimed.width > limits.edge || claimed.height > limits.edge || claimed.width > limits.pixels / claimed.height)
         detail::throw_fault(Errc::picture_too_large, source,
-                    "it claims " + std::to_string(claimed.width) + " x " + std::to_string(claimed.height) +
-                        " pixels, more than is accepted");
+                            "it claims " + std::to_string(claimed.width) + " x " + std::to_string(claimed.height) +
+                                " pixels, more than is accepted");
 }
 
 STRATA_INLINE void require_file_within(const DecodeLimits& limits, std::uint64_t bytes, std::string_view source) {
     if (bytes > static_cast<std::uint64_t>(limits.file_bytes))
         detail::throw_fault(Errc::picture_too_large, source,
-                    "it is a file of " + std::to_string(bytes >> 20) + " MiB, more than is accepted");
+                            "it is a file of " + std::to_string(bytes >> 20) + " MiB, more than is accepted");
 }
 
 }  // namespace strata::pictures

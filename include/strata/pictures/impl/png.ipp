@@ -66,7 +66,7 @@ struct PngReader {
 
     explicit PngReader(std::span<const std::byte> file) : input{file.data(), file.size()} {
         png = ::png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &message, on_png_error, on_png_warning, &memory,
-                                          take_png_memory, free_png_memory);
+                                         take_png_memory, free_png_memory);
         info = png != nullptr ? ::png_create_info_struct(png) : nullptr;
         if (info == nullptr) {
             ::png_destroy_read_struct(&png, &info, nullptr);

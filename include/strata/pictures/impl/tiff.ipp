@@ -31,7 +31,8 @@ inline TiffInput& tiff_input(::thandle_t handle) { return *static_cast<TiffInput
 inline ::tmsize_t read_tiff(::thandle_t handle, void* out, ::tmsize_t size) {
     TiffInput& input = tiff_input(handle);
     if (input.at >= input.file.size() || size <= 0) return 0;
-    const std::size_t count = std::min(static_cast<std::size_t>(size), input.file.size() - static_cast<std::size_t>(input.at));
+    const std::size_t count =
+        std::min(static_cast<std::size_t>(size), input.file.size() - static_cast<std::size_t>(input.at));
     std::memcpy(out, input.file.data() + input.at, count);
     input.at += count;
     return static_cast<::tmsize_t>(count);
@@ -88,10 +89,9 @@ inline std::optional<TiffSamples> plain_samples(::TIFF* tiff) {
     samples.bits = tiff_field<std::uint16_t>(tiff, TIFFTAG_BITSPERSAMPLE, 1);
     const auto packing = tiff_field<std::uint16_t>(tiff, TIFFTAG_COMPRESSION, COMPRESSION_NONE);
     constexpr std::array<std::uint16_t, 13> by_rows{
-        COMPRESSION_NONE,     COMPRESSION_CCITTRLE,      COMPRESSION_CCITTFAX3, COMPRESSION_CCITTFAX4,
-        COMPRESSION_CCITTRLEW, COMPRESSION_LZW,          COMPRESSION_JPEG,      COMPRESSION_PACKBITS,
-        COMPRESSION_DEFLATE,  COMPRESSION_ADOBE_DEFLATE, COMPRESSION_LZMA,      COMPRESSION_ZSTD,
-        COMPRESSION_WEBP};
+        COMPRESSION_NONE, COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3, COMPRESSION_CCITTFAX4, COMPRESSION_CCITTRLEW,
+        COMPRESSION_LZW,  COMPRESSION_JPEG,     COMPRESSION_PACKBITS,  COMPRESSION_DEFLATE,   COMPRESSION_ADOBE_DEFLATE,
+        COMPRESSION_LZMA, COMPRESSION_ZSTD,     COMPRESSION_WEBP};
     if (std::find(by_rows.begin(), by_rows.end(), packing) == by_rows.end()) return std::nullopt;
     constexpr std::array<int, 5> known_bits{1, 2, 4, 8, 16};
     if (std::find(known_bits.begin(), known_bits.end(), samples.bits) == known_bits.end()) return std::nullopt;
@@ -154,8 +154,9 @@ struct TiffChunks {
 
 inline TiffChunks tiff_chunks(::TIFF* tiff, const PictureSize& size) {
     if (::TIFFIsTiled(tiff) == 0)
-        return {false, size.width,
-                std::min<std::int64_t>(tiff_field<std::uint32_t>(tiff, TIFFTAG_ROWSPERSTRIP, 0xFFFFFFFFU), size.height)};
+        return {
+            false, size.width,
+            std::min<std::int64_t>(tiff_field<std::uint32_t>(tiff, TIFFTAG_ROWSPERSTRIP, 0xFFFFFFFFU), size.height)};
     return {true, tiff_field<std::uint32_t>(tiff, TIFFTAG_TILEWIDTH, 0U),
             tiff_field<std::uint32_t>(tiff, TIFFTAG_TILELENGTH, 0U)};
 }
@@ -166,8 +167,9 @@ inline bool read_plain_tiff(::TIFF* tiff, const TiffSamples& samples, const Tiff
     const auto out = [&](std::int64_t x, std::int64_t y) {
         return picture.pixels.data() + static_cast<std::size_t>((y * picture.width + x) * picture.channels);
     };
-    const bool planes = tiff_field<std::uint16_t>(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) ==
-                            PLANARCONFIG_SEPARATE && samples.count > 1;
+    const bool planes =
+        tiff_field<std::uint16_t>(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) == PLANARCONFIG_SEPARATE &&
+        samples.count > 1;
     TiffRows rows{samples, std::max(chunks.width, picture.width), to_srgb};
     if (!chunks.tiled && !planes) {
         std::vector<std::uint8_t> row(static_cast<std::size_t>(::TIFFScanlineSize64(tiff)));
@@ -178,7 +180,8 @@ inline bool read_plain_tiff(::TIFF* tiff, const TiffSamples& samples, const Tiff
         }
         return true;
     }
-    const auto row_bytes = static_cast<std::size_t>(chunks.tiled ? ::TIFFTileRowSize64(tiff) : ::TIFFScanlineSize64(tiff));
+    const auto row_bytes =
+        static_cast<std::size_t>(chunks.tiled ? ::TIFFTileRowSize64(tiff) : ::TIFFScanlineSize64(tiff));
     const std::size_t plane_bytes = row_bytes * static_cast<std::size_t>(chunks.height);
     const std::size_t count = planes ? samples.count : 1;
     std::vector<std::uint8_t> chunk(plane_bytes * count);
@@ -190,8 +193,8 @@ inline bool read_plain_tiff(::TIFF* tiff, const TiffSamples& samples, const Tiff
             for (std::size_t p = 0; p < count; ++p) {
                 const auto plane = static_cast<std::uint16_t>(p);
                 std::uint8_t* const to = chunk.data() + p * plane_bytes;
-                const auto wanted = static_cast<::tmsize_t>(
-                    chunks.tiled ? plane_bytes : row_bytes * static_cast<std::size_t>(height));
+                const auto wanted =
+                    static_cast<::tmsize_t>(chunks.tiled ? plane_bytes : row_bytes * static_cast<std::size_t>(height));
                 const ::tmsize_t got =
                     chunks.tiled ? ::TIFFReadEncodedTile(tiff, ::TIFFComputeTile(tiff, x, y, 0, plane), to, wanted)
                                  : ::TIFFReadEncodedStrip(tiff, ::TIFFComputeStrip(tiff, y, plane), to, wanted);
@@ -257,8 +260,8 @@ STRATA_INLINE Picture decode_tiff(std::span<const std::byte> file, const ImageHe
         detail::throw_fault(Errc::picture_too_large, source, "its tiles are larger than is accepted");
     const auto packing = detail::tiff_field<std::uint16_t>(tiff.get(), TIFFTAG_COMPRESSION, COMPRESSION_NONE);
     if (::TIFFIsCODECConfigured(packing) == 0)
-        detail::throw_unsupported(source, "a TIFF packed in way " + std::to_string(packing) +
-                                              ", which this libtiff was built without");
+        detail::throw_unsupported(
+            source, "a TIFF packed in way " + std::to_string(packing) + ", which this libtiff was built without");
 
     Picture picture{size.width, size.height, 3, {}};
     const auto make_room = [&] {

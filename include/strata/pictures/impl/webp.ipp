@@ -59,8 +59,8 @@ inline void decode_webp_still(std::span<const std::uint8_t> bytes, const Picture
 
 }  // namespace detail
 
-STRATA_INLINE Picture decode_webp(std::span<const std::byte> file, const ImageHeader& header,
-                                  std::string_view source, const DecodeLimits& limits) {
+STRATA_INLINE Picture decode_webp(std::span<const std::byte> file, const ImageHeader& header, std::string_view source,
+                                  const DecodeLimits& limits) {
     const std::span bytes{reinterpret_cast<const std::uint8_t*>(file.data()), file.size()};
     const ::WebPBitstreamFeatures features = detail::webp_features(bytes, source, limits);
     if (header.stored != PictureSize{features.width, features.height})
