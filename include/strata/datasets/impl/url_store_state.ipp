@@ -16,6 +16,7 @@
 #include <strata/datasets/discovery.hpp>
 #include <strata/datasets/sample_table.hpp>
 #include <strata/datasets/url_store.hpp>
+#include <strata/pictures/formats.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/digest.hpp>
 #include <strata/storage/local.hpp>
@@ -56,7 +57,7 @@ STRATA_INLINE std::string url_key(std::string_view url) {
     const std::string_view name = path.substr(std::min(path.rfind('/'), path.size() - 1) + 1);
     const std::size_t dot = name.rfind('.');
     const std::string ending = dot == std::string_view::npos ? "" : core::lower_case(name.substr(dot));
-    return digest + (is_picture_name("x" + ending) ? ending : ".jpg");
+    return digest + (pictures::is_picture_name("x" + ending) ? ending : ".jpg");
 }
 
 STRATA_INLINE std::string redirected(std::string_view from, std::string_view location) {
