@@ -22,6 +22,7 @@
 #include <strata/datasets/for_all.hpp>
 #include <strata/datasets/url_store.hpp>
 #include <strata/pictures/image_header.hpp>
+#include <strata/pictures/picture_fault.hpp>
 #include <strata/storage/local.hpp>
 
 namespace strata::datasets {
