@@ -384,8 +384,9 @@ if(STRATA_WITH_CUDA AND NOT TARGET torch_cuda)
 endif()
 
 if(STRATA_WITH_TORCH)
-    set(testing_needs zero)
-    set(testing_headers average_conformance.hpp device_conformance.hpp tier_conformance.hpp training_conformance.hpp)
+    set(testing_needs zero data)
+    set(testing_headers average_conformance.hpp device_conformance.hpp recipe_conformance.hpp tier_conformance.hpp
+        training_conformance.hpp)
     set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
 endif()
 
@@ -428,14 +429,25 @@ strata_room(data
     PACKAGES Torch TBB
     LINKS torch TBB::tbb
     HEADERS
-        batch.hpp
         cache_memory.hpp
         detail/entry_slabs.hpp
-        detail/image_text_source.hpp
+        detail/loaded_recipe.hpp
+        detail/picture_source_body.hpp
+        detail/picture_source_fill.hpp
+        detail/picture_source_prepare.hpp
+        detail/picture_source_start.hpp
+        detail/picture_source_steps.hpp
+        detail/picture_source_stream.hpp
+        detail/sample_work.hpp
         detail/source_identity.hpp
-        encoders.hpp
-        image_text_source.hpp
-        ordered_stream.hpp
+        detail/source_texts.hpp
+        named_tensors.hpp
+        picture_source.hpp
+        recipe.hpp
+        recipe_rules.hpp
+        sample_stream.hpp
+        source_options.hpp
+        step_graph.hpp
         tensor_cache.hpp)
 
 strata_room(checkpoint
@@ -455,8 +467,10 @@ strata_room(models
     LINKS torch
     HEADERS
         detail/lane_loops.hpp
+        encoders.hpp
         flow_sampler.hpp
         flux_blocks.hpp
+        flux_recipe.hpp
         fused_ops.hpp
         hashed_text.hpp
         kernel_rows.hpp
@@ -479,6 +493,7 @@ strata_room(train
         checkpoints.hpp
         command_line.hpp
         compute.hpp
+        compute_device.hpp
         config_for.hpp
         cpu_kernels.hpp
         data_wait.hpp

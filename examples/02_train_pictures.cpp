@@ -11,11 +11,10 @@
 #include <torch/torch.h>
 
 #include <strata/config/trainer_config.hpp>
-#include <strata/data/image_text_source.hpp>
-#include <strata/models/hashed_text.hpp>
-#include <strata/models/linear_codec.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/models/small_flux.hpp>
 #include <strata/strata.hpp>
+#include <strata/train/compute_device.hpp>
 #include <strata/train/config_for.hpp>
 #include <strata/train/gallery.hpp>
 #include <strata/train/options_from_config.hpp>
@@ -25,14 +24,14 @@ using namespace strata;
 //! [compose]
 using PictureTrainer =
     Trainer<models::SmallFlux, ZeroStage<2>, OffloadTarget<Cpu>, Backend<Local>, Optimizer<AdamW>, Precision<Bf16>>;
-using Pictures = data::ImageTextSource<models::LinearCodec, models::HashedText, PictureTrainer::setup::backend::store>;
+using Recipe = data::recipe_of_t<models::SmallFlux>;  // says what the model is fed
+using Pictures = data::PictureSource<Recipe, PictureTrainer::setup::backend::store>;
 //! [compose]
 
 train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
     train::GalleryOptions options;
     options.prompts = config.validation_prompts;
     options.width = options.height = config.validation_resolution;
-    options.latents_multiple = models::SmallFlux::patch;
     options.sampler = {.steps = static_cast<int>(config.validation_num_inference_steps),
                        .guidance = config.validation_guidance,
                        .seed = static_cast<std::uint64_t>(config.validation_seed)};
@@ -48,17 +47,17 @@ int main(int argc, char** argv) {
             session.set_collective_timeout(config.options.collective_timeout);
             session.output();  // taken before hours of encoding: no other run works there
 
-            const auto codec = std::make_shared<const models::LinearCodec>();
-            const auto text = std::make_shared<const models::HashedText>();
-            train::Gallery gallery{session, *codec, *text, gallery_options(config)};
-            auto data_options = data::ImageTextOptions::from(config);
-            data_options.latents_multiple = models::SmallFlux::patch;
+            const auto recipe = std::make_shared<const Recipe>();
+            train::Gallery gallery{session, recipe, gallery_options(config)};
+            auto data_options = data::SourceOptions::from(config);
+            data_options.device = train::compute_device<PictureTrainer::setup>(session);  // of encoders, too
             data_options.stopped = [&] { return session.stop_requested(); };
             data_options.note = [&](const std::string& line) { session.say(line); };
             data_options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
                 session.phases()(what, done, total);
             };
-            Pictures pictures{session.comm(), datasets, codec, text, data_options};
+            Pictures pictures{session.comm(), datasets, recipe, data_options};
+            pictures.prepare();  // may take hours, and goes on where it was interrupted
             const auto options = train::options_from<PictureTrainer>(config, pictures.micro_batches_per_epoch());
             if (session.rank() == 0) {
                 const datasets::Report found = pictures.report();

@@ -14,9 +14,7 @@
 
 #include <torch/torch.h>
 
-#include <strata/data/image_text_source.hpp>
-#include <strata/models/hashed_text.hpp>
-#include <strata/models/linear_codec.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/models/small_flux.hpp>
 #include <strata/pictures/png.hpp>
 #include <strata/strata.hpp>
@@ -28,7 +26,7 @@ using namespace strata;
 
 //! [compose]
 using MyTrainer = Trainer<models::SmallFlux, ZeroStage<1>, Backend<OneFile>>;
-using Pictures = data::ImageTextSource<models::LinearCodec, models::HashedText, MyTrainer::setup::backend::store>;
+using Pictures = data::PictureSource<models::SmallFlux::Recipe, MyTrainer::setup::backend::store>;
 //! [compose]
 
 /// Squares of a colour each, and what to call them.
@@ -72,12 +70,11 @@ int main(int argc, char** argv) {
         }
         session.comm().barrier();
 
-        data::ImageTextOptions options;
+        data::SourceOptions options;
         options.train_batch_size = 2;
         options.aspect_bucket_alignment = 32;
-        options.latents_multiple = models::SmallFlux::patch;
-        Pictures pictures{session.comm(), dataset_list(folder), std::make_shared<const models::LinearCodec>(),
-                          std::make_shared<const models::HashedText>(), options};
+        Pictures pictures{session.comm(), dataset_list(folder), std::make_shared<const models::SmallFlux::Recipe>(),
+                          options};
         MyTrainer trainer{session,
                           models::SmallFlux{{.heads = 1, .double_blocks = 1, .single_blocks = 1}},
                           {.max_steps = 10, .schedule = {.lr = 1e-3}}};

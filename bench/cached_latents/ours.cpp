@@ -5,7 +5,7 @@
 // Latents of 16 x 48 x 48 fp32, 147 KB, one entry each of a TensorCache over a folder: plain; with compress_disk_cache as
 // an encoder in bf16 makes them (normally distributed, rounded to bf16, 2 bytes of 4 are 0), which gzip packs; and with
 // noise in every bit, which it cannot pack. As in training without memory for entries (cache_memory_mib 0): each is
-// read, checked, unpacked and copied into its place in a batch of 4, by data::OrderedStream on 2 threads. The page cache
+// read, checked, unpacked and copied into its place in a batch of 4, by data::SampleStream on 2 threads. The page cache
 // holds the files. Peer: a torch DataLoader of torch.load with 2 workers, which are there before time is taken. Limits,
 // by hand and with 2 threads: plain, pread of the same files; gzip, zlib's inflate of the same streams from memory.
 // Besides: libdeflate, which the cache uses, over the same streams. All take turns in every round. Rates are medians
@@ -31,7 +31,7 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/core/bf16.hpp>
-#include <strata/data/ordered_stream.hpp>
+#include <strata/data/sample_stream.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
@@ -63,7 +63,7 @@ struct Settings {
     std::exit(1);
 }
 
-/// What ImageTextSource knows latents by looks like this.
+/// What PictureSource knows latents by looks like this.
 std::string identity(std::int64_t index) {
     return "latents 1\nautoencoder a\n/data/photos\nIMG_" + std::to_string(index) + ".jpg\n2481152-1718000000\n384 384";
 }
@@ -94,19 +94,36 @@ data::NamedTensors entry_of(const Cache& cache, std::int64_t index, const float*
 template <class Seen>
 void ours(const Cache& cache, const Settings& settings, const Seen& seen) {
     const std::int64_t batches = (settings.latents + settings.batch - 1) / settings.batch;
-    data::OrderedStream<at::Tensor> stream{
-        [&](std::int64_t index, const std::atomic<bool>& stop) {
-            if (index >= batches) return at::Tensor{};
-            const std::int64_t begin = index * settings.batch;
-            const std::int64_t end = std::min(begin + settings.batch, settings.latents);
-            const at::Tensor batch_BCHW = at::empty({end - begin, channels, edge, edge}, at::kFloat);
-            auto* out = static_cast<float*>(batch_BCHW.data_ptr());
-            for (std::int64_t i = begin; i < end && !stop; ++i, out += numel)
-                std::memcpy(out, entry_of(cache, i, nullptr).at("latents").data_ptr(), numel * sizeof(float));
-            return batch_BCHW;
-        },
-        0, 10, settings.threads};  // dataloader_prefetch_qlen is 10
-    for (std::int64_t i = 0; i < batches; ++i) seen(stream.next());
+    struct Latent {
+        std::int64_t index = 0;
+        at::Tensor values;
+    };
+    using Stream = data::SampleStream<Latent>;
+    Stream::Graph::Steps steps;
+    steps.fetch = [&](Latent& latent) {
+        latent.values = entry_of(cache, latent.index, nullptr).at("latents");
+        return false;
+    };
+    steps.collate = [](Stream::Group& group) {
+        const at::Tensor batch_BCHW =
+            at::empty({static_cast<std::int64_t>(group.samples.size()), channels, edge, edge}, at::kFloat);
+        auto* out = static_cast<float*>(batch_BCHW.data_ptr());
+        for (const Latent& latent : group.samples) {
+            std::memcpy(out, latent.values.data_ptr(), numel * sizeof(float));
+            out += numel;
+        }
+        group.samples.clear();
+        group.made = std::make_shared<at::Tensor>(batch_BCHW);
+    };
+    const auto plan = [&](std::int64_t number) {
+        auto group = std::make_shared<Stream::Group>();
+        const std::int64_t end = std::min((number + 1) * settings.batch, settings.latents);
+        for (std::int64_t i = number * settings.batch; i < end; ++i) group->samples.push_back({i, {}});
+        return group;
+    };
+    Stream stream{steps,           plan, 0, 10, data::StepBounds::of(settings.threads, settings.threads, 1),
+                  settings.threads};  // dataloader_prefetch_qlen is 10
+    for (std::int64_t i = 0; i < batches; ++i) seen(*static_cast<at::Tensor*>(stream.next()->made.get()));
 }
 
 void verify(const Cache& cache, const Settings& settings, const std::vector<float>& values) {

@@ -1,7 +1,7 @@
 // bench/image_pipeline/ours.cpp - photos to 512 x 512 tensors: how near is the pipeline to the decoder's own speed?
 //
 // A picture is read from its file (which the page cache holds), decoded, turned upright, resized, cropped and put into
-// its place in a batch of 8; batches come in order out of data::OrderedStream. Every round runs ours, the limit and the
+// its place in a batch of 8; batches come in order out of data::SampleStream. Every round runs ours, the limit and the
 // peer once each over the same list. Rates are medians over the rounds, ratios are medians of the rounds' own ratios.
 // Before a time is printed, ours is compared with the limit's pixels and with the peer's.
 
@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,7 +27,7 @@
 
 #include <jpeglib.h>
 
-#include <strata/data/ordered_stream.hpp>
+#include <strata/data/sample_stream.hpp>
 #include <strata/pictures/decode_image.hpp>
 #include <strata/pictures/image_header.hpp>
 #include <strata/pictures/resample.hpp>
@@ -155,25 +156,45 @@ void ours(const std::vector<fs::path>& paths, const Settings& settings, const Se
     const std::int64_t size = settings.size;
     const auto count = static_cast<std::int64_t>(paths.size());
     const std::int64_t batches = (count + settings.batch - 1) / settings.batch;
-    data::OrderedStream<at::Tensor> stream{
-        [&](std::int64_t index, const std::atomic<bool>& stop) {
-            if (index >= batches) return at::Tensor{};
-            const std::int64_t begin = index * settings.batch;
-            const std::int64_t end = std::min(begin + settings.batch, count);
-            const at::Tensor batch_B3HW = at::empty({end - begin, 3, size, size}, at::kFloat);
-            for (std::int64_t i = begin; i < end && !stop; ++i) {
-                const fs::path& path = paths[static_cast<std::size_t>(i)];
-                const auto file = strata::storage::read_file(path);
-                const pictures::Picture picture = pictures::decode_image(file, {size, size}, path.string());
-                pictures::cover_and_crop_into(
-                    picture, size, size,
-                    {static_cast<float*>(batch_B3HW.data_ptr()) + (i - begin) * 3 * size * size,
-                     static_cast<std::size_t>(3 * size * size)});
-            }
-            return batch_B3HW;
-        },
-        0, 2 * settings.threads, settings.threads};
-    for (std::int64_t i = 0; i < batches; ++i) seen(stream.next());
+    struct Work {
+        const fs::path* path = nullptr;
+        std::vector<std::byte> file;
+        pictures::Picture picture;
+        float* out = nullptr;  // its place in the batch
+    };
+    using Stream = data::SampleStream<Work>;
+    Stream::Graph::Steps steps;
+    steps.fetch = [](Work&) { return true; };
+    steps.read = [](Work& work) { work.file = strata::storage::read_file(*work.path); };
+    steps.decode = [&](Work& work) {
+        work.picture = pictures::decode_image(work.file, {size, size}, work.path->string());
+        work.file = {};
+    };
+    steps.frame = [&](Work& work) {
+        pictures::cover_and_crop_into(work.picture, size, size, {work.out, static_cast<std::size_t>(3 * size * size)});
+        work.picture = {};
+    };
+    const auto plan = [&](std::int64_t number) {
+        auto group = std::make_shared<Stream::Group>();
+        const std::int64_t begin = number * settings.batch;
+        const std::int64_t end = std::min(begin + settings.batch, count);
+        if (begin >= end) return group;
+        auto batch_B3HW = std::make_shared<at::Tensor>(at::empty({end - begin, 3, size, size}, at::kFloat));
+        for (std::int64_t i = begin; i < end; ++i)
+            group->samples.push_back({&paths[static_cast<std::size_t>(i)],
+                                      {},
+                                      {},
+                                      static_cast<float*>(batch_B3HW->data_ptr()) + (i - begin) * 3 * size * size});
+        group->made = std::move(batch_B3HW);
+        return group;
+    };
+    Stream stream{steps,
+                  plan,
+                  0,
+                  2 * settings.threads,
+                  data::StepBounds::of(settings.threads, settings.threads, std::int64_t{1} << 30),
+                  settings.threads};
+    for (std::int64_t i = 0; i < batches; ++i) seen(*static_cast<at::Tensor*>(stream.next()->made.get()));
 }
 
 /// One pass of the limit over files in memory, with as many threads.

@@ -1,5 +1,5 @@
 #pragma once
-// tests/support/picture_source.hpp - a folder of captioned pictures and an ImageTextSource of it.
+// tests/support/picture_source.hpp - a folder of captioned pictures and an PictureSource of it.
 
 #include <cstdint>
 #include <filesystem>
@@ -10,12 +10,13 @@
 #include <vector>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
 #include "fake_encoders.hpp"
 #include "pictures.hpp"
+#include "prepared.hpp"
 #include "temporary_folder.hpp"
 
 namespace strata_test {
@@ -30,12 +31,12 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
 
 /// A folder of 24 square and 12 wide pictures; picture i has the colour (10 i, 0, 0) and a caption of i + 1 letters.
 struct PictureSource {
-    using Source = strata::data::ImageTextSource<MeanCodec, LengthText, strata::Local>;
+    using Source = strata::data::PictureSource<FakeRecipe, strata::Local>;
 
     TemporaryFolder folder;
     std::shared_ptr<MeanCodec> codec = std::make_shared<MeanCodec>();
     std::shared_ptr<LengthText> text = std::make_shared<LengthText>();
-    strata::data::ImageTextOptions options;
+    strata::data::SourceOptions options;
 
     PictureSource() {
         for (int i = 0; i < 36; ++i) {
@@ -66,8 +67,8 @@ struct PictureSource {
         return list;
     }
     [[nodiscard]] std::unique_ptr<Source> open() const {
-        strata::comm::SelfComm comm;
-        return std::make_unique<Source>(comm, list(), codec, text, options);
+        static strata::comm::SelfComm comm;  // outlives every source
+        return prepared<Source>(comm, list(), codec, text, options);
     }
     [[nodiscard]] std::vector<std::filesystem::path> latent_files() const {
         std::vector<std::filesystem::path> files;

@@ -64,7 +64,7 @@ TEST_F(ConfigCommand, ExplainPrintsOneTableAndWhatIsAskedFor) {
 
 TEST_F(ConfigCommand, ExplainKeepsWithinTheWidthOfATerminal) {
     write("config.json", R"({"report_to": "wandb", "output_dir": "/a/folder/whose/name/is/longer/than/a/column/is",
-        "vae_batch_size": 4, "not_a_key_of_anybody": 1})");
+        "read_batch_size": 4, "not_a_key_of_anybody": 1})");
     const Outcome outcome = strata({"explain", path("config.json")});
     std::istringstream lines{outcome.out.substr(outcome.out.find('\n') + 1)};
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
@@ -73,7 +73,7 @@ TEST_F(ConfigCommand, ExplainKeepsWithinTheWidthOfATerminal) {
 }
 
 TEST_F(ConfigCommand, CheckKeepsWithinTheTerminalAndIsALineAFindingInAPipe) {
-    write("config.json", R"({"report_to": "wandb", "learing_rate": 1e-4, "vae_batch_size": 4})");
+    write("config.json", R"({"report_to": "wandb", "learing_rate": 1e-4, "read_batch_size": 4})");
     const std::string file = path("config.json");
     const Outcome narrow = Running{{"/usr/bin/env", "COLUMNS=60", STRATA_TOOL, "config", "check", file}, folder}.wait();
     std::istringstream lines{narrow.out.substr(narrow.out.find('\n') + 1)};

@@ -2,7 +2,8 @@
 
 #include <string_view>
 
-#include <strata/models/small_flux.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/train/compute_device.hpp>
 
 namespace strata::tools {
 
@@ -10,7 +11,6 @@ train::GalleryOptions SmallFluxRun::gallery_options(const TrainSettings& setting
     train::GalleryOptions options;
     options.prompts = settings.validation_prompts;
     options.width = options.height = settings.validation_resolution;
-    options.latents_multiple = models::SmallFlux::patch;
     options.sampler = {.steps = static_cast<int>(settings.validation_num_inference_steps),
                        .guidance = settings.validation_guidance,
                        .seed = static_cast<std::uint64_t>(settings.validation_seed)};
@@ -18,9 +18,9 @@ train::GalleryOptions SmallFluxRun::gallery_options(const TrainSettings& setting
     return options;
 }
 
-data::ImageTextOptions SmallFluxRun::data_options() const {
-    data::ImageTextOptions options = data::ImageTextOptions::from(settings);
-    options.latents_multiple = models::SmallFlux::patch;
+data::SourceOptions SmallFluxRun::data_options() const {
+    data::SourceOptions options = data::SourceOptions::from(settings);
+    options.device = train::compute_device<Setup<>>(session);  // the one of this build, as all compositions have it
     options.stopped = [this] { return session.stop_requested(); };
     options.note = [this](const std::string& line) { session.say(line); };
     options.progress = [this](std::string_view what, std::int64_t done, std::int64_t total) {
@@ -32,8 +32,9 @@ data::ImageTextOptions SmallFluxRun::data_options() const {
 SmallFluxRun::SmallFluxRun(Session& its_session, const TrainSettings& its_settings)
     : session{its_session},
       settings{its_settings},
-      gallery{session, *codec, *text, gallery_options(settings)},
-      pictures{session.comm(), settings.datasets, codec, text, data_options()} {
+      gallery{session, recipe, gallery_options(settings)},
+      pictures{session.comm(), settings.datasets, recipe, data_options()} {
+    pictures.prepare();
     if (session.rank() != 0) return;
     const datasets::Report found = pictures.report();
     const auto names = found.write_skipped(session.output() / "skipped.txt");

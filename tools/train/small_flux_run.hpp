@@ -5,9 +5,8 @@
 #include <memory>
 
 #include <strata/config/intent.hpp>
-#include <strata/data/image_text_source.hpp>
-#include <strata/models/hashed_text.hpp>
-#include <strata/models/linear_codec.hpp>
+#include <strata/data/picture_source.hpp>
+#include <strata/models/flux_recipe.hpp>
 #include <strata/policy/backend.hpp>
 #include <strata/s3/folder_or_bucket.hpp>
 #include <strata/train/gallery.hpp>
@@ -18,24 +17,24 @@
 
 namespace strata::tools {
 
-/// Pictures, encoders and samples of one run.
+/// Pictures and samples of one run.
 struct SmallFluxRun {
     /// A data set may be a folder or a bucket.
-    using Pictures = data::ImageTextSource<models::LinearCodec, models::HashedText, Backend<S3>::store>;
+    using Recipe = models::FluxRecipe<>;  // SmallFlux::Recipe, without the model
+    using Pictures = data::PictureSource<Recipe, Backend<S3>::store>;
 
-    /// Fills caches. Collective. Throws what ImageTextSource and Gallery throw.
+    /// Fills caches. Collective. Throws what PictureSource and Gallery throw.
     SmallFluxRun(Session& session, const TrainSettings& settings);
 
     Session& session;
     const TrainSettings& settings;
-    std::shared_ptr<const models::LinearCodec> codec = std::make_shared<const models::LinearCodec>();
-    std::shared_ptr<const models::HashedText> text = std::make_shared<const models::HashedText>();
-    train::Gallery<models::LinearCodec, models::HashedText> gallery;
+    std::shared_ptr<const Recipe> recipe = std::make_shared<const Recipe>();
+    train::Gallery<Recipe> gallery;
     Pictures pictures;
 
 private:
     [[nodiscard]] static train::GalleryOptions gallery_options(const TrainSettings& settings);
-    [[nodiscard]] data::ImageTextOptions data_options() const;
+    [[nodiscard]] data::SourceOptions data_options() const;
 };
 
 /// Trains with the first composition of a list that does what is asked for. Collective. Throws what a trainer throws.

@@ -92,6 +92,10 @@ struct TrainerConfig {
     BucketMode bucket_mode = BucketMode::nearest;
     std::int64_t aspect_bucket_rounding = 2;  ///< decimals of an aspect ratio in bucket_mode simpletuner, 1 to 9
     bool compress_disk_cache = false;
+    std::int64_t vae_batch_size = 4;           ///< pictures that are encoded together
+    std::int64_t text_encoder_batch_size = 4;  ///< captions that are encoded together
+    std::int64_t threads = 0;                  ///< of a rank, that make batches; 0: its part of the host's cores
+    std::int64_t decode_threads = 0;           ///< of these, that decode pictures at the same time; 0: all
     std::int64_t dataloader_prefetch_qlen = 10;
     std::int64_t cache_memory_mib = 512;
     std::int64_t store_retry_seconds = 300;

@@ -20,7 +20,7 @@ struct TrainerReading {
     std::string model_path;  ///< `pretrained_model_name_or_path`
     Findings findings;
 
-    /// What a person should read, a line for each thing that happens instead: "'vae_batch_size', 'max_workers': as many
+    /// What a person should read, a line for each thing that happens instead: "'read_batch_size', 'max_workers': as many
     /// threads work as there are cores".
     [[nodiscard]] std::vector<std::string> warnings() const;
 };

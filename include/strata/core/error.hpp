@@ -44,6 +44,8 @@ enum class Errc : std::uint16_t {
     read_only = 2110,           ///< a place that is only read was to be written to
     bad_tar = 2111,             ///< a tar shard is damaged, or compressed, sparse or otherwise not to be read in place
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
+    unprepared = 2126,          ///< batches are asked of a source whose prepare() was not called
+    bad_recipe = 2127,          ///< what a recipe encoded is not what it says of it
 
     picture_too_large = 2113,   ///< a picture claims more pixels, or its file more bytes, than are accepted
     no_picture_library = 2114,  ///< a picture's format needs a library that the program was built without

@@ -17,12 +17,10 @@
 
 #include <strata/core/error.hpp>
 #include <strata/data/cache_memory.hpp>
+#include <strata/data/named_tensors.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::data {
-
-/// fp32 tensors on the CPU by name: what one cache entry holds.
-using NamedTensors = std::map<std::string, at::Tensor>;
 
 /// What an entry inside gzip may unpack to; a small hostile file fills no memory.
 inline constexpr std::uint64_t most_entry_bytes = std::uint64_t{1} << 30;
@@ -33,14 +31,15 @@ inline constexpr std::uint64_t most_entry_bytes = std::uint64_t{1} << 30;
 ///             itself is kept inside and compared
 [[nodiscard]] std::string cache_name(std::string_view identity, bool compress);
 
-/// An entry as bytes: a safetensors file of fp32 tensors with the identity in its metadata, inside gzip if `compress`.
+/// An entry as bytes: a safetensors file of the tensors, each in its own element type, with the identity in its metadata, inside
+/// gzip if `compress`. Throws Errc::unsupported_dtype for an element type that safetensors files have no name for.
 /// The metadata begins with `crc32c`, eight hexadecimal digits: the CRC32C of the whole file, length, header and numbers,
 /// with eight '0' in their place. What deflate makes less than a tenth smaller, such as numbers whose mantissas are noise to
 /// the last bit, is kept inside gzip as it is: unpacking it is then a copy.
 [[nodiscard]] std::vector<std::byte> pack_entry(const NamedTensors& tensors, std::string_view identity, bool compress);
 
 /// The tensors of an entry. Throws Errc::bad_cache_entry, naming `place`, when the bytes are damaged, hold
-/// another identity or another type than fp32, and Errc::unsummed_cache_entry for one without check sum, as versions
+/// another identity or an element type that no tensor has, and Errc::unsummed_cache_entry for one without check sum, as versions
 /// before wrote them.
 [[nodiscard]] NamedTensors unpack_entry(std::span<const std::byte> bytes, std::string_view identity, bool compress,
                                         std::string_view place);
@@ -100,42 +99,57 @@ public:
         for (const storage::ObjectInfo& object : store_.list(folder_)) store_.remove(object.key);
     }
 
-    /// The entry, made by `make` and stored when there is none, or it is damaged, without check sum or not `intact`.
+    /// What find() came upon: the entry, or why it must be made.
+    struct Found {
+        std::optional<NamedTensors> tensors;
+        CacheOutcome outcome = CacheOutcome::found;
+    };
+    /// The entry, unless there is none, or it is damaged, without check sum or not `intact`.
     ///
-    ///   make    () or (CacheOutcome why) -> NamedTensors
-    ///   intact  (const NamedTensors&) -> bool; whether names and shapes are the expected ones
+    ///   intact  (const NamedTensors&) -> bool; whether names, types and shapes are the expected ones
+    /// Throws what the store throws where that says nothing about the entry.
+    template <class Intact>
+    [[nodiscard]] Found find(const std::string& identity, const Intact& intact) const {
+        const std::string in_memory = place_ + identity;
+        if (std::optional<NamedTensors> kept = memory_->find(in_memory)) return {std::move(kept)};
+        const std::string name = this->name(identity);
+        try {
+            const std::vector<std::byte> bytes = store_.get(name);
+            NamedTensors tensors = unpack_entry(bytes, identity, compress_, store_.where(name));
+            if (!intact(tensors)) return {std::nullopt, CacheOutcome::rebuilt};
+            memory_->keep(in_memory, tensors);
+            return {std::move(tensors)};
+        } catch (const Error& error) {
+            return {std::nullopt, outcome_of(error)};
+        }
+    }
+
+    /// Writes an entry, in place of one that is there. Throws what the store throws.
+    void put(const std::string& identity, const NamedTensors& tensors) const {
+        store_.put(name(identity), pack_entry(tensors, identity, compress_));
+        memory_->keep(place_ + identity, tensors);
+    }
+
+    /// find(), and where that finds nothing what `make` makes, which is put() there.
+    ///
+    ///   make  () or (CacheOutcome why) -> NamedTensors
     /// Throws what `make` and the store throw, and Errc::bad_cache_entry when `make` itself gives what is not intact.
     template <class Make, class Intact>
     std::pair<NamedTensors, CacheOutcome> get(const std::string& identity, const Make& make,
                                               const Intact& intact) const {
-        const std::string in_memory = place_ + identity;
-        if (std::optional<NamedTensors> kept = memory_->find(in_memory)) return {std::move(*kept), CacheOutcome::found};
-        const std::string name = this->name(identity);
-        CacheOutcome outcome = CacheOutcome::made;
-        try {
-            const std::vector<std::byte> bytes = store_.get(name);
-            NamedTensors tensors = unpack_entry(bytes, identity, compress_, store_.where(name));
-            if (intact(tensors)) {
-                memory_->keep(in_memory, tensors);
-                return {std::move(tensors), CacheOutcome::found};
-            }
-            outcome = CacheOutcome::rebuilt;
-        } catch (const Error& error) {
-            outcome = outcome_of(error);
-        }
+        Found found = find(identity, intact);
+        if (found.tensors) return {std::move(*found.tensors), CacheOutcome::found};
         NamedTensors tensors = [&] {
             if constexpr (std::invocable<const Make&, CacheOutcome>)
-                return make(outcome);
+                return make(found.outcome);
             else
                 return make();
         }();
         if (!intact(tensors))
-            throw Error{Errc::bad_cache_entry,
-                        "what an encoder made for '" + store_.where(name) + "' has a wrong shape or type",
-                        "let encode() return fp32 tensors of the shapes that its concept states"};
-        store_.put(name, pack_entry(tensors, identity, compress_));
-        memory_->keep(in_memory, tensors);
-        return {std::move(tensors), outcome};
+            throw Error{Errc::bad_cache_entry, "what was made for '" + where(identity) + "' has a wrong shape or type",
+                        "make tensors of the names, types and shapes that are asked for"};
+        put(identity, tensors);
+        return {std::move(tensors), found.outcome};
     }
 
 private:

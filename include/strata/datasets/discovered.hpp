@@ -26,7 +26,7 @@ struct Discovered {
 struct DiscoverOptions {
     std::filesystem::path index_folder = {};  ///< of the SampleIndex; only rank 0 looks there. Empty: none is kept
     std::int64_t threads = 0;                 ///< of this rank; 0: as many as there are cores, and more for a bucket
-    std::int64_t decode_memory_bytes = std::int64_t{2} << 30;  ///< see ImageTextOptions; for scan_for_errors
+    std::int64_t decode_memory_bytes = std::int64_t{2} << 30;  ///< see data::SourceOptions; for scan_for_errors
 
     /// Called from one thread at a time: "pictures listed" (total 0: unknown) and "pictures examined", of all ranks.
     std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};

@@ -29,7 +29,7 @@
 
 namespace strata::datasets {
 
-/// A store that is made of a folder, as Stores and ImageTextSource make theirs of what Backend<...> names.
+/// A store that is made of a folder, as Stores and data::PictureSource make theirs of what Backend<...> names.
 template <class Store>
 concept FolderStore = storage::ObjectStore<Store> && std::constructible_from<Store, std::filesystem::path>;
 

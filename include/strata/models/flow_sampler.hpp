@@ -7,7 +7,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
-#include <strata/data/batch.hpp>
+#include <strata/models/encoders.hpp>
 
 namespace strata::models {
 
@@ -45,7 +45,7 @@ at::Tensor sample_noise(std::uint64_t seed, std::int64_t index, std::int64_t C, 
 ///           drawing all would get
 /// Returns latents (prompts, C, H, W) fp32 on the CPU. Local.
 template <class Model>
-at::Tensor sample_euler(Model& model, const std::vector<data::TextEmbedding>& prompts, const data::TextEmbedding& empty,
+at::Tensor sample_euler(Model& model, const std::vector<TextEmbedding>& prompts, const TextEmbedding& empty,
                         std::int64_t C, std::int64_t H, std::int64_t W, const SamplerOptions& options = {},
                         std::int64_t first = 0) {
     const at::NoGradGuard no_gradients;

@@ -8,7 +8,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
-#include <strata/data/batch.hpp>
+#include <strata/models/encoders.hpp>
 
 namespace strata::models {
 
@@ -30,7 +30,7 @@ public:
     [[nodiscard]] std::string id() const { return "hashed-text-8x128-v1"; }
 
     /// tokens (8, 128) and pooled (128), fp32.
-    [[nodiscard]] data::TextEmbedding encode(std::string_view caption) const;
+    [[nodiscard]] TextEmbedding encode(std::string_view caption) const;
 };
 
 }  // namespace strata::models

@@ -27,8 +27,9 @@ public:
     [[nodiscard]] std::int64_t latent_channels() const noexcept { return channels; }
     [[nodiscard]] std::int64_t pixels_per_latent() const noexcept { return block; }
 
-    /// (3, H, W) fp32 in [-1, 1], red first, H and W multiples of 8 -> (16, H/8, W/8) fp32.
-    [[nodiscard]] at::Tensor encode(const at::Tensor& image_3HW) const;
+    /// (3, H, W), or (B, 3, H, W), in [-1, 1], red first, H and W multiples of 8 -> (16, H/8, W/8), or (B, 16, H/8, W/8), fp32
+    /// on the CPU.
+    [[nodiscard]] at::Tensor encode(const at::Tensor& images) const;
 
     /// (16, h, w) fp32 -> (3, 8h, 8w) fp32; not clamped.
     [[nodiscard]] at::Tensor decode(const at::Tensor& latents_Chw) const;

@@ -8,8 +8,8 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
-#include <strata/data/batch.hpp>
 #include <strata/models/flux_blocks.hpp>
+#include <strata/models/flux_recipe.hpp>
 #include <strata/models/rotary.hpp>
 #include <strata/zero/unit.hpp>
 
@@ -50,11 +50,12 @@ at::Tensor timestep_features(const at::Tensor& sigma_B);
 /// options. Every block is a Unit. Computes in the type of its parameters (fp32 or bf16); takes and returns fp32.
 class SmallFlux : public torch::nn::Module {
 public:
-    using Batch = data::ImageTextBatch;
+    using Recipe = FluxRecipe<>;  ///< without pretrained weights; a FluxRecipe of other encoders serves as well
+    using Batch = Recipe::Batch;
     using Units = UnitList<JointBlock, SingleBlock>;
 
     /// A token is a square of this many latents an edge, and so H and W of the latents are its multiples.
-    static constexpr std::int64_t patch = 2;
+    static constexpr std::int64_t patch = Recipe::patch;
 
     /// Throws Errc::bad_model_options when a head is no multiple of 16 wide or a rotary axis is odd.
     explicit SmallFlux(const SmallFluxOptions& options = {});

@@ -2,22 +2,27 @@
 // strata/train/gallery.hpp - the same prompts drawn again and again while a model learns.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <strata/comm/agree.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/step_name.hpp>
+#include <strata/data/recipe.hpp>
 #include <strata/models/flow_sampler.hpp>
+#include <strata/pictures/picture.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/train/picture_grid.hpp>
 #include <strata/train/session.hpp>
@@ -27,28 +32,35 @@ namespace strata::train {
 struct GalleryOptions {
     std::vector<std::string> prompts;
     int columns = 4;
-    std::int64_t width = 128;  ///< pixels; a multiple of the autoencoder's pixels_per_latent() * latents_multiple
+    std::int64_t width = 128;  ///< pixels; a multiple of the recipe's alignment()
     std::int64_t height = 128;
-    std::int64_t latents_multiple = 1;  ///< what the model's latents must be a multiple of: its patch
     models::SamplerOptions sampler{};
     /// Of a trainer with Ema<>: whose pictures; `comparison` draws those of the average into "samples_ema".
     config::EmaValidation average = config::EmaValidation::comparison;
 };
 
+/// A recipe that can draw pictures with its model: models::FluxRecipe::draw() says how.
+template <class R, class Model>
+concept DrawingRecipe = data::Recipe<R> &&
+    requires(const R& recipe, Model& model, std::span<const data::NamedTensors> prompts,
+             const data::NamedTensors& empty, const pictures::PictureSize& size,
+             const models::SamplerOptions& options) {
+    { recipe.draw(model, prompts, empty, size, options, std::int64_t{}) } -> std::same_as<std::vector<at::Tensor>>;
+};
+
 /// Draws a picture for every prompt into OUTPUT/samples/step_NNNNNNNN.png, or another folder of the output directory; for a
-/// trainer with a name below its own.
+/// trainer with a name below its own. The text encoders are in memory while a gallery is made, and no longer.
 ///
-///   Autoencoder, TextEncoder  those the model is trained with; copied
-template <class Autoencoder, class TextEncoder>
+///   R  the recipe that the model is trained with; a DrawingRecipe of it
+template <data::Recipe R>
 class Gallery {
 public:
-    /// Local. Throws Error: bad_value for a size that does not fit autoencoder and model.
-    Gallery(Session& session, Autoencoder autoencoder, const TextEncoder& text_encoder, GalleryOptions options)
-        : session_{session},
-          autoencoder_{std::move(autoencoder)},
-          options_{std::move(options)},
-          empty_{text_encoder.encode("")} {
-        const std::int64_t multiple = autoencoder_.pixels_per_latent() * options_.latents_multiple;
+    /// Local. Throws Error: bad_value for a size that does not fit the recipe; and what the recipe's encoders throw.
+    ///
+    ///   device  that the text encoders compute on
+    Gallery(Session& session, std::shared_ptr<const R> recipe, GalleryOptions options, at::Device device = at::kCPU)
+        : session_{session}, recipe_{std::move(recipe)}, options_{std::move(options)} {
+        const std::int64_t multiple = recipe_->alignment();
         if (options_.width % multiple != 0 || options_.height % multiple != 0 || options_.width < 1 ||
             options_.height < 1)
             throw Error{Errc::bad_value,
@@ -56,15 +68,23 @@ public:
                             std::to_string(options_.height) + " pixels: this model needs multiples of " +
                             std::to_string(multiple),
                         "set validation_resolution to a multiple of " + std::to_string(multiple)};
-        for (const std::string& prompt : options_.prompts) embedded_.push_back(text_encoder.encode(prompt));
+        if (options_.prompts.empty()) return;
+        std::vector<std::string> texts = options_.prompts;
+        texts.emplace_back();
+        const at::NoGradGuard no_gradients;
+        auto encoders = recipe_->load_caption_encoders(device);
+        embedded_ = recipe_->encode_captions(encoders, texts);
+        empty_ = std::move(embedded_.back());
+        embedded_.pop_back();
     }
 
     /// Every rank draws its share of the prompts; the pictures do not depend on how many ranks there are.
     ///
-    ///   model   as models::sample_euler takes it; switched to evaluation while it draws
+    ///   model   as the recipe's draw() takes it; switched to evaluation while it draws
     ///   folder  below the output directory; the report of a trainer without a name shows those in "samples"
     /// Collective. Throws Error on all ranks: io_failed, no_space.
     template <class Model>
+    requires DrawingRecipe<R, Model>
     void draw(Model& model, std::int64_t step, const std::filesystem::path& folder = "samples") {
         draw_into(session_.output() / folder, model, step);
     }
@@ -98,14 +118,10 @@ private:
             // A rank without a prompt of its own draws one all the same, and drops it: under ZeroStage<3> the model's
             // forward pass is collective.
             const std::int64_t first = std::min(begin, count - 1);
-            const std::vector<data::TextEmbedding> prompts(embedded_.begin() + first,
-                                                           embedded_.begin() + std::max(end, first + 1));
-            const std::int64_t block = autoencoder_.pixels_per_latent();
-            const at::Tensor latents_BCHW =
-                models::sample_euler(model, prompts, empty_, autoencoder_.latent_channels(), options_.height / block,
-                                     options_.width / block, options_.sampler, begin);
-            for (std::int64_t i = 0; i < end - begin; ++i)
-                mine.push_back(autoencoder_.decode(latents_BCHW.select(0, i)));
+            const auto prompts = std::span<const data::NamedTensors>{embedded_}.subspan(
+                static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(end, first + 1) - first));
+            mine = recipe_->draw(model, prompts, empty_, {options_.width, options_.height}, options_.sampler, begin);
+            mine.resize(static_cast<std::size_t>(end - begin));
         }
         model.train();
 
@@ -136,10 +152,10 @@ private:
     }
 
     Session& session_;
-    Autoencoder autoencoder_;
+    std::shared_ptr<const R> recipe_;
     GalleryOptions options_;
-    data::TextEmbedding empty_;
-    std::vector<data::TextEmbedding> embedded_;
+    data::NamedTensors empty_;
+    std::vector<data::NamedTensors> embedded_;
 };
 
 }  // namespace strata::train

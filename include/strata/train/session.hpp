@@ -63,7 +63,7 @@ public:
     [[nodiscard]] int rank() const noexcept { return comm_.rank(); }
     [[nodiscard]] int world() const noexcept { return comm_.world(); }
     [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
-    /// How far what precedes training has come; shown on rank 0. For data::ImageTextOptions::progress.
+    /// How far what precedes training has come; shown on rank 0. For data::SourceOptions::progress.
     [[nodiscard]] train::Phases& phases() noexcept { return phases_; }
     /// A line that stays, of any rank, and from any thread: as progress() shows it on rank 0, on standard error elsewhere.
     void say(const std::string& line);

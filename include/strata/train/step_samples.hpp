@@ -12,7 +12,7 @@
 namespace strata::train {
 
 /// A batch that says which samples it is made of: a member `samples`, names a person can look for, as
-/// data::ImageTextBatch has them.
+/// models::FluxBatch has them.
 template <class Batch>
 concept NamesItsSamples = requires(const Batch& batch) {
     { batch.samples } -> std::convertible_to<const std::vector<std::string>&>;

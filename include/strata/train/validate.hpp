@@ -76,9 +76,11 @@ void check_source(Source& source) {
 void refuse_uneven(std::span<const std::int64_t> all);
 
 /// check_source() on all ranks, and whether they have sources that go together: every micro-batch counts the same in the mean
-/// of a step. Collective. Throws bad_value, uneven_batches on all ranks.
+/// of a step. A source that has a prepare() and was not prepared yet is by then. Collective. Throws bad_value, uneven_batches on
+/// all ranks, and what prepare() throws.
 template <comm::Communicator Comm, class Source>
 void check_sources(Comm& comm, Source& source) {
+    if constexpr (requires { source.prepare(); }) source.prepare();
     comm::agree(comm, [&] { check_source(source); });
     const std::array<std::int64_t, 2> mine{source.samples_per_micro_batch(), source.micro_batches_per_epoch()};
     std::vector<std::int64_t> all(2 * static_cast<std::size_t>(comm.world()));

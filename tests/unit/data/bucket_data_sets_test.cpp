@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/s3/folder_or_bucket.hpp>
 
@@ -15,6 +15,7 @@
 #include "../../support/made_files.hpp"
 #include "../../support/made_parquet.hpp"
 #include "../../support/pictures.hpp"
+#include "../../support/prepared.hpp"
 #include "../../support/s3_server.hpp"
 
 namespace {
@@ -26,11 +27,12 @@ using strata::Errc;
 using strata_test::bytes_of;
 using strata_test::LengthText;
 using strata_test::MeanCodec;
+using strata_test::prepared;
 using strata_test::S3Server;
 using strata_test::thrown_by;
 namespace config = strata::config;
 using Store = strata::Setup<strata::Backend<strata::S3>>::backend::store;
-using Source = ImageTextSource<MeanCodec, LengthText, Store>;
+using Source = PictureSource<strata_test::FakeRecipe, Store>;
 
 class BucketDataSets : public strata_test::WithS3Server {
 protected:
@@ -63,8 +65,8 @@ protected:
         }
         return dataset;
     }
-    [[nodiscard]] static ImageTextOptions options(const std::filesystem::path& folder) {
-        ImageTextOptions options;
+    [[nodiscard]] static SourceOptions options(const std::filesystem::path& folder) {
+        SourceOptions options;
         options.train_batch_size = 2;
         options.aspect_bucket_alignment = 16;
         options.caption_dropout_probability = 0;
@@ -75,14 +77,15 @@ protected:
     [[nodiscard]] static std::string run(const config::DatasetList& list, const std::filesystem::path& folder,
                                          int made) {
         strata::comm::SelfComm comm;
-        Source source{comm, list, std::make_shared<MeanCodec>(), std::make_shared<LengthText>(), options(folder)};
-        const Report report = source.report();
+        const auto source = prepared<Source>(comm, list, std::make_shared<MeanCodec>(), std::make_shared<LengthText>(),
+                                             options(folder));
+        const Report report = source->report();
         EXPECT_EQ(report.found, 12);
         EXPECT_EQ(report.used, 11);
         EXPECT_EQ(report.latents.made, made);
         EXPECT_EQ(report.count(SkipReason::unreadable), 1);
-        for (int i = 0; i < 3; ++i) EXPECT_EQ(source.next().latents_BCHW.size(0), 2);
-        const auto lines = source.closing_lines(comm);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(source->next().latents_BCHW.size(0), 2);
+        const auto lines = source->closing_lines(comm);
         EXPECT_EQ(lines.size(), 1U);
         return lines.at(0);
     }

@@ -1,4 +1,4 @@
-// What is foreseen is compared with what ImageTextSource writes, byte by byte of its files' sizes.
+// What is foreseen is compared with what PictureSource writes, byte by byte of its files' sizes.
 
 #include <filesystem>
 #include <memory>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/datasets/cache_cost.hpp>
 #include <strata/datasets/cache_identity.hpp>
 #include <strata/datasets/folder_place.hpp>
@@ -19,6 +19,7 @@
 #include "../../support/fake_encoders.hpp"
 #include "../../support/made_files.hpp"
 #include "../../support/pictures.hpp"
+#include "../../support/prepared.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace {
@@ -28,9 +29,10 @@ using namespace strata::datasets;
 using namespace strata::pictures;
 using strata_test::LengthText;
 using strata_test::MeanCodec;
+using strata_test::prepared;
 namespace config = strata::config;
 namespace fs = std::filesystem;
-using Source = ImageTextSource<MeanCodec, LengthText, strata::Local>;
+using Source = PictureSource<strata_test::FakeRecipe, strata::Local>;
 
 const EncoderSizes encoders{"mean", 3, 8, "length", 4, 2, 2};
 
@@ -50,7 +52,7 @@ void expect_equal(const CacheCost& foreseen, const CacheCost& written) {
 struct Fixture {
     strata_test::TemporaryFolder folder;
     config::DatasetList list;
-    ImageTextOptions options;
+    SourceOptions options;
 
     Fixture() {
         const strata::Local store{folder.path() / "data"};
@@ -76,9 +78,8 @@ struct Fixture {
         options.aspect_bucket_alignment = 16;
     }
     [[nodiscard]] std::unique_ptr<Source> open() const {
-        strata::comm::SelfComm comm;
-        return std::make_unique<Source>(comm, list, std::make_shared<MeanCodec>(), std::make_shared<LengthText>(),
-                                        options);
+        static strata::comm::SelfComm comm;  // outlives every source
+        return prepared<Source>(comm, list, std::make_shared<MeanCodec>(), std::make_shared<LengthText>(), options);
     }
     [[nodiscard]] CacheCost foreseen_latents(const Collection& collection) const {
         const PictureSet& set = collection.sets()[0];

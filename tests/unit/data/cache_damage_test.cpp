@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/safetensors.hpp>
 
@@ -23,6 +23,7 @@
 namespace {
 
 using namespace strata::data;
+using strata::models::FluxBatch;
 using namespace strata::datasets;
 using Fixture = strata_test::PictureSource;
 using Source = Fixture::Source;
@@ -34,7 +35,7 @@ using strata_test::write_file;
 std::vector<float> numbers_of(Source& source, int batches) {
     std::vector<float> all;
     for (int i = 0; i < batches; ++i) {
-        const ImageTextBatch batch = source.next();
+        const FluxBatch batch = source.next();
         for (const at::Tensor& tensor : {batch.latents_BCHW, batch.text_BTE, batch.pooled_BE}) {
             const auto* const data = static_cast<const float*>(tensor.data_ptr());
             all.insert(all.end(), data, data + tensor.numel());

@@ -11,27 +11,28 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
 #include "../../support/fake_encoders.hpp"
 #include "../../support/made_files.hpp"
 #include "../../support/pictures.hpp"
+#include "../../support/prepared.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
 using Facts = std::vector<std::pair<std::string, std::string>>;
-using Source = ImageTextSource<strata_test::MeanCodec, strata_test::LengthText, strata::Local>;
+using Source = PictureSource<strata_test::FakeRecipe, strata::Local>;
 
 struct Pictures {
     strata_test::TemporaryFolder folder;
     std::filesystem::path data = folder.path() / "data";
     std::shared_ptr<strata_test::MeanCodec> codec = std::make_shared<strata_test::MeanCodec>();
     std::shared_ptr<strata_test::LengthText> text = std::make_shared<strata_test::LengthText>();
-    ImageTextOptions options;
+    SourceOptions options;
     strata::config::ImageDataset settings;
 
     Pictures() {
@@ -57,8 +58,8 @@ struct Pictures {
         embeds.id = "text";
         embeds.cache_dir = folder.path() / "text";
         list.text_embeds.push_back(embeds);
-        strata::comm::SelfComm comm;
-        return Source{comm, list, codec, text, options}.identity();
+        static strata::comm::SelfComm comm;  // outlives every source
+        return strata_test::prepared<Source>(comm, list, codec, text, options)->identity();
     }
 };
 

@@ -152,11 +152,31 @@ TEST(TensorCache, EmptyTensorsAndScalarsComeBack) {
     }
 }
 
-TEST(TensorCache, BytesThatAreNoNumbersAreRefused) {
+TEST(TensorCache, EveryTypeComesBackBitByBitAtItsOwnSize) {
+    NamedTensors tensors;
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt,
+                                      at::kShort, at::kChar, at::kByte, at::kBool, at::kComplexFloat})
+        tensors[at::toString(type)] = at::arange(15, at::kFloat).sub(4).reshape({3, 5}).to(type);
+    for (const bool compress : {false, true}) {
+        const NamedTensors back = unpack_entry(pack_entry(tensors, "x", compress), "x", compress, "place");
+        ASSERT_EQ(back.size(), tensors.size());
+        for (const auto& [name, tensor] : tensors) {
+            EXPECT_EQ(back.at(name).scalar_type(), tensor.scalar_type());
+            EXPECT_TRUE(back.at(name).equal(tensor)) << name;
+        }
+    }
+    const NamedTensors caption{{"tokens", at::ones({256, 4096}, at::kBFloat16)}};  // of T5-XXL
+    EXPECT_LT(pack_entry(caption, "x", false).size(), 256U * 4096U * 2U + 512U);
+    const auto error = thrown_by([&] { (void)pack_entry({{"z", at::ones({2}, at::kComplexDouble)}}, "x", false); });
+    EXPECT_EQ(error.code, Errc::unsupported_dtype);
+    EXPECT_TRUE(error.says("'z'")) << error.message;
+}
+
+TEST(TensorCache, TypesThatNoTensorHasAreRefused) {
     const std::vector<std::byte> bytes(12);
     for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{12}, {3, 4}, {2, 6}})
         for (const bool compress : {false, true}) {
-            const strata::storage::TensorBytes tensor{"a", strata::storage::Dtype::u8, shape, bytes};
+            const strata::storage::TensorBytes tensor{"a", strata::storage::Dtype::f8_e4m3, shape, bytes};
             auto file = strata::storage::encode_safetensors({&tensor, 1}, {{"identity", "x"}});
             if (compress) file = strata::storage::gzip_compress(file);
             EXPECT_EQ(thrown_by([&] { (void)unpack_entry(file, "x", compress, "place"); }).code, Errc::bad_cache_entry);

@@ -13,7 +13,7 @@
 namespace {
 
 namespace models = strata::models;
-using strata::data::TextEmbedding;
+using strata::models::TextEmbedding;
 
 /// The exact velocity when all data are one picture, whose every value is pooled[0]: (x - picture) / sigma.
 struct OnePicture {

@@ -6,13 +6,13 @@
 
 #include <torch/torch.h>
 
-#include <strata/data/encoders.hpp>
+#include <strata/models/encoders.hpp>
 #include <strata/models/hashed_text.hpp>
 
 namespace {
 
 using strata::models::HashedText;
-static_assert(strata::data::TextEncoder<HashedText>);
+static_assert(strata::models::TextEncoder<HashedText>);
 
 double cosine(const at::Tensor& a, const at::Tensor& b) { return (a.dot(b) / (a.norm() * b.norm())).item<double>(); }
 

@@ -4,13 +4,13 @@
 
 #include <torch/torch.h>
 
-#include <strata/data/encoders.hpp>
+#include <strata/models/encoders.hpp>
 #include <strata/models/linear_codec.hpp>
 
 namespace {
 
 using strata::models::LinearCodec;
-static_assert(strata::data::Autoencoder<LinearCodec>);
+static_assert(strata::models::Autoencoder<LinearCodec>);
 
 double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
 

@@ -27,9 +27,12 @@ inline void add_unsupported(std::vector<UnsupportedKey>& keys, std::string_view 
 /// Keys that change how fast other trainers work, in entries of every kind.
 inline std::vector<IdleKey> shared_idle_keys() {
     std::vector<IdleKey> keys;
-    for (const std::string_view key :
-         {"write_batch_size", "read_batch_size", "text_encoder_batch_size", "vae_batch_size"})
-        keys.push_back({key, "cache entries are made one at a time by as many threads as there are cores"});
+    for (const std::string_view key : {"text_encoder_batch_size", "vae_batch_size"})
+        keys.push_back({key, "that of the trainer's configuration holds for all data sets"});
+    for (const std::string_view key : {"write_batch_size", "read_batch_size"})
+        keys.push_back(
+            {key,
+             "cache entries are read and written by as many threads as `threads` of the trainer's configuration says"});
     keys.push_back({"hash_filenames", "names of cache entries always follow from what they were made from"});
     return keys;
 }

@@ -76,10 +76,10 @@ inline void add_composition_keys(ForeignKeyList& list) {
 
 /// What a run reads, and how.
 inline void add_data_keys(ForeignKeyList& list) {
-    list.other("as many threads work as there are cores",
-               {"aspect_bucket_worker_count", "vae_batch_size", "write_batch_size", "read_batch_size",
-                "text_encoder_batch_size", "image_processing_batch_size", "dataloader_prefetch", "max_workers",
-                "torch_num_threads", "enable_multiprocessing", "dataloader_num_workers"});
+    list.other("as many threads work as there are cores; `threads` and `decode_threads` say otherwise",
+               {"aspect_bucket_worker_count", "write_batch_size", "read_batch_size", "image_processing_batch_size",
+                "dataloader_prefetch", "max_workers", "torch_num_threads", "enable_multiprocessing",
+                "dataloader_num_workers"});
     list.other("a picture is encoded whole, in the number format of its autoencoder",
                {"vae_enable_slicing", "vae_enable_tiling", "vae_enable_patch_conv", "vae_enable_temporal_roll",
                 "vae_dtype", "vae_*"},

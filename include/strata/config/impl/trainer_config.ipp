@@ -112,6 +112,14 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.flag(
             "compress_disk_cache", &C::compress_disk_cache,
             "Keep cached latents and captions inside gzip; entries of the dataset list may say otherwise for theirs");
+        s.integer("vae_batch_size", &C::vae_batch_size, {1, 1024},
+                  "Pictures of one size that are encoded together, where a device has memory for more than one");
+        s.integer("text_encoder_batch_size", &C::text_encoder_batch_size, {1, 4096},
+                  "Captions that are embedded together");
+        s.integer("threads", &C::threads, {0, 1024},
+                  "Threads of a rank that read, decode and put together batches; 0 = its part of the host's cores");
+        s.integer("decode_threads", &C::decode_threads, {0, 1024},
+                  "How many of `threads` decode pictures at the same time; 0 = all of them");
         s.integer("dataloader_prefetch_qlen", &C::dataloader_prefetch_qlen, {1, 1000}, "Batches that are made ahead");
         s.integer("cache_memory_mib", &C::cache_memory_mib, {0, 1e9},
                   "MiB of cached latents that a rank may keep in memory; beyond it they are read again at each visit");

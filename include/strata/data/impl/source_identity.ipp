@@ -6,14 +6,13 @@
 #include <cstdint>
 
 #include <strata/core/random.hpp>
+#include <strata/core/text.hpp>
 #include <strata/data/detail/source_identity.hpp>
+#include <strata/data/detail/source_texts.hpp>
+#include <strata/data/impl/source_texts.ipp>
 #include <strata/datasets/cache_identity.hpp>
-#include <strata/datasets/impl/cache_identity.ipp>
 
 namespace strata::data::detail {
-
-// Of detail/image_text_source.hpp, which a program may include first: it then comes after this file.
-[[nodiscard]] std::string settings_text(const ImageTextOptions& options, const config::DatasetList& list);
 
 inline std::string hexadecimal(std::uint64_t number) {
     std::array<char, 16> digits{};
@@ -33,21 +32,20 @@ inline std::uint64_t contents_of(const datasets::PictureSet& set) {
 }
 
 /// Of everything a person sets, but for how steps are cut, which a trainer compares, and for folders.
-inline std::uint64_t settings_of(const ImageTextOptions& options, const datasets::PictureSet& set) {
-    ImageTextOptions plain;
+inline std::uint64_t settings_of(const SourceOptions& options, const datasets::PictureSet& set) {
+    SourceOptions plain;
     plain.seed = 0;
     plain.train_batch_size = plain.gradient_accumulation_steps = 1;
     plain.caption_dropout_probability = 0;
     plain.aspect_bucket_alignment = options.aspect_bucket_alignment;
     plain.aspect_bucket_rounding = options.aspect_bucket_rounding;
     plain.bucket_mode = options.bucket_mode;
-    plain.latents_multiple = options.latents_multiple;
     config::DatasetList list;
     list.images.push_back(set.settings);
     return core::number_of(settings_text(plain, list));
 }
 
-STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(const ImageTextOptions& options,
+STRATA_INLINE std::vector<std::pair<std::string, std::string>> source_identity(const SourceOptions& options,
                                                                                const datasets::Collection& collection,
                                                                                std::string_view autoencoder,
                                                                                std::string_view text_encoder) {

@@ -11,6 +11,7 @@
 #include <strata/core/crc32c.hpp>
 #include <strata/core/fnv1a.hpp>
 #include <strata/data/impl/cache_memory.ipp>
+#include <strata/data/impl/named_tensors.ipp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/storage/gzip.hpp>
 #include <strata/storage/safetensors.hpp>
@@ -55,6 +56,31 @@ inline std::optional<SumDigits> sum_of(std::span<const std::byte> file) {
     return digits;
 }
 
+struct ElementType {
+    storage::Dtype in_file;
+    at::ScalarType in_memory;
+};
+/// The element types that tensors and safetensors files have in common.
+inline constexpr std::array<ElementType, 11> element_types{{{storage::Dtype::f32, at::kFloat},
+                                                            {storage::Dtype::bf16, at::kBFloat16},
+                                                            {storage::Dtype::f16, at::kHalf},
+                                                            {storage::Dtype::f64, at::kDouble},
+                                                            {storage::Dtype::i64, at::kLong},
+                                                            {storage::Dtype::i32, at::kInt},
+                                                            {storage::Dtype::i16, at::kShort},
+                                                            {storage::Dtype::i8, at::kChar},
+                                                            {storage::Dtype::u8, at::kByte},
+                                                            {storage::Dtype::boolean, at::kBool},
+                                                            {storage::Dtype::c64, at::kComplexFloat}}};
+
+inline storage::Dtype file_type_of(const std::string& name, at::ScalarType type) {
+    for (const ElementType& one : element_types)
+        if (one.in_memory == type) return one.in_file;
+    throw Error{Errc::unsupported_dtype,
+                "tensor '" + name + "' is of type " + at::toString(type) + ", which a cache entry cannot hold",
+                "convert it in the recipe, to float32 or bfloat16 say"};
+}
+
 }  // namespace detail
 
 STRATA_INLINE std::string cache_name(std::string_view identity, bool compress) {
@@ -68,9 +94,9 @@ STRATA_INLINE std::vector<std::byte> pack_entry(const NamedTensors& tensors, std
     std::vector<storage::TensorBytes> list;
     NamedTensors contiguous;  // owns what the list points to
     for (const auto& [name, tensor] : tensors) {
-        const at::Tensor& kept = contiguous[name] = tensor.detach().cpu().to(at::kFloat).contiguous();
+        const at::Tensor& kept = contiguous[name] = tensor.detach().cpu().contiguous();
         list.push_back({name,
-                        storage::Dtype::f32,
+                        detail::file_type_of(name, kept.scalar_type()),
                         kept.sizes().vec(),
                         {static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()}});
     }
@@ -106,11 +132,14 @@ STRATA_INLINE NamedTensors unpack_entry(std::span<const std::byte> bytes, std::s
         if (!sum && header.metadata.size() != 1)
             refuse("its metadata is not as it was written");  // "crc32c" itself, say
         for (const storage::SafetensorsEntry& entry : header.tensors) {
-            if (entry.dtype != storage::Dtype::f32)
+            const auto* const type =
+                std::find_if(detail::element_types.begin(), detail::element_types.end(),
+                             [&](const detail::ElementType& one) { return one.in_file == entry.dtype; });
+            if (type == detail::element_types.end())
                 refuse("tensor '" + entry.name + "' is of type " + std::string{storage::name_of(entry.dtype)} +
-                       " and not F32");
+                       ", which no tensor has");
             const auto data = storage::tensor_bytes(bytes, header, entry.name);
-            const at::Tensor tensor = at::empty(entry.shape, at::kFloat);
+            const at::Tensor tensor = at::empty(entry.shape, type->in_memory);
             if (!data.empty()) std::memcpy(tensor.data_ptr(), data.data(), data.size());
             tensors.emplace(entry.name, tensor);
         }

@@ -56,8 +56,8 @@ inline void write_scaled(const TextVector& vector, float* out) {
 
 }  // namespace detail
 
-STRATA_INLINE data::TextEmbedding HashedText::encode(std::string_view caption) const {
-    data::TextEmbedding embedding{at::zeros({tokens, width}, at::kFloat), at::zeros({width}, at::kFloat)};
+STRATA_INLINE TextEmbedding HashedText::encode(std::string_view caption) const {
+    TextEmbedding embedding{at::zeros({tokens, width}, at::kFloat), at::zeros({width}, at::kFloat)};
     const std::vector<std::string> words = detail::words_of(caption);
     detail::TextVector pooled{};
     for (std::size_t i = 0; i < words.size(); ++i) {

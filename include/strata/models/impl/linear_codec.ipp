@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include <strata/models/linear_codec.hpp>
 
@@ -72,8 +73,13 @@ inline const CodecBasis& codec_basis() {
 
 }  // namespace detail
 
-STRATA_INLINE at::Tensor LinearCodec::encode(const at::Tensor& image_3HW) const {
-    const at::Tensor image = image_3HW.to(at::kFloat).contiguous();
+STRATA_INLINE at::Tensor LinearCodec::encode(const at::Tensor& images) const {
+    if (images.dim() == 4) {
+        std::vector<at::Tensor> latents;
+        for (std::int64_t i = 0; i < images.size(0); ++i) latents.push_back(encode(images[i]));
+        return at::stack(latents);
+    }
+    const at::Tensor image = images.to(at::kCPU, at::kFloat).contiguous();
     const std::int64_t H = image.size(1), W = image.size(2), h = H / block, w = W / block;
     at::Tensor latents = at::empty({channels, h, w}, at::kFloat);
     const auto* pixels = image.data_ptr<float>();

@@ -88,7 +88,7 @@ STRATA_INLINE at::Tensor SmallFlux::forward(const at::Tensor& latents_BCHW, cons
         throw Error{Errc::bad_value,
                     "SmallFlux got latents of " + std::to_string(H) + " x " + std::to_string(W) +
                         ", and needs multiples of " + std::to_string(patch),
-                    "set ImageTextOptions::latents_multiple to SmallFlux::patch and use picture sizes that fit"};
+                    "use picture sizes whose edges are multiples of the recipe's alignment()"};
     const RotaryTable rotary = rotary_table(T, H / patch, W / patch, options_.rotary_axes, latents_BCHW.device());
 
     at::Tensor image = detail::apply(x_embedder_, pack_2x2(latents_BCHW).to(type));

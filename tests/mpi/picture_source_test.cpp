@@ -10,12 +10,13 @@
 
 #include <strata/comm/mpi_comm.hpp>
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
 #include "../support/fake_encoders.hpp"
 #include "../support/pictures.hpp"
+#include "../support/prepared.hpp"
 #include "../support/temporary_folder.hpp"
 #include "shared_folder.hpp"
 
@@ -26,7 +27,8 @@ using strata::comm::MpiComm;
 using strata::storage::write_file;
 using strata_test::LengthText;
 using strata_test::MeanCodec;
-using Source = strata::data::ImageTextSource<MeanCodec, LengthText, strata::Local>;
+using strata_test::prepared;
+using Source = strata::data::PictureSource<strata_test::FakeRecipe, strata::Local>;
 
 /// One folder that all ranks see: 24 square pictures, one of them broken behind its header, and one without caption.
 struct PictureFolder {
@@ -65,8 +67,8 @@ struct PictureFolder {
     }
 };
 
-strata::data::ImageTextOptions options_for(int train_batch_size) {
-    strata::data::ImageTextOptions options;
+strata::data::SourceOptions options_for(int train_batch_size) {
+    strata::data::SourceOptions options;
     options.train_batch_size = train_batch_size;
     options.aspect_bucket_alignment = 16;
     options.caption_dropout_probability = 0.3;
@@ -74,15 +76,16 @@ strata::data::ImageTextOptions options_for(int train_batch_size) {
     return options;
 }
 
-TEST(ImageTextSource, RanksShareTheEncodingAndReportTheSame) {
+TEST(PictureSource, RanksShareTheEncodingAndReportTheSame) {
     PictureFolder shared;
     const auto codec = std::make_shared<MeanCodec>();
-    Source source{shared.comm, shared.list("vae"), codec, std::make_shared<LengthText>(), options_for(2)};
+    const auto source =
+        prepared<Source>(shared.comm, shared.list("vae"), codec, std::make_shared<LengthText>(), options_for(2));
     std::vector<double> calls{static_cast<double>(*codec->calls)};
     shared.comm.all_reduce_sum(calls);
     EXPECT_EQ(calls[0], 24);
     EXPECT_LE(*codec->calls, 25 / shared.comm.world() + 1);
-    const auto report = source.report();
+    const auto report = source->report();
     EXPECT_EQ(report.found, 26);
     EXPECT_EQ(report.used, 24);
     EXPECT_EQ(report.latents.made, 24);
@@ -92,19 +95,21 @@ TEST(ImageTextSource, RanksShareTheEncodingAndReportTheSame) {
     EXPECT_TRUE(report.skipped[1].place.ends_with("p107.png"));
 }
 
-TEST(ImageTextSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch) {
+TEST(PictureSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch) {
     PictureFolder shared;
     const int global = 12;  // 1, 2 and 3 ranks divide it
     const auto codec = std::make_shared<MeanCodec>();
     const auto text = std::make_shared<LengthText>();
-    Source source{shared.comm, shared.list("vae"), codec, text, options_for(global / shared.comm.world())};
+    const auto source =
+        prepared<Source>(shared.comm, shared.list("vae"), codec, text, options_for(global / shared.comm.world()));
     strata::comm::SelfComm self;
-    Source alone{self, shared.list("vae_" + std::to_string(shared.comm.rank())), codec, text, options_for(global)};
-    ASSERT_EQ(source.micro_batches_per_epoch(), 2);
-    ASSERT_EQ(alone.micro_batches_per_epoch(), 2);
+    const auto alone = prepared<Source>(self, shared.list("vae_" + std::to_string(shared.comm.rank())), codec, text,
+                                        options_for(global));
+    ASSERT_EQ(source->micro_batches_per_epoch(), 2);
+    ASSERT_EQ(alone->micro_batches_per_epoch(), 2);
     for (int i = 0; i < 5; ++i) {
-        const auto mine = source.next();
-        const auto all = alone.next();
+        const auto mine = source->next();
+        const auto all = alone->next();
         const auto share = static_cast<std::size_t>(global / shared.comm.world());
         const std::size_t begin = share * static_cast<std::size_t>(shared.comm.rank());
         for (std::size_t k = 0; k < share; ++k) {
@@ -114,7 +119,7 @@ TEST(ImageTextSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch
     }
 }
 
-TEST(ImageTextSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf) {
+TEST(PictureSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf) {
     PictureFolder shared;
     const int effective = 12;
     const int accumulation = 2;
@@ -123,16 +128,17 @@ TEST(ImageTextSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf)
     const int micro = effective / accumulation;
     auto options = options_for(micro / shared.comm.world());
     options.gradient_accumulation_steps = accumulation;
-    Source source{shared.comm, shared.list("vae"), codec, text, options};
+    const auto source = prepared<Source>(shared.comm, shared.list("vae"), codec, text, options);
     strata::comm::SelfComm self;
-    Source alone{self, shared.list("vae_" + std::to_string(shared.comm.rank())), codec, text, options_for(effective)};
-    EXPECT_EQ(source.micro_batches_per_epoch(), accumulation * alone.micro_batches_per_epoch());
-    source.seek(2);  // resuming at the second step
-    alone.seek(1);
+    const auto alone = prepared<Source>(self, shared.list("vae_" + std::to_string(shared.comm.rank())), codec, text,
+                                        options_for(effective));
+    EXPECT_EQ(source->micro_batches_per_epoch(), accumulation * alone->micro_batches_per_epoch());
+    source->seek(2);  // resuming at the second step
+    alone->seek(1);
     for (int step = 1; step < 5; ++step) {
-        const auto all = alone.next();
+        const auto all = alone->next();
         for (int part = 0; part < accumulation; ++part) {
-            const auto mine = source.next();
+            const auto mine = source->next();
             const auto share = static_cast<std::size_t>(micro / shared.comm.world());
             const std::size_t begin =
                 static_cast<std::size_t>(part * micro) + share * static_cast<std::size_t>(shared.comm.rank());
@@ -144,34 +150,36 @@ TEST(ImageTextSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf)
     }
 }
 
-TEST(ImageTextSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {
+TEST(PictureSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {
     PictureFolder shared;
     const auto codec = std::make_shared<MeanCodec>();
     const auto text = std::make_shared<LengthText>();
     auto options = options_for(1);
     bool stop = false;
     const int last = shared.comm.world() - 1;
-    options.progress = [&](std::string_view, std::int64_t done, std::int64_t) {
-        stop = shared.comm.rank() == last && done == 2;
+    options.vae_batch_size = 1;
+    options.progress = [&](std::string_view what, std::int64_t done, std::int64_t) {
+        stop = shared.comm.rank() == last && what == "latents" && done >= 2;
     };
     options.stopped = [&] { return stop; };
-    const auto error = strata_test::thrown_by([&] { Source{shared.comm, shared.list("vae"), codec, text, options}; });
+    const auto error =
+        strata_test::thrown_by([&] { (void)prepared<Source>(shared.comm, shared.list("vae"), codec, text, options); });
     EXPECT_EQ(error.code, Errc::interrupted);
     EXPECT_GT(*codec->calls, 0);
     options.stopped = {};
-    Source source{shared.comm, shared.list("vae"), codec, text, options};
-    EXPECT_GT(source.report().latents.made, 0);
-    EXPECT_LT(source.report().latents.made, 23);
-    EXPECT_EQ(source.report().used, 24);
+    const auto source = prepared<Source>(shared.comm, shared.list("vae"), codec, text, options);
+    EXPECT_GT(source->report().latents.made, 0);
+    EXPECT_LT(source->report().latents.made, 23);
+    EXPECT_EQ(source->report().used, 24);
 }
 
-TEST(ImageTextSource, BadInputIsTheSameErrorOnEveryRank) {
+TEST(PictureSource, BadInputIsTheSameErrorOnEveryRank) {
     PictureFolder shared;
     const auto codec = std::make_shared<MeanCodec>();
     const auto text = std::make_shared<LengthText>();
     auto list = shared.list("vae");
-    const auto code = [&](const strata::data::ImageTextOptions& options) {
-        return strata_test::thrown_by([&] { Source{shared.comm, list, codec, text, options}; }).code;
+    const auto code = [&](const strata::data::SourceOptions& options) {
+        return strata_test::thrown_by([&] { (void)prepared<Source>(shared.comm, list, codec, text, options); }).code;
     };
     EXPECT_EQ(code(options_for(100)), Errc::small_bucket);
     list.images[0].instance_data_dir = shared.path / "missing";

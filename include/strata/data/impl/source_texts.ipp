@@ -1,63 +1,24 @@
 #pragma once
-// strata/data/impl/image_text_source.ipp - options from a configuration; pixels to a tensor and rows to a batch.
+// strata/data/impl/source_texts.ipp - settings as text, and what was made again as lines.
 
 #include <array>
 #include <charconv>
-#include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/empty.h>
-
 #include <strata/core/random.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/core/text.hpp>
+#include <strata/data/detail/source_texts.hpp>
 #include <strata/datasets/byte_fields.hpp>
 #include <strata/datasets/cache_identity.hpp>
-#include <strata/datasets/impl/cache_identity.ipp>
-#include <strata/pictures/decode_image.hpp>
-#include <strata/pictures/resample.hpp>
 
 namespace strata::data {
 
-STRATA_INLINE ImageTextOptions ImageTextOptions::from(const config::TrainerConfig& config) {
-    ImageTextOptions options;
-    options.train_batch_size = config.train_batch_size;
-    options.gradient_accumulation_steps = config.options.engine.gradient_accumulation_steps;
-    options.seed = config.options.seed;
-    options.aspect_bucket_alignment = config.aspect_bucket_alignment;
-    options.bucket_mode = config.bucket_mode;
-    options.aspect_bucket_rounding = config.aspect_bucket_rounding;
-    options.caption_dropout_probability = config.caption_dropout_probability;
-    options.allow_dataset_oversubscription = config.allow_dataset_oversubscription;
-    options.data_backend_sampling = config.data_backend_sampling;
-    options.compress_disk_cache = config.compress_disk_cache;
-    options.prefetch_batches = config.dataloader_prefetch_qlen;
-    options.cache_memory_bytes = config.cache_memory_mib << 20;
-    options.retry.patience = std::chrono::seconds{config.store_retry_seconds};
-    options.index_folder = config.output_dir / "index";
-    return options;
-}
-
 namespace detail {
 
-[[nodiscard]] STRATA_INLINE at::Tensor picture_tensor(std::span<const std::byte> file, const pictures::Frame& frame,
-                                                      std::string_view source, datasets::ByteBudget& decoding) {
-    const pictures::PictureSize least{static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
-    const pictures::ImageHeader header = pictures::image_header(file, source);
-    pictures::require_within({}, header.stored, source);
-    const datasets::ByteBudget::Part memory = decoding.take(pictures::decode_bytes(header, least));
-    const pictures::Picture picture = pictures::decode_image(file, header, least, source);
-    const at::Tensor tensor_3HW = at::empty({3, frame.target.height, frame.target.width}, at::kFloat);
-    pictures::resize_and_crop_into(
-        picture, frame, {static_cast<float*>(tensor_3HW.data_ptr()), static_cast<std::size_t>(tensor_3HW.numel())});
-    return tensor_3HW;
-}
-
-[[nodiscard]] STRATA_INLINE std::string settings_text(const ImageTextOptions& options,
-                                                      const config::DatasetList& list) {
+[[nodiscard]] STRATA_INLINE std::string settings_text(const SourceOptions& options, const config::DatasetList& list) {
     datasets::FieldWriter fields;
     const auto number = [&](double value) { fields << core::shortest_text(value); };
     const auto flag = [&](bool value) { fields << (value ? 1 : 0); };
@@ -67,7 +28,7 @@ namespace detail {
         fields << s3.bucket << s3.endpoint_url << s3.data_prefix;
     };
     fields << options.seed << options.train_batch_size << options.gradient_accumulation_steps
-           << options.aspect_bucket_alignment << options.aspect_bucket_rounding << options.latents_multiple;
+           << options.aspect_bucket_alignment << options.aspect_bucket_rounding;
     word(options.bucket_mode);
     flag(options.trains_adapter);
     number(options.caption_dropout_probability);
@@ -184,21 +145,6 @@ STRATA_INLINE void add(datasets::CacheReport& report, const Remade& remade) {
             lines.push_back(std::move(line));
     }
     return lines;
-}
-
-[[nodiscard]] STRATA_INLINE at::Tensor stack_rows(const std::vector<at::Tensor>& rows) {
-    std::vector<std::int64_t> shape = rows.front().sizes().vec();
-    shape.insert(shape.begin(), static_cast<std::int64_t>(rows.size()));
-    const at::Tensor all = at::empty(shape, at::kFloat);
-    auto* out = static_cast<std::byte*>(all.data_ptr());
-    for (const at::Tensor& row : rows) {
-        if (row.sizes() != rows.front().sizes())
-            throw Error{Errc::bad_cache_entry, "two entries of one batch have different shapes",
-                        "let the encoders return one shape for one size"};
-        std::memcpy(out, row.data_ptr(), row.nbytes());
-        out += row.nbytes();
-    }
-    return all;
 }
 
 }  // namespace detail

@@ -13,17 +13,19 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
 #include "../../support/fake_encoders.hpp"
 #include "../../support/pictures.hpp"
+#include "../../support/prepared.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::data;
+using strata::models::FluxBatch;
 using namespace strata::pictures;
 using strata::Errc;
 using strata::config::CaptionShuffle;
@@ -31,8 +33,9 @@ using strata::config::CropAspect;
 using strata::config::CropStyle;
 using strata_test::LengthText;
 using strata_test::MeanCodec;
+using strata_test::prepared;
 using strata_test::thrown_by;
-using Source = ImageTextSource<MeanCodec, LengthText, strata::Local>;
+using Source = PictureSource<strata_test::FakeRecipe, strata::Local>;
 
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
     strata::storage::write_file(path, bytes, strata::storage::Durability::process_end);
@@ -52,7 +55,7 @@ struct Fixture {
     strata_test::TemporaryFolder folder;
     std::shared_ptr<MeanCodec> codec = std::make_shared<MeanCodec>();
     std::shared_ptr<LengthText> text = std::make_shared<LengthText>();
-    ImageTextOptions options;
+    SourceOptions options;
     strata::config::DatasetList list;
 
     Fixture() {
@@ -82,27 +85,27 @@ struct Fixture {
         return list.images.back();
     }
     [[nodiscard]] std::unique_ptr<Source> open() const {
-        strata::comm::SelfComm comm;
-        return std::make_unique<Source>(comm, list, codec, text, options);
+        static strata::comm::SelfComm comm;  // outlives every source
+        return prepared<Source>(comm, list, codec, text, options);
     }
 };
 
 /// The first pixels of a crop, from the mean colour of its first block.
-double left_of(const ImageTextBatch& batch, std::int64_t i) {
+double left_of(const FluxBatch& batch, std::int64_t i) {
     return (batch.latents_BCHW[i][0][0][0].item<double>() + 1) * 127.5 - 3.5;
 }
-double top_of(const ImageTextBatch& batch, std::int64_t i) {
+double top_of(const FluxBatch& batch, std::int64_t i) {
     return (batch.latents_BCHW[i][1][0][0].item<double>() + 1) * 127.5 - 3.5;
 }
 std::string id_of(const std::string& sample) { return std::filesystem::path{sample}.parent_path().filename().string(); }
 
-TEST(ImageTextVisits, CenterAndCornerShowTheirPartOfThePicture) {
+TEST(PictureVisits, CenterAndCornerShowTheirPartOfThePicture) {
     for (const CropStyle style : {CropStyle::center, CropStyle::corner}) {
         Fixture fixture;
         auto& images = fixture.add("first", 4, "x");
         images.crop = true;
         images.crop_style = style;
-        const ImageTextBatch batch = fixture.open()->next();
+        const FluxBatch batch = fixture.open()->next();
         ASSERT_EQ(batch.latents_BCHW.sizes(), (std::vector<std::int64_t>{4, 3, 8, 8}));
         for (std::int64_t i = 0; i < 4; ++i) {
             EXPECT_NEAR(left_of(batch, i), style == CropStyle::center ? 64 : 0, 0.1);
@@ -111,7 +114,7 @@ TEST(ImageTextVisits, CenterAndCornerShowTheirPartOfThePicture) {
     }
 }
 
-TEST(ImageTextVisits, AnotherCropNeverMeetsAStaleEntry) {
+TEST(PictureVisits, AnotherCropNeverMeetsAStaleEntry) {
     Fixture fixture;
     auto& images = fixture.add("first", 4, "x", 384, 128);
     images.crop = true;
@@ -124,7 +127,7 @@ TEST(ImageTextVisits, AnotherCropNeverMeetsAStaleEntry) {
     EXPECT_EQ(fixture.open()->report().latents.made, 4);
 }
 
-TEST(ImageTextVisits, RandomCropsAreMadeAnewInEachEpochAndTheSameOnesAgain) {
+TEST(PictureVisits, RandomCropsAreMadeAnewInEachEpochAndTheSameOnesAgain) {
     Fixture fixture;
     fixture.options.train_batch_size = 8;
     auto& images = fixture.add("first", 8, "x");
@@ -135,7 +138,7 @@ TEST(ImageTextVisits, RandomCropsAreMadeAnewInEachEpochAndTheSameOnesAgain) {
     EXPECT_EQ(*fixture.codec->calls, 0);
     EXPECT_EQ(source->report().latents.entries, 0);
     std::map<std::string, std::set<int>> lefts;
-    std::vector<ImageTextBatch> all;
+    std::vector<FluxBatch> all;
     for (int epoch = 0; epoch < 12; ++epoch) {
         all.push_back(source->next());
         for (std::int64_t i = 0; i < 8; ++i) {
@@ -149,7 +152,7 @@ TEST(ImageTextVisits, RandomCropsAreMadeAnewInEachEpochAndTheSameOnesAgain) {
     for (const auto& [sample, places] : lefts) EXPECT_GE(places.size(), 8U) << sample;
     const auto again = fixture.open();
     again->seek(7);
-    const ImageTextBatch batch = again->next();
+    const FluxBatch batch = again->next();
     EXPECT_EQ(batch.samples, all[7].samples);
     EXPECT_TRUE(batch.latents_BCHW.equal(all[7].latents_BCHW));
     EXPECT_FALSE(std::filesystem::exists(fixture.folder.path() / "vae_first"));
@@ -164,7 +167,7 @@ std::int64_t files_in(const std::filesystem::path& folder) {
     return files;
 }
 
-TEST(ImageTextVisits, LatentsOnDemandAreMadeAtTheFirstVisitAndKept) {
+TEST(PictureVisits, LatentsOnDemandAreMadeAtTheFirstVisitAndKept) {
     for (const bool by_skipping : {false, true}) {
         Fixture fixture;
         fixture.options.prefetch_batches = 1;
@@ -188,7 +191,7 @@ TEST(ImageTextVisits, LatentsOnDemandAreMadeAtTheFirstVisitAndKept) {
     }
 }
 
-TEST(ImageTextVisits, CaptionsThatAreNotLookedForAreEmbeddedWhenTheyAreNeeded) {
+TEST(PictureVisits, CaptionsThatAreNotLookedForAreEmbeddedWhenTheyAreNeeded) {
     Fixture fixture;
     fixture.add("first", 4, "x").skip_file_discovery.text = true;
     const auto source = fixture.open();
@@ -198,7 +201,7 @@ TEST(ImageTextVisits, CaptionsThatAreNotLookedForAreEmbeddedWhenTheyAreNeeded) {
     EXPECT_EQ(files_in(fixture.folder.path() / "text"), 1);
 }
 
-TEST(ImageTextVisits, LatentsOfAnEpochAreMadeOnceAndRemovedWhenItIsOver) {
+TEST(PictureVisits, LatentsOfAnEpochAreMadeOnceAndRemovedWhenItIsOver) {
     Fixture fixture;
     fixture.options.train_batch_size = 8;
     fixture.options.prefetch_batches = 1;
@@ -210,14 +213,14 @@ TEST(ImageTextVisits, LatentsOfAnEpochAreMadeOnceAndRemovedWhenItIsOver) {
     images.vae_cache_clear_each_epoch = true;
     images.repeats = 3;
     const std::filesystem::path cache = fixture.folder.path() / "vae_first";
-    ImageTextBatch third;
+    FluxBatch third;
     {
         const auto source = fixture.open();
         EXPECT_EQ(*fixture.codec->calls, 0);
         for (int epoch = 0; epoch < 5; ++epoch) {
             std::map<std::string, std::set<int>> lefts;
             for (int visit = 0; visit < 4; ++visit) {
-                const ImageTextBatch batch = source->next();
+                const FluxBatch batch = source->next();
                 if (epoch == 3 && visit == 1) third = batch;
                 for (std::int64_t i = 0; i < 8; ++i)
                     lefts[batch.samples[static_cast<std::size_t>(i)]].insert(
@@ -235,12 +238,12 @@ TEST(ImageTextVisits, LatentsOfAnEpochAreMadeOnceAndRemovedWhenItIsOver) {
     const auto again = fixture.open();
     EXPECT_EQ(files_in(cache), 0);
     again->seek(3 * 4 + 1);
-    const ImageTextBatch batch = again->next();
+    const FluxBatch batch = again->next();
     EXPECT_EQ(batch.samples, third.samples);
     EXPECT_TRUE(batch.latents_BCHW.equal(third.latents_BCHW));
 }
 
-TEST(ImageTextVisits, EveryBatchDrawsOneOfTheShapes) {
+TEST(PictureVisits, EveryBatchDrawsOneOfTheShapes) {
     Fixture fixture;
     auto& images = fixture.add("first", 12, "x", 128, 128);
     images.crop = true;
@@ -253,7 +256,7 @@ TEST(ImageTextVisits, EveryBatchDrawsOneOfTheShapes) {
     std::map<std::int64_t, int> widths;
     std::map<std::string, int> visits;
     for (int i = 0; i < 300; ++i) {
-        const ImageTextBatch batch = source->next();
+        const FluxBatch batch = source->next();
         ++widths[batch.latents_BCHW.size(3)];
         for (const std::string& sample : batch.samples) ++visits[sample];
     }
@@ -265,7 +268,7 @@ TEST(ImageTextVisits, EveryBatchDrawsOneOfTheShapes) {
     EXPECT_NE(text.find("and 2 other sizes of 'first': 12 samples"), std::string::npos) << text;
 }
 
-TEST(ImageTextVisits, CaptionsAreShuffledWithThePromptInFront) {
+TEST(PictureVisits, CaptionsAreShuffledWithThePromptInFront) {
     Fixture fixture;
     auto& images = fixture.add("first", 4, "a, b, c");
     images.instance_prompt = "sks";
@@ -282,7 +285,7 @@ TEST(ImageTextVisits, CaptionsAreShuffledWithThePromptInFront) {
     EXPECT_EQ(*fixture.text->calls, 3);
 }
 
-TEST(ImageTextVisits, OnlySoManyPicturesAreUsed) {
+TEST(PictureVisits, OnlySoManyPicturesAreUsed) {
     Fixture fixture;
     auto& images = fixture.add("first", 20, "x");
     images.max_num_samples = 8;
@@ -299,7 +302,7 @@ TEST(ImageTextVisits, OnlySoManyPicturesAreUsed) {
     EXPECT_EQ(samples.size(), 8U);
 }
 
-TEST(ImageTextVisits, DataSetsHaveTheirShareAndTheirTurns) {
+TEST(PictureVisits, DataSetsHaveTheirShareAndTheirTurns) {
     Fixture fixture;
     fixture.options.gradient_accumulation_steps = 2;
     fixture.add("first", 16, "x").end_step = 10;  // of steps of two micro-batches
@@ -312,7 +315,7 @@ TEST(ImageTextVisits, DataSetsHaveTheirShareAndTheirTurns) {
     for (std::int64_t epoch = 0; epoch < 6; ++epoch) {
         epochs.emplace_back();
         for (; position < source->micro_batches_of(epoch + 1); ++position) {
-            const ImageTextBatch batch = source->next();
+            const FluxBatch batch = source->next();
             const std::string id = id_of(batch.samples[0]);
             for (const std::string& sample : batch.samples) EXPECT_EQ(id_of(sample), id);
             EXPECT_TRUE(id == "second" || position < 20);
@@ -333,7 +336,7 @@ TEST(ImageTextVisits, DataSetsHaveTheirShareAndTheirTurns) {
         << text;
 }
 
-TEST(ImageTextVisits, SomethingMustBeThereFromTheFirstStepOn) {
+TEST(PictureVisits, SomethingMustBeThereFromTheFirstStepOn) {
     Fixture fixture;
     fixture.add("first", 4, "x").start_step = 5;
     const auto error = thrown_by([&] { (void)fixture.open(); });
@@ -341,7 +344,7 @@ TEST(ImageTextVisits, SomethingMustBeThereFromTheFirstStepOn) {
     EXPECT_TRUE(error.says("takes part from the first step on")) << error.message;
 }
 
-TEST(ImageTextVisits, RegularisationDataNeedsAnAdapterAndIsToldByItsBatches) {
+TEST(PictureVisits, RegularisationDataNeedsAnAdapterAndIsToldByItsBatches) {
     Fixture fixture;
     fixture.add("first", 4, "x");
     fixture.add("second", 4, "y").is_regularisation_data = true;
@@ -351,19 +354,19 @@ TEST(ImageTextVisits, RegularisationDataNeedsAnAdapterAndIsToldByItsBatches) {
     fixture.options.trains_adapter = true;
     const auto source = fixture.open();
     for (int i = 0; i < 4; ++i) {
-        const ImageTextBatch batch = source->next();
+        const FluxBatch batch = source->next();
         EXPECT_EQ(batch.is_regularisation_data, id_of(batch.samples[0]) == "second");
     }
 }
 
-TEST(ImageTextVisits, SimpletunerSizesAreTakenWhenTheyAreAskedFor) {
+TEST(PictureVisits, SimpletunerSizesAreTakenWhenTheyAreAskedFor) {
     Fixture fixture;
     fixture.add("first", 4, "x", 100, 64);
     fixture.options.bucket_mode = strata::config::BucketMode::simpletuner;
     const auto source = fixture.open();
     ASSERT_EQ(source->collection().buckets().size(), 1U);
     EXPECT_EQ(source->collection().buckets()[0].size, (PictureSize{80, 48}));
-    const ImageTextBatch batch = source->next();
+    const FluxBatch batch = source->next();
     EXPECT_EQ(batch.latents_BCHW.size(3), 10);
     EXPECT_EQ(batch.latents_BCHW.size(2), 6);
 }

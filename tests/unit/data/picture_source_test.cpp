@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/data/image_text_source.hpp>
+#include <strata/data/picture_source.hpp>
 #include <strata/pictures/orientation.hpp>
 #include <strata/pictures/resample.hpp>
 #include <strata/storage/atomic_file.hpp>
@@ -23,18 +23,21 @@
 #include "../../support/made_files.hpp"
 #include "../../support/picture_source.hpp"
 #include "../../support/pictures.hpp"
+#include "../../support/prepared.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace {
 
 using namespace strata::core;
 using namespace strata::data;
+using strata::models::FluxBatch;
 using namespace strata::datasets;
 using namespace strata::pictures;
 using strata::Errc;
 using strata_test::LengthText;
 using strata_test::MeanCodec;
 using strata_test::plain_png;
+using strata_test::prepared;
 using strata_test::thrown_by;
 using Fixture = strata_test::PictureSource;
 using Source = Fixture::Source;
@@ -42,14 +45,14 @@ using strata_test::write_file;
 
 int number_of(const std::string& sample) { return std::stoi(std::filesystem::path{sample}.stem().string().substr(1)); }
 
-TEST(ImageTextSource, AnEpochShowsEveryPictureWithItsLatentsAndCaption) {
+TEST(PictureSource, AnEpochShowsEveryPictureWithItsLatentsAndCaption) {
     const Fixture fixture;
     const auto source = fixture.open();
     ASSERT_EQ(source->micro_batches_per_epoch(), 9);
     EXPECT_EQ(source->samples_per_micro_batch(), 4);
     std::map<int, int> seen;
     for (int b = 0; b < 9; ++b) {
-        const ImageTextBatch batch = source->next();
+        const FluxBatch batch = source->next();
         ASSERT_EQ(batch.latents_BCHW.dim(), 4);
         EXPECT_EQ(batch.latents_BCHW.size(0), 4);
         EXPECT_EQ(batch.latents_BCHW.size(1), 3);
@@ -68,7 +71,7 @@ TEST(ImageTextSource, AnEpochShowsEveryPictureWithItsLatentsAndCaption) {
     EXPECT_EQ(seen.size(), 36U);
 }
 
-TEST(ImageTextSource, EveryFormatComesUprightAtTheSizeOfItsBucket) {
+TEST(PictureSource, EveryFormatComesUprightAtTheSizeOfItsBucket) {
     // Upright wide pictures of which the left part is bright; the JPEGs lie on their side, and are decoded at reduced scale.
     const Fixture fixture;
     std::filesystem::remove_all(fixture.data());
@@ -108,7 +111,7 @@ TEST(ImageTextSource, EveryFormatComesUprightAtTheSizeOfItsBucket) {
     }
 }
 
-TEST(ImageTextSource, ReportSaysWhatWasFoundAndBucketed) {
+TEST(PictureSource, ReportSaysWhatWasFoundAndBucketed) {
     const Fixture fixture;
     write_file(fixture.data() / "bare.png", plain_png(64, 64, 0, 0, 0));
     auto cut = plain_png(64, 64, 9, 9, 9);
@@ -134,7 +137,7 @@ TEST(ImageTextSource, ReportSaysWhatWasFoundAndBucketed) {
     EXPECT_NE(text.find("cut.png"), std::string::npos) << text;
 }
 
-TEST(ImageTextSource, ASecondStartEncodesNothing) {
+TEST(PictureSource, ASecondStartEncodesNothing) {
     const Fixture fixture;
     (void)fixture.open();
     EXPECT_EQ(*fixture.codec->calls, 36);
@@ -146,7 +149,7 @@ TEST(ImageTextSource, ASecondStartEncodesNothing) {
     EXPECT_EQ(source->report().latents.entries, 36);
 }
 
-TEST(ImageTextSource, InterruptedCachingGoesOnWhereItEnded) {
+TEST(PictureSource, InterruptedCachingGoesOnWhereItEnded) {
     const Fixture fixture;
     (void)fixture.open();
     const auto files = fixture.latent_files();
@@ -154,7 +157,7 @@ TEST(ImageTextSource, InterruptedCachingGoesOnWhereItEnded) {
     EXPECT_EQ(fixture.open()->report().latents.made, 10);
 }
 
-TEST(ImageTextSource, EditedPicturesOtherSizesAndOtherEncodersNeverMeetAStaleEntry) {
+TEST(PictureSource, EditedPicturesOtherSizesAndOtherEncodersNeverMeetAStaleEntry) {
     Fixture fixture;
     (void)fixture.open();
     write_file(fixture.data() / "p03.png", plain_png(64, 64, 250, 0, 0));
@@ -167,7 +170,7 @@ TEST(ImageTextSource, EditedPicturesOtherSizesAndOtherEncodersNeverMeetAStaleEnt
     EXPECT_EQ(fixture.open()->report().texts.made, 37);
 }
 
-TEST(ImageTextSource, ADamagedEntryIsMadeAgainAndNamed) {
+TEST(PictureSource, ADamagedEntryIsMadeAgainAndNamed) {
     Fixture fixture;
     (void)fixture.open();
     const auto victim = fixture.latent_files().front();
@@ -185,7 +188,7 @@ TEST(ImageTextSource, ADamagedEntryIsMadeAgainAndNamed) {
 }
 
 /// Same names, sizes and times, other pixels, and one folder for the latents of both.
-TEST(ImageTextSource, DataSetsOfTwinFilesKeepTheirOwnLatents) {
+TEST(PictureSource, DataSetsOfTwinFilesKeepTheirOwnLatents) {
     for (const bool memory : {true, false}) {
         Fixture fixture;
         if (!memory) fixture.options.cache_memory_bytes = 0;
@@ -208,11 +211,11 @@ TEST(ImageTextSource, DataSetsOfTwinFilesKeepTheirOwnLatents) {
         }
         for (const int made : {8, 0}) {  // the second time from the files of the first
             strata::comm::SelfComm comm;
-            Source source{comm, list, fixture.codec, fixture.text, fixture.options};
-            EXPECT_EQ(source.report().latents.made, made);
-            ASSERT_EQ(source.micro_batches_per_epoch(), 2);
+            const auto source = prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options);
+            EXPECT_EQ(source->report().latents.made, made);
+            ASSERT_EQ(source->micro_batches_per_epoch(), 2);
             for (int b = 0; b < 2; ++b) {
-                const ImageTextBatch batch = source.next();
+                const FluxBatch batch = source->next();
                 for (std::int64_t i = 0; i < 4; ++i) {
                     const bool red = batch.captions[static_cast<std::size_t>(i)] == "red";
                     EXPECT_NEAR(batch.latents_BCHW[i][red ? 0 : 2][0][0].item<float>(), 200 / 127.5F - 1, 1e-4F);
@@ -223,16 +226,16 @@ TEST(ImageTextSource, DataSetsOfTwinFilesKeepTheirOwnLatents) {
     }
 }
 
-TEST(ImageTextSource, ARelativePathToTheSameFolderFindsTheSameLatents) {
+TEST(PictureSource, ARelativePathToTheSameFolderFindsTheSameLatents) {
     const Fixture fixture;
     (void)fixture.open();
     auto list = fixture.list();
     list.images[0].instance_data_dir = std::filesystem::relative(fixture.data());
     strata::comm::SelfComm comm;
-    EXPECT_EQ((Source{comm, list, fixture.codec, fixture.text, fixture.options}.report().latents.made), 0);
+    EXPECT_EQ((prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options)->report().latents.made), 0);
 }
 
-TEST(ImageTextSource, ACacheFolderThatCannotBeWrittenIsRefusedByItsKey) {
+TEST(PictureSource, ACacheFolderThatCannotBeWrittenIsRefusedByItsKey) {
     const Fixture fixture;
     write_file(fixture.folder.path() / "file", "text");
     // A folder in /proc cannot be made by anybody, and the system calls that "no such file".
@@ -242,7 +245,8 @@ TEST(ImageTextSource, ACacheFolderThatCannotBeWrittenIsRefusedByItsKey) {
             auto list = fixture.list();
             (key == "cache_dir" ? list.text_embeds[0].cache_dir : list.images[0].cache_dir_vae) = folder;
             strata::comm::SelfComm comm;
-            const auto error = thrown_by([&] { Source{comm, list, fixture.codec, fixture.text, fixture.options}; });
+            const auto error =
+                thrown_by([&] { (void)prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options); });
             EXPECT_EQ(error.code, Errc::bad_reference) << error.message;
             EXPECT_TRUE(strata::is_bad_input(error.code));
             EXPECT_TRUE(error.says("'" + key + "'")) << error.message;
@@ -253,7 +257,7 @@ TEST(ImageTextSource, ACacheFolderThatCannotBeWrittenIsRefusedByItsKey) {
 }
 
 /// A folder that takes the test of the beginning and is gone when the first latents are there.
-TEST(ImageTextSource, ACacheThatBreaksWhileItIsFilledIsNoUnreadablePicture) {
+TEST(PictureSource, ACacheThatBreaksWhileItIsFilledIsNoUnreadablePicture) {
     Fixture fixture;
     fixture.options.threads = 1;
     auto list = fixture.list();
@@ -261,27 +265,31 @@ TEST(ImageTextSource, ACacheThatBreaksWhileItIsFilledIsNoUnreadablePicture) {
     std::filesystem::create_directories(fixture.folder.path() / "real");
     std::filesystem::create_directory_symlink(fixture.folder.path() / "real", link);
     list.images[0].cache_dir_vae = link;
-    fixture.options.progress = [&](std::string_view, std::int64_t done, std::int64_t) {
-        if (done != 1) return;
+    fixture.options.progress = [&, is_broken = false](std::string_view what, std::int64_t, std::int64_t) mutable {
+        if (what != "latents" || std::exchange(is_broken, true)) return;
         std::filesystem::remove(link);
         std::filesystem::create_directory_symlink("/proc", link);
     };
     strata::comm::SelfComm comm;
-    const auto error = thrown_by([&] { Source{comm, list, fixture.codec, fixture.text, fixture.options}; });
+    const auto error =
+        thrown_by([&] { (void)prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options); });
     EXPECT_EQ(error.code, Errc::not_found) << error.message;
     EXPECT_TRUE(error.says("link")) << error.message;
 }
 
-TEST(ImageTextSource, BeingStoppedEndsTheStartAndTheNextOneGoesOn) {
+TEST(PictureSource, BeingStoppedEndsTheStartAndTheNextOneGoesOn) {
     Fixture fixture;
     fixture.options.threads = 1;
+    fixture.options.vae_batch_size = 1;
     bool stop = true;
     fixture.options.stopped = [&] { return stop; };
     EXPECT_EQ(thrown_by([&] { (void)fixture.open(); }).code, Errc::interrupted);
     EXPECT_EQ(*fixture.codec->calls, 0);
 
     stop = false;
-    fixture.options.progress = [&](std::string_view, std::int64_t done, std::int64_t) { stop = done == 5; };
+    fixture.options.progress = [&](std::string_view what, std::int64_t done, std::int64_t) {
+        stop = what == "latents" && done >= 5;
+    };
     const auto error = thrown_by([&] { (void)fixture.open(); });
     EXPECT_EQ(error.code, Errc::interrupted);
     EXPECT_FALSE(strata::is_bad_input(error.code));
@@ -298,18 +306,18 @@ TEST(ImageTextSource, BeingStoppedEndsTheStartAndTheNextOneGoesOn) {
     EXPECT_EQ(fixture.open()->report().latents.made, 0);
 }
 
-TEST(ImageTextSource, SeekGivesWhatAnUninterruptedRunGetsThere) {
+TEST(PictureSource, SeekGivesWhatAnUninterruptedRunGetsThere) {
     Fixture fixture;
     fixture.options.caption_dropout_probability = 0.3;
     const auto straight = fixture.open();
-    std::vector<ImageTextBatch> all;
+    std::vector<FluxBatch> all;
     for (int i = 0; i < 25; ++i) all.push_back(straight->next());
     const auto other = fixture.open();
     for (const std::int64_t position : {24, 0, 9, 13}) {
         other->seek(position);
         for (std::int64_t i = position; i < std::min<std::int64_t>(position + 3, 25); ++i) {
-            const ImageTextBatch batch = other->next();
-            const ImageTextBatch& expected = all[static_cast<std::size_t>(i)];
+            const FluxBatch batch = other->next();
+            const FluxBatch& expected = all[static_cast<std::size_t>(i)];
             EXPECT_EQ(batch.samples, expected.samples);
             EXPECT_EQ(batch.captions, expected.captions);
             EXPECT_TRUE(batch.latents_BCHW.equal(expected.latents_BCHW));
@@ -318,14 +326,14 @@ TEST(ImageTextSource, SeekGivesWhatAnUninterruptedRunGetsThere) {
     }
 }
 
-TEST(ImageTextSource, CaptionsAreDroppedAtTheStatedRateAndAnewAtEachVisit) {
+TEST(PictureSource, CaptionsAreDroppedAtTheStatedRateAndAnewAtEachVisit) {
     Fixture fixture;
     fixture.options.caption_dropout_probability = 0.25;
     const auto source = fixture.open();
     int dropped = 0;
     std::map<std::string, std::set<bool>> per_sample;
     for (int i = 0; i < 9 * 40; ++i) {
-        const ImageTextBatch batch = source->next();
+        const FluxBatch batch = source->next();
         for (std::size_t k = 0; k < 4; ++k) {
             const bool empty = batch.captions[k].empty();
             dropped += empty ? 1 : 0;
@@ -337,7 +345,7 @@ TEST(ImageTextSource, CaptionsAreDroppedAtTheStatedRateAndAnewAtEachVisit) {
     for (const auto& [sample, kinds] : per_sample) EXPECT_EQ(kinds.size(), 2U) << sample;
 }
 
-TEST(ImageTextSource, TooSmallABucketStopsBeforeAnythingIsEncoded) {
+TEST(PictureSource, TooSmallABucketStopsBeforeAnythingIsEncoded) {
     Fixture fixture;
     fixture.options.gradient_accumulation_steps = 4;  // 16 samples, and the wide bucket holds 12
     const auto error = thrown_by([&] { (void)fixture.open(); });
@@ -355,13 +363,12 @@ TEST(ImageTextSource, TooSmallABucketStopsBeforeAnythingIsEncoded) {
     EXPECT_NE(text.find("raised from 0 to hold an effective batch of 16"), std::string::npos) << text;
 }
 
-TEST(ImageTextSource, BadInputIsRefusedByName) {
+TEST(PictureSource, BadInputIsRefusedByName) {
     Fixture fixture;
     fixture.options.aspect_bucket_alignment = 12;
     EXPECT_EQ(thrown_by([&] { (void)fixture.open(); }).code, Errc::bad_value);
-    for (const std::int64_t alignment : {8, 24}) {
+    for (const std::int64_t alignment : {8, 24}) {  // whole latents, and no whole patches of 2 x 2
         fixture.options.aspect_bucket_alignment = alignment;
-        fixture.options.latents_multiple = 2;  // of a model with patches of 2 x 2 latents
         const auto odd = thrown_by([&] { (void)fixture.open(); });
         EXPECT_EQ(odd.code, Errc::bad_value);
         EXPECT_TRUE(odd.says("use a multiple of 16")) << odd.message;
@@ -376,7 +383,7 @@ TEST(ImageTextSource, BadInputIsRefusedByName) {
     EXPECT_TRUE(error.says("p00.png")) << error.message;
 }
 
-TEST(ImageTextSource, AnErrorWhileTrainingNamesTheFile) {
+TEST(PictureSource, AnErrorWhileTrainingNamesTheFile) {
     Fixture fixture;
     fixture.options.cache_memory_bytes = 0;
     fixture.options.prefetch_batches = 1;
@@ -390,7 +397,7 @@ TEST(ImageTextSource, AnErrorWhileTrainingNamesTheFile) {
     EXPECT_TRUE(error.says(".png")) << error.message;
 }
 
-TEST(ImageTextSource, EndsPromptlyWhileBatchesAreMade) {
+TEST(PictureSource, EndsPromptlyWhileBatchesAreMade) {
     Fixture fixture;
     fixture.options.prefetch_batches = 100;
     fixture.options.cache_memory_bytes = 0;
@@ -403,7 +410,7 @@ TEST(ImageTextSource, EndsPromptlyWhileBatchesAreMade) {
     }
 }
 
-TEST(ImageTextSource, ProgressCountsToTheEndAndCompressedCachesWork) {
+TEST(PictureSource, ProgressCountsToTheEndAndCompressedCachesWork) {
     Fixture fixture;
     fixture.options.compress_disk_cache = true;
     std::map<std::string, std::int64_t> last;
@@ -414,18 +421,22 @@ TEST(ImageTextSource, ProgressCountsToTheEndAndCompressedCachesWork) {
         last[std::string{what}] = done;
     };
     (void)fixture.open()->next();
-    EXPECT_EQ(last, (std::map<std::string, std::int64_t>{
-                        {"pictures listed", 36}, {"pictures examined", 36}, {"latents", 36}, {"captions", 37}}));
+    EXPECT_EQ(last, (std::map<std::string, std::int64_t>{{"pictures listed", 36},
+                                                         {"pictures examined", 36},
+                                                         {"latents looked up", 36},
+                                                         {"latents", 36},
+                                                         {"captions looked up", 37},
+                                                         {"captions", 37}}));
     EXPECT_TRUE(fixture.latent_files().front().string().ends_with(".safetensors.gz"));
     EXPECT_EQ(fixture.open()->report().latents.made, 0);
 }
 
-TEST(ImageTextSource, EachCacheHasItsOwnCompression) {
+TEST(PictureSource, EachCacheHasItsOwnCompression) {
     const Fixture fixture;
     strata::config::DatasetList list = fixture.list();
     list.images[0].compress_disk_cache = true;
     strata::comm::SelfComm comm;
-    (void)Source{comm, list, fixture.codec, fixture.text, fixture.options}.next();
+    (void)prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options)->next();
     for (const auto& file : fixture.latent_files()) EXPECT_TRUE(file.string().ends_with(".safetensors.gz")) << file;
     for (const auto& entry : std::filesystem::recursive_directory_iterator{fixture.folder.path() / "text"})
         EXPECT_TRUE(entry.is_directory() || entry.path().string().ends_with(".safetensors")) << entry.path();
@@ -443,12 +454,12 @@ public:
     }
 };
 
-TEST(ImageTextSource, AFullDiskEndsFillingAndLosesNothing) {
+TEST(PictureSource, AFullDiskEndsFillingAndLosesNothing) {
     const Fixture fixture;
     strata::comm::SelfComm comm;
     const auto open = [&] {
-        return ImageTextSource<MeanCodec, LengthText, SmallDisk>{comm, fixture.list(), fixture.codec, fixture.text,
-                                                                 fixture.options};
+        return prepared<PictureSource<strata_test::FakeRecipe, SmallDisk>>(comm, fixture.list(), fixture.codec,
+                                                                           fixture.text, fixture.options);
     };
     SmallDisk::room = 20;
     const auto error = thrown_by([&] { (void)open(); });
@@ -456,7 +467,7 @@ TEST(ImageTextSource, AFullDiskEndsFillingAndLosesNothing) {
     EXPECT_TRUE(error.says((fixture.folder.path() / "vae").string())) << error.message;
     EXPECT_EQ(fixture.latent_files().size(), 20U);
     SmallDisk::room = 1000;
-    EXPECT_EQ(open().report().latents.made, 16);
+    EXPECT_EQ(open()->report().latents.made, 16);
     EXPECT_EQ(fixture.latent_files().size(), 36U);
 }
 

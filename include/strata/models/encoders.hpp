@@ -1,5 +1,5 @@
 #pragma once
-// strata/data/encoders.hpp - Autoencoder and TextEncoder: what turns pictures and captions into what is trained on.
+// strata/models/encoders.hpp - Autoencoder and TextEncoder: what turns pictures and captions into what is trained on.
 
 #include <concepts>
 #include <cstdint>
@@ -8,18 +8,21 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <strata/data/batch.hpp>
+namespace strata::models {
 
-namespace strata::data {
+/// What a TextEncoder makes of one caption, fp32: tokens (T, E) and a summary (E) of the whole.
+struct TextEmbedding {
+    at::Tensor tokens;
+    at::Tensor pooled;
+};
 
-/// Pictures to latents and back.
+/// Pictures to latents and back, for recipes that are made of any such pair: FluxRecipe.
 ///
 /// Semantic requirements (not checked by the compiler):
 ///   * id() names everything the latents depend on; another id() never meets a cached latent of this one
-///   * encode: (3, H, W) fp32 on the CPU, red first, in [-1, 1], H and W multiples of pixels_per_latent()
-///     -> (latent_channels(), H / pixels_per_latent(), W / pixels_per_latent()) fp32; equal input, equal bits
-///   * decode: the way back; need not be clamped
-///   * every call may be made from any thread at any time
+///   * encode: (B, 3, H, W) fp32, red first, in [-1, 1], H and W multiples of pixels_per_latent()
+///     -> (B, latent_channels(), H / pixels_per_latent(), W / pixels_per_latent()) fp32; equal input, equal bits
+///   * decode: one picture's latents back to (3, H, W); need not be clamped
 template <class A>
 concept Autoencoder = requires(const A& autoencoder, const at::Tensor& tensor) {
     { autoencoder.id() } -> std::convertible_to<std::string>;
@@ -35,7 +38,6 @@ concept Autoencoder = requires(const A& autoencoder, const at::Tensor& tensor) {
 ///   * id() names everything the vectors depend on
 ///   * encode: UTF-8 text, possibly empty -> tokens (T, E) and pooled (E), fp32 on the CPU, T and E the same for
 ///     every caption; equal text, equal bits
-///   * every call may be made from any thread at any time
 template <class T>
 concept TextEncoder = requires(const T& encoder, std::string_view caption) {
     { encoder.id() } -> std::convertible_to<std::string>;
@@ -51,7 +53,7 @@ struct Autoencoder {
     [[nodiscard]] std::string id() const;
     [[nodiscard]] std::int64_t latent_channels() const;
     [[nodiscard]] std::int64_t pixels_per_latent() const;
-    [[nodiscard]] at::Tensor encode(const at::Tensor& image_3HW) const;
+    [[nodiscard]] at::Tensor encode(const at::Tensor& images_B3HW) const;
     [[nodiscard]] at::Tensor decode(const at::Tensor& latents_Chw) const;
 };
 struct TextEncoder {
@@ -64,4 +66,4 @@ struct TextEncoder {
 }  // namespace archetype
 static_assert(Autoencoder<archetype::Autoencoder> && TextEncoder<archetype::TextEncoder>);
 
-}  // namespace strata::data
+}  // namespace strata::models

@@ -1,0 +1,111 @@
+#pragma once
+// strata/data/detail/picture_source_stream.hpp - batches of a source, made ahead and handed out in order.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <strata/core/error.hpp>
+#include <strata/core/random.hpp>
+#include <strata/data/detail/picture_source_body.hpp>
+
+namespace strata::data::detail {
+
+template <class Store>
+void PictureSourceBody<Store>::require_prepared() const {
+    if (!prepared_)
+        throw Error{Errc::unprepared, "batches are asked of a source that is not prepared",
+                    "call its prepare() on all ranks first, or fit(source), which does"};
+}
+
+template <class Store>
+std::array<double, steps> PictureSourceBody<Store>::step_seconds() const {
+    std::array<double, steps> seconds{};
+    if (stream_)
+        for (std::size_t s = 0; s < steps; ++s) seconds[s] = stream_->seconds(static_cast<Step>(s));
+    return seconds;
+}
+
+template <class Store>
+std::string PictureSourceBody<Store>::bottleneck() const {
+    std::array<double, steps> seconds = step_seconds();
+    for (std::size_t s = 0; s < steps; ++s) seconds[s] /= bounds_.calls[s];
+    const auto most = std::max_element(seconds.begin(), seconds.end());
+    return *most > 0 ? std::string{work_of(static_cast<Step>(most - seconds.begin()))} : std::string{};
+}
+
+template <class Store>
+std::shared_ptr<void> PictureSourceBody<Store>::next_batch() {
+    require_prepared();
+    if (!stream_)
+        stream_ = std::make_unique<Stream>(
+            graph_steps(), [this](std::int64_t position) { return visits_of(position); }, position_,
+            options_.prefetch_batches, bounds_, threads_);
+    if (ends_epochs_)
+        end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps, 0, 0).epoch);
+    ++position_;
+    return std::move(stream_->next()->made);
+}
+
+/// What this rank shows in a micro-batch.
+template <class Store>
+std::shared_ptr<typename PictureSourceBody<Store>::Group> PictureSourceBody<Store>::visits_of(
+    std::int64_t position) const {
+    const std::int64_t accumulation = options_.gradient_accumulation_steps;
+    const datasets::GlobalBatch global = collection_.plan().part(
+        position / accumulation, position % accumulation * shape_.ranks + rank_, shape_.ranks * accumulation);
+    const auto dataset = static_cast<std::size_t>(global.dataset);
+    const datasets::PictureSet& set = collection_.sets()[dataset];
+    const datasets::Bucket& bucket = collection_.buckets()[set.first_bucket + static_cast<std::size_t>(global.bucket)];
+    const pictures::PictureSize size = pictures::drawn(bucket.shapes, global.random);
+    auto group = std::make_shared<Group>();
+    for (const datasets::Visit& visit : global.visits) {
+        SampleWork& work = group->samples.emplace_back();
+        work.dataset = dataset;
+        work.sample = &set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
+        const std::uint64_t crop =
+            core::combine({options_.seed, SourcePurpose::crop, core::number_of(set.settings.id),
+                           core::number_of(work.sample->key), static_cast<std::uint64_t>(global.epoch)});
+        work.frame = set.framer.frame(work.sample->size, size, crop);
+        work.epoch = global.epoch;
+        work.texts = sources_[dataset].texts;
+        work.random = visit.random;
+        work.is_dropped = core::unit_interval(core::combine({visit.random, SourcePurpose::caption_dropout})) <
+                          options_.caption_dropout_probability;
+        if (work.is_dropped) work.caption = dropped_;
+    }
+    return group;
+}
+
+/// After an epoch its entries are of no use; they are removed a few at a time by those who make batches.
+template <class Store>
+void PictureSourceBody<Store>::end_epochs_before(std::int64_t epoch) {
+    const std::lock_guard lock{mutex_};
+    while (!of_epoch_.empty() && of_epoch_.begin()->first < epoch) {
+        std::vector<Stale>& entries = of_epoch_.begin()->second;
+        stale_.insert(stale_.end(), std::make_move_iterator(entries.begin()), std::make_move_iterator(entries.end()));
+        of_epoch_.erase(of_epoch_.begin());
+    }
+}
+
+template <class Store>
+void PictureSourceBody<Store>::remove_some_stale() {
+    std::int64_t largest = options_.train_batch_size;
+    for (const config::ImageDataset& settings : list_.images) largest = std::max(largest, settings.train_batch_size);
+    for (std::int64_t left = 2 * largest; left > 0; --left) {  // more than a batch makes
+        Stale entry;
+        {
+            const std::lock_guard lock{mutex_};
+            if (stale_.empty()) return;
+            entry = std::move(stale_.back());
+            stale_.pop_back();
+        }
+        sources_[entry.dataset].latents.remove(entry.identity);
+    }
+}
+
+}  // namespace strata::data::detail

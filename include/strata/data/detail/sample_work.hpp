@@ -1,0 +1,74 @@
+#pragma once
+// strata/data/detail/sample_work.hpp - SampleWork: a sample on its way through the steps of a source.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/core/error.hpp>
+#include <strata/core/inline.hpp>
+#include <strata/data/named_tensors.hpp>
+#include <strata/data/tensor_cache.hpp>
+#include <strata/datasets/sample.hpp>
+#include <strata/pictures/frame.hpp>
+#include <strata/pictures/image_header.hpp>
+#include <strata/pictures/picture.hpp>
+
+namespace strata::data::detail {
+
+/// The picture is at fault and not the cache: filling goes on without it.
+class PictureFailure : public Error {
+public:
+    explicit PictureFailure(const Error& error) : Error{error} {}
+};
+
+/// What is wanted of a sample, what of it is not there yet, and what was made.
+struct SampleWork {
+    // Of the picture: as it is shown, in which frame, and with caching each_epoch in which epoch.
+    std::size_t dataset = 0;
+    const datasets::Sample* sample = nullptr;  ///< nullptr: only the caption is wanted
+    pictures::Frame frame;
+    std::int64_t epoch = 0;
+
+    // Of the caption, which `fetch` draws where the visit has none yet.
+    std::size_t texts = 0;
+    std::optional<std::string> caption;
+    bool wants_caption = true;
+    bool is_dropped = false;
+    std::uint64_t random = 0;  ///< of the visit
+
+    std::size_t task = 0;  ///< which of a list, before the first step
+    /// The caches were looked into, and the outcomes below say why it is to be made.
+    bool is_looked_up = false;
+    CacheOutcome picture_outcome = CacheOutcome::found;
+    CacheOutcome caption_outcome = CacheOutcome::found;
+
+    std::vector<std::byte> file;
+    std::optional<pictures::ImageHeader> header;
+    pictures::Picture decoded;
+    at::Tensor pixels_3HW;
+
+    NamedTensors picture_tensors;
+    NamedTensors caption_tensors;
+};
+
+/// The size that a picture is decoded to at least.
+[[nodiscard]] inline pictures::PictureSize whole_pixels(const pictures::Frame& frame) noexcept {
+    return {static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
+}
+
+/// Of memory, by reading and decoding the picture; an upper bound until the header is known.
+[[nodiscard]] std::int64_t bytes_taken(const SampleWork& work);
+/// file -> decoded -> pixels_3HW. Throws what decode_image() throws.
+void decode(SampleWork& work, const std::string& place);
+void frame(SampleWork& work);
+
+}  // namespace strata::data::detail
+
+#ifndef STRATA_COMPILED
+#include <strata/data/impl/sample_work.ipp>
+#endif
