@@ -331,7 +331,7 @@ TEST(S3Faults, AServerThatFallsSilentIsGivenUp) {
     }};
     s3::S3Options options = options_for(server.url());
     options.stall_timeout = 1s;
-    options.retry.attempts_at_first = 1;
+    options.retry.patience = 0s;
     const auto error = thrown_by([&] { (void)S3{options}.get("k"); });
     EXPECT_EQ(error.code, Errc::transfer_failed);
     EXPECT_TRUE(error.says("fewer than 1000 bytes/s")) << error.message;

@@ -142,9 +142,9 @@ STRATA_INLINE http::HttpAnswer S3Client::call(const S3Call& call) {
     for (int number = 1;; ++number) {
         http::HttpAnswer answer = attempt(call, payload_sha256);
         count(call, answer);
+        if (answer.status != 0) outage_.answered();  // if not to its end
         std::string wrong_bytes;
         if (answer.failure == http::HttpFailure::none || answer.failure == http::HttpFailure::left) {
-            outage_.answered();
             // The end of an upload takes long: S3 says 200 at once and what came of it in the body.
             const bool ok = answer.status / 100 == 2 && !(call.method == "POST" && parse_refusal(answer.text()));
             if (ok) {
