@@ -10,7 +10,7 @@ namespace strata::datasets {
 STRATA_INLINE std::string latent_identity(std::string_view encoder, std::string_view place, const Sample& sample,
                                           const pictures::Frame& frame, std::optional<std::int64_t> epoch) {
     FieldWriter identity;
-    identity << "latents 4: upright, lanczos3, on white" << encoder << place << sample.key << sample.bytes
+    identity << "latents 5: upright, sRGB, lanczos3, on white" << encoder << place << sample.key << sample.bytes
              << sample.version << frame.target.width << frame.target.height << core::shortest_text(frame.width)
              << core::shortest_text(frame.height) << core::shortest_text(frame.left) << core::shortest_text(frame.top);
     if (epoch) identity << *epoch;
