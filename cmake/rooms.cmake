@@ -484,7 +484,7 @@ strata_room(train
     NEEDS core policy options config storage s3 comm optim zero pictures datasets data checkpoint models
     PACKAGES Torch
     LINKS torch
-    APART command_line.ipp stop_signal.ipp
+    APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp
     HEADERS
         any_engine.hpp
         any_model.hpp

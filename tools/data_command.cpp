@@ -12,6 +12,7 @@
 #include <strata/core/error.hpp>
 #include <strata/train/phases.hpp>
 #include <strata/train/stop_signal.hpp>
+#include <strata/train/terminal.hpp>
 
 #include "arguments.hpp"
 #include "data_output.hpp"

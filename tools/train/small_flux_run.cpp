@@ -35,6 +35,16 @@ SmallFluxRun::SmallFluxRun(Session& its_session, const TrainSettings& its_settin
       gallery{session, recipe, gallery_options(settings)},
       pictures{session.comm(), settings.datasets, recipe, data_options()} {
     pictures.prepare();
+    for (const config::DatasetList& list : settings.datasets.evaluated()) {
+        data::SourceOptions options = data_options();
+        options.gradient_accumulation_steps = 1;
+        options.caption_dropout_probability = 0;
+        options.allow_dataset_oversubscription = true;  // a set of a few pictures is worth evaluating
+        options.cache_memory_bytes = 0;
+        evaluated.push_back(
+            {list.images.front().id, std::make_unique<Pictures>(session.comm(), list, recipe, options)});
+        evaluated.back().pictures->prepare();
+    }
     if (session.rank() != 0) return;
     const datasets::Report found = pictures.report();
     const auto names = found.write_skipped(session.output() / "skipped.txt");

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <strata/config/intent.hpp>
 #include <strata/data/picture_source.hpp>
@@ -31,6 +33,12 @@ struct SmallFluxRun {
     std::shared_ptr<const Recipe> recipe = std::make_shared<const Recipe>();
     train::Gallery<Recipe> gallery;
     Pictures pictures;
+    /// Data sets with `dataset_type` eval.
+    struct Evaluated {
+        std::string id;
+        std::unique_ptr<Pictures> pictures;
+    };
+    std::vector<Evaluated> evaluated;
 
 private:
     [[nodiscard]] static train::GalleryOptions gallery_options(const TrainSettings& settings);

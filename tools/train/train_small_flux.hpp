@@ -22,6 +22,8 @@ void train_with(SmallFluxRun& run) {
     trainer_for_t<models::SmallFlux, Setup> trainer{run.session, models::SmallFlux{}, options};
     trainer.every(settings.validation_step_interval,
                   [&](const train::StepMetrics& now) { run.gallery.draw_from(trainer, now.step); });
+    for (const SmallFluxRun::Evaluated& set : run.evaluated)
+        trainer.evaluate_every(settings.evaluation_interval(), set.id, *set.pictures);
     trainer.report().title = "SmallFlux on " + settings.data_backend_config.string();
     trainer.report().prompts = settings.validation_prompts;
     trainer.report().facts = {{"ranks", std::to_string(run.session.world())},

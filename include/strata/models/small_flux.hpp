@@ -71,9 +71,15 @@ public:
     /// error of forward() against noise - x. Noise and sigma come from libtorch's default CPU generator.
     at::Tensor loss(const Batch& batch);
 
+    /// The same error at noise and a sigma that follow from each picture's latents alone, whatever batch it is in: what a trainer evaluates with.
+    at::Tensor evaluation_loss(const Batch& batch);
+
     [[nodiscard]] const SmallFluxOptions& options() const noexcept { return options_; }
 
 private:
+    /// The mean squared error of forward() at this noise, (B, C, H, W), and sigma, (B).
+    at::Tensor error_at(const Batch& batch, const at::Tensor& noise_BCHW, const at::Tensor& sigma_B);
+
     SmallFluxOptions options_;
     torch::nn::Linear x_embedder_, context_embedder_;
     std::shared_ptr<TimeTextEmbedding> time_text_embed_;

@@ -192,6 +192,27 @@ TEST(SmallFlux, TheLossIsDecidedByTheSeed) {
     EXPECT_NE(loss(1), loss(2));
 }
 
+TEST(SmallFlux, TheLossOfAnEvaluationIsThatOfItsPicturesInAnyBatch) {
+    torch::manual_seed(8);
+    SmallFlux model{tiny_options()};
+    randomise(model);
+    const at::NoGradGuard no_gradients;
+    const SmallFlux::Batch batch = batch_of(4, 4, 4);
+    const double all = model.evaluation_loss(batch).item<double>();
+    torch::manual_seed(9);
+    EXPECT_EQ(model.evaluation_loss(batch).item<double>(), all) << "no generator of the run counts";
+    double sum = 0;
+    for (std::int64_t i = 0; i < 4; ++i) {
+        SmallFlux::Batch one;
+        one.latents_BCHW = batch.latents_BCHW.narrow(0, i, 1);
+        one.text_BTE = batch.text_BTE.narrow(0, i, 1);
+        one.pooled_BE = batch.pooled_BE.narrow(0, i, 1);
+        sum += model.evaluation_loss(one).item<double>();
+    }
+    EXPECT_NEAR(sum / 4, all, 1e-5 * all);
+    EXPECT_NE(model.loss(batch).item<double>(), all);
+}
+
 TEST(SmallFlux, TextAndTimeAndPositionChangeTheVelocity) {
     torch::manual_seed(9);
     SmallFlux model{tiny_options()};

@@ -2,10 +2,15 @@
 // strata/models/impl/small_flux.ipp - bodies of SmallFlux.
 
 #include <cmath>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <strata/core/error.hpp>
+#include <strata/core/random.hpp>
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/impl/flux_blocks.ipp>
 #include <strata/models/packing.hpp>
@@ -109,9 +114,31 @@ STRATA_INLINE at::Tensor SmallFlux::loss(const Batch& batch) {
     const at::Tensor noise = at::randn_like(x);
     const at::Tensor sigma =
         at::sigmoid(at::randn({x.size(0)}, x.options()) * options_.timestep_deviation + options_.timestep_mean);
-    const at::Tensor s = sigma.view({-1, 1, 1, 1});
-    const at::Tensor velocity = forward(noise * s + x * (1 - s), batch.text_BTE, batch.pooled_BE, sigma);
-    return (velocity - (noise - x)).square().mean();
+    return error_at(batch, noise, sigma);
+}
+
+STRATA_INLINE at::Tensor SmallFlux::error_at(const Batch& batch, const at::Tensor& noise_BCHW,
+                                             const at::Tensor& sigma_B) {
+    const at::Tensor& x = batch.latents_BCHW;
+    const at::Tensor s = sigma_B.view({-1, 1, 1, 1});
+    const at::Tensor velocity = forward(noise_BCHW * s + x * (1 - s), batch.text_BTE, batch.pooled_BE, sigma_B);
+    return (velocity - (noise_BCHW - x)).square().mean();
+}
+
+STRATA_INLINE at::Tensor SmallFlux::evaluation_loss(const Batch& batch) {
+    const at::Tensor x = batch.latents_BCHW.detach().cpu().contiguous();
+    const at::Tensor noise = at::empty_like(x);
+    const at::Tensor normal = at::empty({x.size(0)}, x.options());
+    for (std::int64_t i = 0; i < x.size(0); ++i) {
+        const at::Tensor picture = x[i];
+        const std::string_view bytes{static_cast<const char*>(picture.data_ptr()), picture.nbytes()};
+        at::Generator generator = at::detail::createCPUGenerator(core::number_of(bytes));
+        noise[i].normal_(0, 1, generator);
+        normal[i].normal_(0, 1, generator);
+    }
+    const at::Tensor sigma = at::sigmoid(normal * options_.timestep_deviation + options_.timestep_mean);
+    const auto device = batch.latents_BCHW.device();
+    return error_at(batch, noise.to(device), sigma.to(device));
 }
 
 }  // namespace strata::models
