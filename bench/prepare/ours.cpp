@@ -131,8 +131,9 @@ void make_pictures(const fs::path& folder, const Settings& settings) {
     for (std::int64_t i = 0; i < settings.pictures; ++i) {
         std::vector<std::uint8_t> rgb(static_cast<std::size_t>(3 * edge * edge));
         for (std::size_t at = 0; at < rgb.size(); ++at)
-            rgb[at] = static_cast<std::uint8_t>(128 + 90 * std::sin(0.01 * static_cast<double>(at % 977) * static_cast<double>(i + 1)) +
-                                                static_cast<double>(at * 2654435761U % 31));
+            rgb[at] = static_cast<std::uint8_t>(
+                128 + 90 * std::sin(0.01 * static_cast<double>(at % 977) * static_cast<double>(i + 1)) +
+                static_cast<double>(at * 2654435761U % 31));
         store.put(name_of(i) + ".png", pictures::encode_png(edge, edge, rgb));
         store.put(name_of(i) + ".txt", std::as_bytes(std::span{"caption", 7}));
     }
