@@ -90,15 +90,17 @@ data::NamedTensors entry_of(const Cache& cache, std::int64_t index, const float*
         .first;
 }
 
+/// A sample of the stream.
+struct Latent {
+    std::int64_t index = 0;
+    at::Tensor values;
+};
+using Stream = data::SampleStream<Latent>;
+
 /// One pass over all entries; `seen` gets every batch.
 template <class Seen>
 void ours(const Cache& cache, const Settings& settings, const Seen& seen) {
     const std::int64_t batches = (settings.latents + settings.batch - 1) / settings.batch;
-    struct Latent {
-        std::int64_t index = 0;
-        at::Tensor values;
-    };
-    using Stream = data::SampleStream<Latent>;
     Stream::Graph::Steps steps;
     steps.fetch = [&](Latent& latent) {
         latent.values = entry_of(cache, latent.index, nullptr).at("latents");

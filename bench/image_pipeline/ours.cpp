@@ -150,19 +150,21 @@ std::vector<fs::path> six_megapixels(const std::vector<fs::path>& photos, const 
 
 // ---- the ways to do it ----------------------------------------------------------------------------------------------
 
+/// A sample of the stream.
+struct Work {
+    const fs::path* path = nullptr;
+    std::vector<std::byte> file;
+    pictures::Picture picture;
+    float* out = nullptr;  // its place in the batch
+};
+using Stream = data::SampleStream<Work>;
+
 /// One pass of the pipeline over the list; `seen` gets every batch.
 template <class Seen>
 void ours(const std::vector<fs::path>& paths, const Settings& settings, const Seen& seen) {
     const std::int64_t size = settings.size;
     const auto count = static_cast<std::int64_t>(paths.size());
     const std::int64_t batches = (count + settings.batch - 1) / settings.batch;
-    struct Work {
-        const fs::path* path = nullptr;
-        std::vector<std::byte> file;
-        pictures::Picture picture;
-        float* out = nullptr;  // its place in the batch
-    };
-    using Stream = data::SampleStream<Work>;
     Stream::Graph::Steps steps;
     steps.fetch = [](Work&) { return true; };
     steps.read = [](Work& work) { work.file = strata::storage::read_file(*work.path); };
