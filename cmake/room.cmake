@@ -5,7 +5,7 @@
 #       PACKAGES <package>...    what find_package() must find before LINKS make sense
 #       LINKS <target>...        third-party targets
 #       DEFINES <definition>...  compile definitions of everything that uses the room
-#       APART <file>...          bodies that strata::compiled has in an object of their own: a program that asks for none of them
+#       APART <file>...          bodies that strata::compiled has in an object of their own, and no other body includes: a program that asks for none of them
 #                                needs nothing that they do
 #       HEADERS <file>...)       its public headers, relative to include/strata/<room>/, one a line
 #

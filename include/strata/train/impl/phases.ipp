@@ -7,8 +7,8 @@
 
 #include <strata/core/amounts.hpp>
 #include <strata/core/printable.hpp>
-#include <strata/train/impl/terminal.ipp>
 #include <strata/train/phases.hpp>
+#include <strata/train/terminal.hpp>
 
 namespace strata::train {
 

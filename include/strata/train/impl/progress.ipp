@@ -7,8 +7,8 @@
 #include <string>
 
 #include <strata/core/printable.hpp>
-#include <strata/train/impl/terminal.ipp>
 #include <strata/train/progress.hpp>
+#include <strata/train/terminal.hpp>
 
 namespace strata::train {
 

@@ -11,9 +11,9 @@
 #include <strata/core/step_name.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/train/evaluation_curves.hpp>
-#include <strata/train/impl/terminal.ipp>
 #include <strata/train/loss_curve.hpp>
 #include <strata/train/report.hpp>
+#include <strata/train/terminal.hpp>
 
 namespace strata::train {
 namespace detail {
