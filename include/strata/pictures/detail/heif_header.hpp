@@ -71,7 +71,7 @@ inline std::vector<Box> primary_properties(Bytes meta, const std::vector<Box>& b
         for (std::uint32_t items = take(4); items > 0; --items) {
             const std::uint32_t item = take(item_bytes);
             for (std::uint32_t count = take(1); count > 0; --count) {
-                const std::uint32_t index = take(index_bytes) & (index_bytes == 2 ? 0x7FFFU : 0x7FU);
+                const std::uint32_t index = take(index_bytes) & ((1U << (8 * index_bytes - 1)) - 1);
                 if (item != primary || index == 0) continue;
                 if (index > all.size()) damaged();
                 own.push_back(all[index - 1]);
