@@ -91,7 +91,7 @@ inline std::vector<std::uint8_t> bmp_run_lengths(Bytes packed, const PictureSize
 
 STRATA_INLINE Picture decode_bmp(std::span<const std::byte> file, const ImageHeader& header, std::string_view source) {
     const auto& layout = std::get<BmpLayout>(header.layout);
-    const auto& [width, height] = header.stored;
+    const std::int64_t width = header.stored.width, height = header.stored.height;
     Picture picture{width, height, header.channels, {}};
     const auto row_of = [&](std::int64_t y) {  // of the picture, for the y-th row of the file
         const std::int64_t line = layout.top_down ? y : height - 1 - y;

@@ -64,6 +64,8 @@ public:
     Result fit(A&&...) {
         return {};
     }
+    template <class... A>
+    void evaluate_every(A&&...) {}
     Model& model();
 };
 
