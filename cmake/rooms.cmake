@@ -124,6 +124,7 @@ strata_room(storage
     HEADERS
         any_object_store.hpp
         atomic_file.hpp
+        content_hash.hpp
         digest.hpp
         gzip.hpp
         leftovers.hpp
@@ -396,6 +397,7 @@ strata_room(datasets
     PACKAGES TBB SQLite3 nlohmann_json
     LINKS TBB::tbb SQLite::SQLite3 nlohmann_json::nlohmann_json pcre2-8
     HEADERS
+        broken_samples.hpp
         bucket_table.hpp
         byte_budget.hpp
         byte_fields.hpp
@@ -404,19 +406,25 @@ strata_room(datasets
         caption_filter.hpp
         captions.hpp
         collection.hpp
+        contents.hpp
         detail/catalog.hpp
         detail/discovery.hpp
+        detail/index_rows.hpp
+        detail/sqlite_statement.hpp
         discovered.hpp
         discovery.hpp
         epoch_phases.hpp
         first_on_machine.hpp
         folder_place.hpp
         for_all.hpp
+        indexed_picture.hpp
         latent_caching.hpp
         permutation.hpp
+        picture_fault.hpp
         report.hpp
         sample.hpp
         sample_choice.hpp
+        sample_fields.hpp
         sample_index.hpp
         sample_plan.hpp
         sample_table.hpp

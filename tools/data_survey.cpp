@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <strata/comm/self_comm.hpp>
-#include <strata/datasets/cache_identity.hpp>
 #include <strata/s3/folder_or_bucket.hpp>
 
 #include "arguments.hpp"
@@ -14,12 +13,6 @@
 namespace strata::tools {
 
 namespace {
-
-/// Where a data set's pictures are, as the identities of its latents have it.
-std::string place_in_identities(const SurveyedSet& set) {
-    return set.settings.type == config::StoreType::local ? datasets::folder_place(set.settings.instance_data_dir)
-                                                         : set.place;
-}
 
 /// True if an epoch may show other batches of the data set than the one before.
 bool differs_by_epoch(const config::ImageDataset& settings) {
@@ -56,45 +49,34 @@ SurveyedFile read_survey_file(const SurveyRequest& request) {
 Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
               const std::function<void(const std::string&)>& note, const std::function<bool()>& stopped) {
     const config::TrainerConfig& config = source.config;
-    datasets::Collection collection{
-        {config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding}};
     http::RetryOptions retry;
     retry.patience = std::chrono::seconds{config.store_retry_seconds};
     datasets::Stores<s3::FolderOrBucket> stores{source.list, retry, {.say = note}};
     comm::SelfComm comm;
     std::vector<SurveyedSet> sets;
-    const auto discover = [&](const config::ImageDataset& dataset) {
-        SurveyedSet& set = sets.emplace_back();
-        set.settings = dataset;
-        set.settings.delete_problematic_images = false;
-        datasets::DiscoverOptions how;
-        how.index_folder = source.index_folder;
-        how.threads = request.threads;
-        how.stopped = stopped;
-        if (progress)
-            how.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
-                progress(dataset.id, what, done, total);
-            };
-        const s3::FolderOrBucket store = stores.pictures(dataset);
-        set.place = store.where("");
-        datasets::Discovered found = datasets::discover(comm, store, set.settings, how);
+    datasets::DiscoverOptions how;
+    how.index_folder = source.index_folder;
+    how.threads = request.threads;
+    how.stopped = stopped;
+    how.deletes = false;
+    if (progress)
+        how.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
+            progress(sets.back().settings.id, what, done, total);
+        };
+    datasets::DiscoveryWatch watch;
+    watch.begins = [&](const config::ImageDataset& dataset) { sets.emplace_back().settings = dataset; };
+    watch.found = [&](const config::ImageDataset&, const std::string& place, const datasets::Discovered& found) {
+        SurveyedSet& set = sets.back();
+        set.place = place;
         set.found = found.found;
         set.used = static_cast<std::int64_t>(found.samples.size());
         set.examined = found.examined;
         set.skipped = found.skipped;
         set.notes = found.notes;
-        if (dataset.delete_problematic_images)
-            set.notes.push_back(
-                "delete_problematic_images: this command deletes nothing; training removes files "
-                "whose pixels are damaged");
-        return found;
     };
-    for (const config::ImageDataset& dataset : source.list.images) {
-        datasets::Discovered found = discover(dataset);
-        collection.add(dataset, std::move(found));
-        sets.back().used = static_cast<std::int64_t>(collection.sets().back().samples.size());
-    }
-    for (const config::ImageDataset& dataset : source.list.eval) (void)discover(dataset);
+    datasets::Collection collection = datasets::discover_all(
+        comm, source.list, stores, {config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding},
+        how, watch);
     return {std::move(source), std::move(sets), std::move(collection), stores.traffic()};
 }
 
@@ -117,10 +99,9 @@ SurveyStatistics survey_statistics(const Survey& survey, const datasets::Encoder
         cache.insert(one.captions.different.begin(), one.captions.different.end());
         one.caching = datasets::latent_caching(set.settings);
         one.gzip = is_gzip(list.latent_cache_of(set.settings));
-        const std::string place = place_in_identities(survey.sets[d]);
         for (const datasets::Bucket& bucket : collection.buckets()) {
             if (bucket.dataset != d) continue;
-            one.latents.push_back(datasets::latent_cost(set, bucket, place, encoders));
+            one.latents.push_back(datasets::latent_cost(set, bucket, encoders));
             one.all_latents += one.latents.back();
         }
         all.kept += one.all_latents;

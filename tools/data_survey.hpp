@@ -103,7 +103,7 @@ struct SurveyPlan {
 using SurveyProgress =
     std::function<void(std::string_view dataset, std::string_view what, std::int64_t done, std::int64_t total)>;
 
-/// Discovers all data sets as a training start does, but deletes nothing: delete_problematic_images becomes a note.
+/// Discovers all data sets by what a training start calls, datasets::discover_all(), but deletes nothing: delete_problematic_images becomes a note.
 /// Throws what datasets::discover() throws.
 ///   note  called with lines that are to be shown: a bucket's server fails, or answers again
 [[nodiscard]] Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,

@@ -11,6 +11,8 @@
 #include <strata/comm/mpi_comm.hpp>
 #include <strata/comm/self_comm.hpp>
 #include <strata/data/picture_source.hpp>
+#include <strata/datasets/folder_place.hpp>
+#include <strata/datasets/sample_index.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
@@ -93,6 +95,91 @@ TEST(PictureSource, RanksShareTheEncodingAndReportTheSame) {
     ASSERT_EQ(report.skipped.size(), 2U);
     EXPECT_TRUE(report.skipped[0].place.ends_with("bare.png"));
     EXPECT_TRUE(report.skipped[1].place.ends_with("p107.png"));
+}
+
+/// What each rank reads of its share is known to all, and to the index of rank 0.
+TEST(PictureSource, RanksTellEachOtherWhatFilesHold) {
+    PictureFolder shared;
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    auto options = options_for(2);
+    options.index_folder = shared.path / "index";
+    const auto calls = [&] {
+        std::vector<double> all{static_cast<double>(*codec->calls)};
+        shared.comm.all_reduce_sum(all);
+        return all[0];
+    };
+    auto list = shared.list("vae");
+    const auto identity = [&] {
+        const auto source = prepared<Source>(shared.comm, list, codec, text, options);
+        for (const auto& sample : source->collection().sets()[0].samples) EXPECT_TRUE(sample.content) << sample.key;
+        return source->identity();
+    };
+    const auto first = identity();
+    EXPECT_EQ(calls(), 24);
+    if (shared.comm.rank() == 0) {
+        strata::datasets::SampleIndex index{options.index_folder, "pictures",
+                                            strata::datasets::folder_place((shared.path / "data").string())};
+        int known = 0;
+        for (const auto& one : index.take_pictures()) known += one.sample.content ? 1 : 0;
+        EXPECT_EQ(known, 25);  // that which cannot be decoded was read as well
+        std::filesystem::rename(shared.path / "data", shared.path / "moved");
+        for (const auto& entry : std::filesystem::directory_iterator{shared.path / "moved"})
+            std::filesystem::last_write_time(entry, std::filesystem::file_time_type::clock::now());
+    }
+    shared.comm.barrier();
+    list.images[0].instance_data_dir = shared.path / "moved";
+    options.index_folder.clear();
+    EXPECT_EQ(identity(), first) << "moved, touched and without an index";
+    EXPECT_EQ(calls(), 24);
+    if (shared.comm.rank() == 0) {
+        const auto file = shared.path / "moved" / "p103.png";
+        const auto date = std::filesystem::last_write_time(file);
+        auto png = strata_test::plain_png(48, 48, 33, 1, 2);
+        png.resize(std::filesystem::file_size(file));
+        write_file(file, png);
+        std::filesystem::last_write_time(file, date);
+    }
+    shared.comm.barrier();
+    EXPECT_NE(identity(), first);
+    EXPECT_EQ(calls(), 25);
+}
+
+/// Whoever's turn it is, all ranks together show what one rank alone does.
+TEST(PictureSource, RanksReplaceABrokenSampleByTheSameOther) {
+    PictureFolder shared;
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    const int global = 6;
+    auto options = options_for(global / shared.comm.world());
+    auto alone_options = options_for(global);
+    options.on_broken_sample = alone_options.on_broken_sample = strata::config::OnBrokenSample::replace;
+    strata::comm::SelfComm self;
+    for (const bool ahead : {true, false}) {
+        auto list = shared.list(ahead ? "vae" : "later");
+        auto own_list = shared.list((ahead ? "vae_" : "later_") + std::to_string(shared.comm.rank()));
+        list.images[0].vae_cache_ondemand = own_list.images[0].vae_cache_ondemand = !ahead;
+        const auto source = prepared<Source>(shared.comm, list, codec, text, options);
+        const auto alone = prepared<Source>(self, own_list, codec, text, alone_options);
+        EXPECT_EQ(source->report().broken.size(), ahead ? 1U : 0U);
+        EXPECT_EQ(source->report().used, 25);
+        int turns = 0;
+        for (int i = 0; i < 10; ++i) {
+            const auto mine = source->next();
+            const auto all = alone->next();
+            const auto share = static_cast<std::size_t>(global / shared.comm.world());
+            const std::size_t begin = share * static_cast<std::size_t>(shared.comm.rank());
+            for (std::size_t k = 0; k < share; ++k) EXPECT_EQ(mine.samples[k], all.samples[begin + k]);
+            for (const std::string& sample : all.samples) {
+                EXPECT_FALSE(sample.ends_with("p107.png"));
+                turns += sample.ends_with("p108.png") ? 1 : 0;
+            }
+        }
+        EXPECT_GE(turns, 3) << "its own, and those of p107";
+        const auto lines = source->closing_lines(shared.comm);
+        ASSERT_EQ(lines.size(), 1U);
+        EXPECT_NE(lines[0].find(" of 1 sample went to the next of the bucket: "), std::string::npos) << lines[0];
+    }
 }
 
 TEST(PictureSource, RanksTogetherSeeTheSequenceOfOneRankWithTheSameGlobalBatch) {

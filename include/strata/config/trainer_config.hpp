@@ -37,6 +37,12 @@ enum class EmaValidation : std::uint8_t {
     comparison,  ///< both
 };
 
+/// What becomes of a sample that cannot be used when its turn comes.
+enum class OnBrokenSample : std::uint8_t {
+    stop,     ///< the run ends and names it
+    replace,  ///< the next of its bucket takes its turn; it is counted and named
+};
+
 /// How the training sizes of data sets are chosen; formulas in docs/data.md.
 enum class BucketMode : std::uint8_t {
     nearest,      ///< `default`: a fixed list of sizes, of which a picture takes the nearest in aspect ratio
@@ -85,6 +91,7 @@ struct TrainerConfig {
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;  ///< of data sets that do not say otherwise: SmallBuckets::repeat
     DataBackendSampling data_backend_sampling = DataBackendSampling::auto_weighting;
+    OnBrokenSample on_broken_sample = OnBrokenSample::stop;
     double resolution = 1024;
     ResolutionType resolution_type = ResolutionType::pixel_area;
     CaptionStrategy caption_strategy = CaptionStrategy::textfile;

@@ -43,6 +43,8 @@ enum class Errc : std::uint16_t {
     url_failed = 2109,          ///< an address of a list gives no picture
     read_only = 2110,           ///< a place that is only read was to be written to
     bad_tar = 2111,             ///< a tar shard is damaged, or compressed, sparse or otherwise not to be read in place
+    sample_failed = 2116,       ///< a sample could not be made when its turn came, for a reason of an encoder's own
+    broken_bucket = 2117,       ///< on_broken_sample is replace, and no sample of a bucket can be used
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
     unprepared = 2126,          ///< batches are asked of a source whose prepare() was not called
     bad_recipe = 2127,          ///< what a recipe encoded is not what it says of it
@@ -128,6 +130,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_tar:
         case Errc::no_gpu:
         case Errc::no_samples:
+        case Errc::broken_bucket:
         case Errc::uneven_batches:
         case Errc::small_bucket:
         case Errc::checkpoint_mismatch:

@@ -29,6 +29,7 @@ struct SourceOptions {
     double caption_dropout_probability = 0.1;
     bool allow_dataset_oversubscription = false;
     config::DataBackendSampling data_backend_sampling = config::DataBackendSampling::auto_weighting;
+    config::OnBrokenSample on_broken_sample = config::OnBrokenSample::stop;
     bool compress_disk_cache = false;
     std::int64_t vae_batch_size = 4;                            ///< pictures that are encoded together, >= 1
     std::int64_t text_encoder_batch_size = 4;                   ///< captions that are encoded together, >= 1

@@ -45,10 +45,8 @@ struct CacheCost {
 /// The latents of a bucket as latent_caching() has its data set: with ahead and on_demand those of all pictures, with
 /// none nothing. With each_epoch those of one epoch: where an epoch shows a part of a round only, or several sizes are
 /// drawn from, the mean over epochs.
-///
-///   place  of the data set's pictures, see latent_identity()
-[[nodiscard]] CacheCost latent_cost(const PictureSet& set, const Bucket& bucket, std::string_view place,
-                                    const EncoderSizes& encoders);
+/// Equal pictures, which share an entry, are counted each: what they hold need not be known yet.
+[[nodiscard]] CacheCost latent_cost(const PictureSet& set, const Bucket& bucket, const EncoderSizes& encoders);
 
 /// The embedded captions of one cache; the empty one of caption dropout is among them, if it is meant to be.
 [[nodiscard]] CacheCost text_cost(const std::set<std::string>& captions, const EncoderSizes& encoders);

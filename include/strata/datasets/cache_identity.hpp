@@ -7,17 +7,18 @@
 #include <string_view>
 
 #include <strata/core/inline.hpp>
-#include <strata/datasets/sample.hpp>
 #include <strata/pictures/frame.hpp>
+#include <strata/storage/content_hash.hpp>
 
 namespace strata::datasets {
 
-/// Of the latents of a picture in a frame.
+/// Of the latents of a picture in a frame. Names, places and dates have no part in it: a picture that is renamed, moved,
+/// copied or touched has the latents it had, and another one in its place has not.
 ///
 ///   encoder  Autoencoder::id()
-///   place    of the pictures: folder_place() or a bucket's where("")
+///   content  of the picture's file
 ///   epoch    that they are made for, with LatentCaching::each_epoch
-[[nodiscard]] std::string latent_identity(std::string_view encoder, std::string_view place, const Sample& sample,
+[[nodiscard]] std::string latent_identity(std::string_view encoder, const storage::ContentHash& content,
                                           const pictures::Frame& frame,
                                           std::optional<std::int64_t> epoch = std::nullopt);
 

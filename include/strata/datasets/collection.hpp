@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -43,6 +43,11 @@ public:
     /// Of all data sets: as they are asked for until arrange() raises repeats, merges and drops.
     [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
 
+    /// What a sample's file turned out to hold; see Contents.
+    void set_content(std::size_t set, std::size_t sample, const storage::ContentHash& content) {
+        sets_[set].samples[sample].content = content;
+    }
+
     /// Drops and merges small buckets of data sets that say so, makes sure that the others hold an effective batch
     /// (require_effective_batch), and makes the plan. Samples that are dropped are in the report, as those that
     /// leave_out() takes out. Throws Errc::no_samples when nothing can be trained on or no data set takes part in the
@@ -78,10 +83,20 @@ private:
     Report report_;  // found, skipped, notes
 };
 
-/// Discovers all data sets of a list; see discover(), whose errors it throws. Collective; every rank gets the same.
+/// Called before and after a data set is discovered, on every rank.
+struct DiscoveryWatch {
+    std::function<void(const config::ImageDataset& dataset)> begins = {};
+    ///   place  of its pictures: where("") of its store
+    std::function<void(const config::ImageDataset& dataset, const std::string& place, const Discovered& found)> found =
+        {};
+};
+
+/// Discovers all data sets of a list, those to train on first; see discover(), whose errors it throws. A training start and
+/// `strata data` both begin so. Collective; every rank gets the same.
 template <comm::Communicator Comm, storage::ObjectStore Store>
 [[nodiscard]] Collection discover_all(Comm& comm, const config::DatasetList& list, Stores<Store>& stores,
-                                      const pictures::BucketSettings& settings, const DiscoverOptions& how) {
+                                      const pictures::BucketSettings& settings, const DiscoverOptions& how,
+                                      const DiscoveryWatch& watch = {}) {
     std::vector<Store> images;
     std::vector<Store> eval;
     stores.keep_indexes_in(how.index_folder);
@@ -89,11 +104,17 @@ template <comm::Communicator Comm, storage::ObjectStore Store>
         for (const config::ImageDataset& dataset : list.images) images.push_back(stores.pictures(dataset));
         for (const config::ImageDataset& dataset : list.eval) eval.push_back(stores.pictures(dataset));
     });
+    const auto look_into = [&](const Store& store, const config::ImageDataset& dataset) {
+        if (watch.begins) watch.begins(dataset);
+        Discovered found = discover(comm, store, dataset, how);
+        if (watch.found) watch.found(dataset, store.where(""), found);
+        return found;
+    };
     Collection collection{settings};
     for (std::size_t d = 0; d < images.size(); ++d)
-        collection.add(list.images[d], discover(comm, images[d], list.images[d], how));
+        collection.add(list.images[d], look_into(images[d], list.images[d]));
     for (std::size_t d = 0; d < eval.size(); ++d)  // what is wrong with them is worth knowing now
-        collection.add_eval(list.eval[d], discover(comm, eval[d], list.eval[d], how));
+        collection.add_eval(list.eval[d], look_into(eval[d], list.eval[d]));
     return collection;
 }
 

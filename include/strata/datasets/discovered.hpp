@@ -32,6 +32,9 @@ struct DiscoverOptions {
     std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
     /// Asked from one thread at a time: true ends discover() with Errc::interrupted on all ranks.
     std::function<bool()> stopped = {};
+
+    /// False: delete_problematic_images deletes nothing, and is a note instead.
+    bool deletes = true;
 };
 
 }  // namespace strata::datasets

@@ -64,6 +64,7 @@ struct Report {
     std::int64_t found = 0;  ///< files that are pictures by their names
     std::int64_t used = 0;   ///< samples that are trained on
     std::vector<Skipped> skipped;
+    std::vector<Skipped> broken;     ///< samples whose turns go to the next of their bucket; see BrokenSamples
     std::vector<std::string> notes;  ///< what discovery did and found besides, a line each
     std::vector<BucketReport> buckets;
     CacheReport latents;

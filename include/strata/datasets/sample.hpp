@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <strata/pictures/picture.hpp>
+#include <strata/storage/content_hash.hpp>
 
 namespace strata::datasets {
 
@@ -17,6 +18,7 @@ struct Sample {
     pictures::PictureSize size;               ///< as the picture is meant to be seen
     std::string caption;                      ///< as it was found: without instance_prompt in front, not shuffled
     std::vector<std::string> other_captions;  ///< of a table with several columns: as good as `caption`
+    storage::ContentHash content = {};        ///< of the whole file; not known until somebody has read all of it
 };
 
 }  // namespace strata::datasets

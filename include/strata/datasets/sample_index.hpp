@@ -13,31 +13,18 @@
 #include <string_view>
 #include <vector>
 
-#include <strata/datasets/report.hpp>
-#include <strata/datasets/sample.hpp>
+#include <strata/datasets/indexed_picture.hpp>
+#include <strata/storage/content_hash.hpp>
 
 struct sqlite3;
 
 namespace strata::datasets {
 
-/// Why a picture file cannot be used, whatever the settings are.
-struct PictureFault {
-    SkipReason reason = SkipReason::unreadable;
-    std::string detail;
-    bool damaged = false;  ///< the bytes are wrong, and not a limit, the memory or the way to the file
-
-    friend bool operator==(const PictureFault&, const PictureFault&) = default;
-};
-
-/// What is known of a picture file of one version. Judging it by minimum_image_size and the like comes later, so other
-/// settings need no second look at the file.
-struct IndexedPicture {
-    Sample sample;                              ///< key, version and bytes; size and captions as far as they are known
-    std::uint64_t size_source = 0;              ///< fingerprint of what size or size_fault was read from; 0: not yet
-    std::uint64_t caption_source = 0;           ///< the same of the captions
-    bool decoded = false;                       ///< somebody tried to decode all of its pixels
-    std::unique_ptr<PictureFault> size_fault;   ///< instead of a size
-    std::unique_ptr<PictureFault> pixel_fault;  ///< what became of decoding; none: it decodes, or was not tried
+/// What the whole file of a picture was found to hold.
+struct KnownContent {
+    std::string key;
+    std::string version;  ///< of the file that was read
+    storage::ContentHash content;
 };
 
 /// 64 bits of FNV-1a over the parts, never 0: tells whether what was read from them would be read again.
@@ -46,8 +33,9 @@ struct IndexedPicture {
 /// One file a data set: `<folder>/<id>.sqlite`, with a table `pictures` that sqlite3's shell can show.
 ///
 /// Changes are made in transactions: after a crash the file is as it was before or after one. Every row has a check sum.
-/// A file that is damaged, or that another version of strata wrote, is set aside as `<file>.damaged` and begun anew. An
-/// index of another place (the data set was moved) is begun anew, too. For one thread and one process at a time.
+/// A file that is damaged, or that a later version of strata wrote, is set aside as `<file>.damaged` and begun anew. One
+/// of an earlier version, or of another place (the data set was moved), is begun anew, too. For one thread and one process
+/// at a time.
 ///
 /// Throws Errc::output_not_writable when the folder cannot be made, io_failed, no_space, and output_in_use when another
 /// process holds the file.
@@ -64,7 +52,14 @@ public:
     SampleIndex& operator=(const SampleIndex&) = delete;
 
     [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
-    /// "index '...' is damaged (...): ..." if a file was set aside; else empty.
+    /// Adds to the index of a data set what files hold, where it still has them in that version; what it knows of others
+    /// stays as it is. Reads no other rows: the cost is that of the pictures. Does nothing where there is no such index, or
+    /// it is damaged or of another place, which the next start finds out. Throws what the constructor throws.
+    static void add_contents(const std::filesystem::path& folder, std::string_view id, std::string_view place,
+                             std::span<const KnownContent> contents,
+                             std::chrono::milliseconds busy_timeout = std::chrono::seconds{3});
+
+    /// "index '...' is damaged (...): ..." if a file was set aside, or what else became of it; else empty.
     [[nodiscard]] const std::string& notice() const noexcept { return notice_; }
 
     /// What was read when it was opened, sorted by key; only once.
@@ -80,8 +75,11 @@ private:
     struct Close {
         void operator()(sqlite3* database) const noexcept;
     };
-    void open(std::string_view place);
+    SampleIndex(std::filesystem::path file, std::chrono::milliseconds busy_timeout);
+    void open();
+    void begin(std::string_view place);
     void read(std::string_view place);
+    void add(std::span<const KnownContent> contents);
     void set_aside(const std::string& why);
 
     std::filesystem::path file_;

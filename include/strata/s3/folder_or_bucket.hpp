@@ -58,6 +58,9 @@ public:
     [[nodiscard]] std::vector<std::byte> get(std::string_view key) const {
         return visit([&](const auto& store) { return store.get(key); });
     }
+    [[nodiscard]] storage::VersionedBytes get_versioned(std::string_view key) const {
+        return visit([&](const auto& store) { return storage::get_versioned(store, key); });
+    }
     [[nodiscard]] std::vector<std::byte> get_range(std::string_view key, std::uint64_t offset,
                                                    std::uint64_t length) const {
         return visit([&](const auto& store) { return store.get_range(key, offset, length); });

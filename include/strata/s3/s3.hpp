@@ -48,6 +48,7 @@ public:
     [[nodiscard]] std::optional<storage::ObjectInfo> head(std::string_view key) const;
     [[nodiscard]] bool exists(std::string_view key) const;
     [[nodiscard]] std::vector<std::byte> get(std::string_view key) const;
+    [[nodiscard]] storage::VersionedBytes get_versioned(std::string_view key) const;  ///< with their ETag
     [[nodiscard]] std::vector<std::byte> get_range(std::string_view key, std::uint64_t offset,
                                                    std::uint64_t length) const;
     void put(std::string_view key, std::span<const std::byte> bytes) const;

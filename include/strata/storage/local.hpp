@@ -14,8 +14,9 @@ namespace strata {
 ///
 /// list() follows symbolic links, goes into folders once along each path (a link to a parent ends
 /// there) and leaves out files that AtomicFile has not published. A page costs a look into each folder
-/// that has keys behind `after`. The version is size and modification time in nanoseconds. put() is
-/// storage::AtomicFile. Thread-safe; holds nothing but the path.
+/// that has keys behind `after`. The version is size, time of modification, time of change (ctime, which no program can
+/// set back) in nanoseconds, and inode: a file that was replaced has another one whatever its size and date say, and so has
+/// one that was only touched, moved or copied. put() is storage::AtomicFile. Thread-safe; holds nothing but the path.
 ///
 /// Throws Errc::not_found, Errc::no_space, Errc::io_failed with the path, and Errc::bad_object_key
 /// for a key that is empty or would leave the directory.

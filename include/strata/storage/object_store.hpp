@@ -19,7 +19,9 @@ namespace strata::storage {
 struct ObjectInfo {
     std::string key;         ///< '/'-separated, relative to the store's root
     std::uint64_t size = 0;  ///< bytes
-    std::string version;     ///< changes whenever the bytes do: modification time, ETag, ...; never empty
+    /// Changes whenever the bytes do, and may change when they do not: ETag, times and inode, ...; never empty. One that
+    /// stays although the bytes changed, such as a time that programs set back, leaves a change unnoticed.
+    std::string version;
 };
 
 /// A part of a listing.
@@ -92,6 +94,26 @@ void list_each(const Store& store, std::string_view prefix, const Visit& visit) 
                 if (!visit(std::move(info))) return;
             after = std::move(page.next);
         } while (!after.empty());
+    }
+}
+
+/// All bytes of an object, and the version they are of.
+struct VersionedBytes {
+    std::vector<std::byte> bytes;
+    std::string version;  ///< as ObjectInfo has it; empty for an object that is gone by now
+};
+
+/// get() for those who keep what they find out together with its version: if that is the version of an earlier listing, the
+/// bytes are those that were listed. One request to a store that has get_versioned() itself; else head() follows get(), so the
+/// version of an object that was replaced between the two is never that of an earlier listing. Throws what the store throws.
+template <ObjectStore Store>
+[[nodiscard]] VersionedBytes get_versioned(const Store& store, std::string_view key) {
+    if constexpr (requires { store.get_versioned(key); }) {
+        return store.get_versioned(key);
+    } else {
+        VersionedBytes object{store.get(key), {}};
+        if (std::optional<ObjectInfo> info = store.head(key)) object.version = std::move(info->version);
+        return object;
     }
 }
 

@@ -1,5 +1,6 @@
 // Data sets in a bucket of a real server, with caches on this machine or in a bucket. Skips where no server is installed.
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -127,6 +128,30 @@ TEST_F(BucketDataSets, PicturesAndCachesInBuckets) {
     EXPECT_EQ(Buckets{}.open(settings("both", "data")).list("").size(), 24U);
     (void)run(list, folder.path(), 0);
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "vae"));
+}
+
+TEST_F(BucketDataSets, AnETagTellsWhatWasReplacedAndWhatIsCopiedIsNotEncodedAgain) {
+    const strata_test::TemporaryFolder folder;
+    config::DatasetList list;
+    list.images = {pictures("contents", "first")};
+    list.images[0].image_embeds = "latents";
+    list.image_embeds.emplace_back().id = "latents";
+    list.image_embeds[0].cache_dir = folder.path() / "vae";
+    list.text_embeds.emplace_back().id = "text";
+    list.text_embeds[0].cache_dir = folder.path() / "text";
+    (void)run(list, folder.path(), 11);
+    // Another picture of equal size under the same name.
+    const strata::S3 store = Buckets{}.open(list.images[0].s3);
+    auto other = strata_test::plain_png(48, 48, 7, 8, 9);
+    other.resize(std::max(other.size(), store.get("a folder/ü + %103.png").size()));
+    store.put("a folder/ü + %103.png", other);
+    (void)run(list, folder.path(), 1);
+    (void)run(list, folder.path(), 0);
+    // The same bytes in another place, whatever their new ETags and dates are: read, and not encoded.
+    const strata::S3 copy = Buckets{}.open(settings("contents", "second"));
+    for (const auto& object : store.list("")) copy.put(object.key, store.get(object.key));
+    list.images[0].s3.data_prefix = "second";
+    (void)run(list, folder.path(), 0);
 }
 
 TEST_F(BucketDataSets, ATableInTheBucketSparesTheHeaders) {

@@ -12,7 +12,6 @@
 #include <strata/data/picture_source.hpp>
 #include <strata/datasets/cache_cost.hpp>
 #include <strata/datasets/cache_identity.hpp>
-#include <strata/datasets/folder_place.hpp>
 #include <strata/datasets/statistics.hpp>
 #include <strata/storage/local.hpp>
 
@@ -84,8 +83,7 @@ struct Fixture {
     [[nodiscard]] CacheCost foreseen_latents(const Collection& collection) const {
         const PictureSet& set = collection.sets()[0];
         CacheCost cost;
-        for (const Bucket& bucket : collection.buckets())
-            cost += latent_cost(set, bucket, strata::datasets::folder_place(set.settings.instance_data_dir), encoders);
+        for (const Bucket& bucket : collection.buckets()) cost += latent_cost(set, bucket, encoders);
         return cost;
     }
     [[nodiscard]] CacheCost foreseen_texts(const Collection& collection) const {
@@ -158,12 +156,11 @@ TEST(CacheCost, EachEpochIsTheMeanOfAnEpoch) {
     double bytes = 0;
     for (const Shape& shape : bucket.shapes) {
         const double share = shape.weight == 0.25 ? 37.0 / 64 : 63.0 / 64;
-        const std::string identity =
-            latent_identity("mean", "", set.samples[0], set.framer.frame({128, 128}, shape.size), 0);
+        const std::string identity = latent_identity("mean", {}, set.framer.frame({128, 128}, shape.size), 0);
         entries += 64 * share;
         bytes += 64 * share * static_cast<double>(latent_entry_bytes(encoders, shape.size, identity));
     }
-    const CacheCost cost = latent_cost(set, bucket, "", encoders);
+    const CacheCost cost = latent_cost(set, bucket, encoders);
     EXPECT_EQ(cost.entries, 100);
     EXPECT_EQ(entries, 100);
     EXPECT_EQ(cost.bytes, static_cast<std::uint64_t>(bytes));
@@ -183,7 +180,7 @@ TEST(CacheCost, EachEpochIsWhatThePlanShowsOnAverage) {
                 entries.emplace(batch.epoch, visit.sample, drawn(bucket.shapes, batch.random).width);
         }
         const double mean = static_cast<double>(entries.size()) / static_cast<double>(epochs);
-        const CacheCost cost = latent_cost(collection.sets()[0], bucket, "", encoders);
+        const CacheCost cost = latent_cost(collection.sets()[0], bucket, encoders);
         EXPECT_NEAR(static_cast<double>(cost.entries), mean, 0.02 * mean + 0.5) << "probability " << probability;
     }
 }

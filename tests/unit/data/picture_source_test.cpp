@@ -201,7 +201,8 @@ TEST(PictureSource, DataSetsOfTwinFilesKeepTheirOwnLatents) {
             images.instance_data_dir = fixture.folder.path() / images.id;
             for (int i = 0; i < 4; ++i) {
                 const auto file = images.instance_data_dir / ("p" + std::to_string(i) + ".png");
-                auto png = set == 0 ? plain_png(64, 64, 200, 0, 0) : plain_png(64, 64, 0, 0, 200);
+                const auto green = static_cast<std::uint8_t>(i);  // equal pictures would share an entry
+                auto png = set == 0 ? plain_png(64, 64, 200, green, 0) : plain_png(64, 64, 0, green, 200);
                 ASSERT_LT(png.size(), 400U);
                 png.resize(400);  // what follows the last chunk is not read
                 write_file(file, png);

@@ -1,6 +1,7 @@
 // discover() with an index: what a second start costs, after changes, failures and stops.
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -128,6 +129,41 @@ TEST(DiscoveryIndex, OnlyWhatChangedIsReadAgain) {
     put(folder.path(9, ".txt"), "back");
     EXPECT_EQ(captions_of(folder.discover())["p109.png"], "back");
     EXPECT_EQ(folder.store.reads(), 1);
+}
+
+TEST(DiscoveryIndex, WhatIsReplacedUnderItsSizeAndDateIsReadAgain) {
+    const Folder folder;
+    (void)folder.discover();
+    for (const char* extension : {".png", ".txt"}) {
+        const fs::path file = folder.path(3, extension);
+        const auto date = fs::last_write_time(file);
+        const auto bytes = fs::file_size(file);
+        if (extension == std::string_view{".png"})
+            put(file, plain_png(48, 35, 0, 0, 0));
+        else
+            put(file, "another 3");
+        ASSERT_EQ(fs::file_size(file), bytes);
+        fs::last_write_time(file, date);
+    }
+    const Discovered found = folder.discover();
+    EXPECT_EQ(found.examined, 1);
+    EXPECT_EQ(found.samples[3].size, (PictureSize{48, 35}));
+    EXPECT_EQ(found.samples[3].caption, "another 3");
+    EXPECT_EQ(folder.discover().examined, 0);
+}
+
+TEST(DiscoveryIndex, AScanLearnsWhatFilesHoldAndAnotherVersionForgetsIt) {
+    Folder folder;
+    for (const Sample& sample : folder.discover().samples) EXPECT_FALSE(sample.content) << "headers only";
+    folder.dataset.scan_for_errors = true;
+    const Discovered scanned = folder.discover();
+    for (const Sample& sample : scanned.samples)
+        EXPECT_EQ(sample.content, strata::storage::content_hash(folder.store.get(sample.key)));
+    folder.dataset.scan_for_errors = false;
+    fs::last_write_time(folder.path(3, ".png"), fs::file_time_type::clock::now() - std::chrono::hours{1});
+    const Discovered later = folder.discover();
+    for (std::size_t i = 0; i < 40; ++i)
+        EXPECT_EQ(later.samples[i].content, i == 3 ? strata::storage::ContentHash{} : scanned.samples[i].content) << i;
 }
 
 TEST(DiscoveryIndex, OtherSettingsJudgeAnewAndReadNothing) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,10 @@ IndexedPicture picture(const std::string& key, std::int64_t width = 640) {
     return one;
 }
 
+strata::storage::ContentHash content(std::string_view file) {
+    return strata::storage::content_hash(std::as_bytes(std::span{file.data(), file.size()}));
+}
+
 void write(SampleIndex& index, const std::vector<IndexedPicture>& pictures) {
     std::vector<const IndexedPicture*> pointers;
     for (const IndexedPicture& one : pictures) pointers.push_back(&one);
@@ -68,6 +73,7 @@ TEST(SampleIndex, GivesBackWhatWasWritten) {
         IndexedPicture second = picture("b/caf\xE9 ' ;.png");
         second.sample.other_captions = {"second", "drit\nte"};
         second.decoded = true;
+        second.sample.content = content("b");
         second.pixel_fault = std::make_unique<PictureFault>(PictureFault{SkipReason::unreadable, "cut off", true});
         IndexedPicture third = picture("c");
         third.sample.version = "";
@@ -102,6 +108,8 @@ TEST(SampleIndex, GivesBackWhatWasWritten) {
     EXPECT_EQ(pictures[1].sample.key, "b/caf\xE9 ' ;.png");
     EXPECT_EQ(pictures[1].sample.other_captions, (std::vector<std::string>{"second", "drit\nte"}));
     EXPECT_TRUE(pictures[1].decoded);
+    EXPECT_EQ(pictures[1].sample.content, content("b"));
+    EXPECT_FALSE(pictures[0].sample.content);
     ASSERT_TRUE(pictures[1].pixel_fault);
     EXPECT_EQ(*pictures[1].pixel_fault, (PictureFault{SkipReason::unreadable, "cut off", true}));
     ASSERT_TRUE(pictures[2].size_fault);
@@ -115,6 +123,59 @@ TEST(SampleIndex, OfAnotherPlaceItIsBegunAnew) {
     (void)made(folder.path(), 3);
     EXPECT_TRUE((SampleIndex{folder.path(), "set", "/elsewhere"}.take_pictures().empty()));
     EXPECT_TRUE((SampleIndex{folder.path(), "set", "/place"}.take_pictures().empty()));
+}
+
+TEST(SampleIndex, ContentsAreAddedToPicturesOfTheirVersionAndToNoOthers) {
+    const TemporaryFolder folder;
+    const std::vector<KnownContent> contents{{"p10001.png", "v1", content("one")},
+                                             {"p10002.png", "v0", content("of an earlier file")},
+                                             {"gone.png", "v1", content("nobody's")}};
+    SampleIndex::add_contents(folder.path(), "set", "/place", contents);
+    EXPECT_EQ(folder.count_files(), 0) << "nothing is made";
+    const fs::path file = made(folder.path(), 4);
+    SampleIndex::add_contents(folder.path(), "set", "/elsewhere", contents);
+    SampleIndex::add_contents(folder.path(), "set", "/place", contents);
+    const auto pictures = SampleIndex{folder.path(), "set", "/place"}.take_pictures();
+    ASSERT_EQ(pictures.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(pictures[i].sample.content, i == 1 ? content("one") : strata::storage::ContentHash{}) << i;
+        EXPECT_EQ(pictures[i].sample.caption, "a caption of " + pictures[i].sample.key);
+        EXPECT_EQ(pictures[i].caption_source, 7U);
+    }
+    // What another program holds is an error that can be waited for; what is damaged is the next start's.
+    const OtherProcess other{[&] { return std::make_unique<SampleIndex>(folder.path(), "set", "/place"); }};
+    EXPECT_EQ(thrown_by([&] { SampleIndex::add_contents(folder.path(), "set", "/place", contents, 10ms); }).code,
+              Errc::output_in_use);
+    std::ofstream{folder.path() / "other.sqlite"} << "no database, whatever its name is, and rather long for its kind";
+    SampleIndex::add_contents(folder.path(), "other", "/place", contents);
+    EXPECT_TRUE(fs::exists(folder.path() / "other.sqlite"));
+}
+
+TEST(SampleIndex, OneOfAnEarlierVersionIsBegunAnew) {
+    const TemporaryFolder folder;
+    ::sqlite3* database = nullptr;  // as format 1 was
+    ASSERT_EQ(::sqlite3_open((folder.path() / "set.sqlite").c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(::sqlite3_exec(database,
+                             "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+                             "CREATE TABLE pictures (key TEXT PRIMARY KEY, version TEXT NOT NULL) WITHOUT ROWID;"
+                             "INSERT INTO facts VALUES ('place', '/place'), ('listed', 'textfile');"
+                             "INSERT INTO pictures VALUES ('a.png', 'v1');"
+                             "PRAGMA application_id = 1937011297; PRAGMA user_version = 1;",
+                             nullptr, nullptr, nullptr),
+              SQLITE_OK)
+        << ::sqlite3_errmsg(database);
+    ::sqlite3_close(database);
+    {
+        SampleIndex index{folder.path(), "set", "/place"};
+        EXPECT_EQ(index.notice(), "index '" + index.file().string() + "' was of an earlier version: it is begun anew");
+        EXPECT_TRUE(index.take_pictures().empty());
+        EXPECT_EQ(index.fact("listed"), "");
+        write(index, picture("new"));
+    }
+    EXPECT_EQ(folder.count_files(), 1) << "nothing is set aside: nothing was damaged";
+    SampleIndex again{folder.path(), "set", "/place"};
+    EXPECT_EQ(again.notice(), "");
+    EXPECT_EQ(again.take_pictures().size(), 1U);
 }
 
 TEST(SampleIndex, AnyIdIsAFileOfItsOwn) {
@@ -159,7 +220,7 @@ TEST(SampleIndex, ADamagedFileIsSetAsideAndBegunAnew) {
         {"a changed caption",
          [&](const fs::path& file) { in_shell(file, "UPDATE pictures SET caption = 'x' WHERE width = 5"); }},
         {"another database", [&](const fs::path& file) { in_shell(file, "PRAGMA application_id = 5"); }},
-        {"a later format", [&](const fs::path& file) { in_shell(file, "PRAGMA user_version = 2"); }},
+        {"a later format", [&](const fs::path& file) { in_shell(file, "PRAGMA user_version = 4"); }},
         {"without its table", [&](const fs::path& file) { in_shell(file, "DROP TABLE pictures"); }},
         {"without a column", [&](const fs::path& file) { in_shell(file, "ALTER TABLE pictures RENAME width TO w"); }},
     };

@@ -46,6 +46,28 @@ TEST(Local, ListsSortedKeysThatStartWithThePrefix) {
     EXPECT_EQ(Local{folder.path() / "missing"}.list("").size(), 0U);
 }
 
+TEST(Local, AReplacedFileHasAnotherVersionWhateverItsSizeAndDateSay) {
+    const TemporaryFolder folder;
+    const Local store{folder.path()};
+    store.put("a", bytes("first"));
+    const auto first = store.head("a").value();
+    EXPECT_EQ(store.head("a").value().version, first.version);
+    EXPECT_EQ(store.list("").at(0).version, first.version);
+    const auto date = std::filesystem::last_write_time(folder.path() / "a");
+    store.put("a", bytes("other"));  // beside the first one until it takes its place, so its inode is another
+    std::filesystem::last_write_time(folder.path() / "a", date);
+    const auto second = store.head("a").value();
+    EXPECT_EQ(second.size, first.size);
+    EXPECT_NE(second.version, first.version);
+    // Written in place: the time of change tells, as soon as the clock of the file system has moved on.
+    do {
+        std::ofstream{folder.path() / "a"} << "third";
+        std::filesystem::last_write_time(folder.path() / "a", date);
+    } while (store.head("a").value().version == second.version);
+    EXPECT_EQ(std::filesystem::last_write_time(folder.path() / "a"), date);
+    EXPECT_EQ(store.head("a").value().size, first.size);
+}
+
 TEST(Local, FollowsLinksAndIsNotCaughtInALinkToAParent) {
     const TemporaryFolder folder;
     const Local store{folder.path() / "data"};

@@ -95,6 +95,11 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
             {{"auto-weighting", DataBackendSampling::auto_weighting}, {"uniform", DataBackendSampling::uniform}},
             "In which order an epoch draws data sets: in proportion to their batches, or to `probability` alone until one "
             "is used up");
+        s.choice<OnBrokenSample>(
+            "on_broken_sample", &C::on_broken_sample,
+            {{"stop", OnBrokenSample::stop}, {"replace", OnBrokenSample::replace}},
+            "A picture that cannot be decoded when its turn comes: `stop` ends the run, `replace` gives the turn to "
+            "the [next of its bucket](data.md#broken-samples)");
         s.number("resolution", &C::resolution, {0.01, 16384}, "`resolution` of data sets without their own");
         s.choice("resolution_type", &C::resolution_type, detail::resolution_types(),
                  "`resolution_type` of data sets without their own");

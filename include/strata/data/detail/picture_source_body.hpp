@@ -29,8 +29,10 @@
 #include <strata/data/source_options.hpp>
 #include <strata/data/step_graph.hpp>
 #include <strata/data/tensor_cache.hpp>
+#include <strata/datasets/broken_samples.hpp>
 #include <strata/datasets/captions.hpp>
 #include <strata/datasets/collection.hpp>
+#include <strata/datasets/contents.hpp>
 #include <strata/datasets/latent_caching.hpp>
 #include <strata/datasets/report.hpp>
 #include <strata/datasets/stores.hpp>
@@ -80,7 +82,7 @@ public:
     /// What is to be shown at the end of a run: requests to buckets, and cache entries that were made again while
     /// training, of all ranks. Empty where there were none. Collective.
     template <comm::Communicator Comm>
-    [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm) const;
+    [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm);
 
     /// What batches follow from, for a comparison with the run that a checkpoint is of: encoders, seed, and for each data set
     /// its samples, what they hold, and its settings. Folders may be moved. The same on every rank.
@@ -118,7 +120,6 @@ private:
     struct Sources {
         Store pictures;
         TensorCache<Store> latents;
-        std::string place;  // of the pictures, the same on all ranks: part of what latents are known by
         std::size_t texts;  // index in texts_
         datasets::CaptionRule captions;
         datasets::LatentCaching caching;
@@ -168,6 +169,8 @@ private:
     // picture_source_prepare.hpp
     void prepare_pictures();
     void prepare_captions();
+    void replace_later(const std::vector<PictureTask>& tasks,
+                       std::vector<std::pair<std::size_t, std::string>> failures);
     void leave_out(const std::vector<PictureTask>& tasks, std::vector<std::pair<std::size_t, std::string>> failures);
     template <class Where>
     [[nodiscard]] static datasets::CacheReport report_of(const std::vector<Missing>& missing, const Where& where);
@@ -176,7 +179,8 @@ private:
     void pass_over_share(std::string_view what, std::size_t count, const Work& work);
     [[nodiscard]] std::vector<Missing> missing_of(std::string_view what, std::size_t count,
                                                   const std::function<CacheOutcome(std::size_t)>& look_up);
-    using Made = std::function<void(std::size_t task, std::exception_ptr failure)>;
+    /// What became of an entry; `found` where it turned out to be there when the picture was read.
+    using Made = std::function<void(std::size_t task, CacheOutcome outcome, std::exception_ptr failure)>;
     void make(std::string_view what, const std::vector<std::vector<Missing>>& groups,
               const std::function<SampleWork(const Missing&)>& begin, const Made& made);
 
@@ -186,6 +190,7 @@ private:
     [[nodiscard]] typename Graph::Steps graph_steps();
     [[nodiscard]] bool fetch(SampleWork& work);
     void look_up_picture(SampleWork& work) const;
+    void look_up_content(SampleWork& work) const;
     void look_up_caption(SampleWork& work) const;
     void read(SampleWork& work) const;
     void encode(Group& group);
@@ -197,9 +202,13 @@ private:
                                         const std::string& fix) const;
     template <class Call>
     void as_fault_of_picture(const SampleWork& work, const Call& call) const;
+    template <class Call>
+    void named(const SampleWork& work, const Call& call) const;
 
     // picture_source_stream.hpp
     [[nodiscard]] std::shared_ptr<Group> visits_of(std::int64_t position) const;
+    [[nodiscard]] std::size_t usable_place(const datasets::Bucket& bucket, std::size_t place) const;
+    [[nodiscard]] std::string name_of(std::size_t dataset, const datasets::Sample& sample) const;
     void end_epochs_before(std::int64_t epoch);
     void remove_some_stale();
 
@@ -222,6 +231,8 @@ private:
     bool prepared_ = false;
     std::int64_t leftovers_ = 0;  // temporary files of killed runs that the ranks removed from the caches
     std::int64_t position_ = 0;
+    std::unique_ptr<datasets::Contents> contents_;
+    datasets::BrokenSamples broken_;
 
     mutable std::mutex mutex_;  // of what follows
     datasets::CacheReport latents_report_;

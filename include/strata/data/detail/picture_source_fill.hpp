@@ -130,9 +130,9 @@ void PictureSourceBody<Store>::make(std::string_view what, const std::vector<std
             for (std::size_t i = 0; i < group->samples.size(); ++i) {
                 try {
                     if (group->failures[i]) std::rethrow_exception(group->failures[i]);
-                    made(group->samples[i].task, nullptr);
+                    made(group->samples[i].task, group->samples[i].picture_outcome, nullptr);
                 } catch (const PictureFailure&) {
-                    made(group->samples[i].task, group->failures[i]);
+                    made(group->samples[i].task, group->samples[i].picture_outcome, group->failures[i]);
                 } catch (...) {
                     if (!failure) failure = std::current_exception();
                 }
@@ -173,10 +173,12 @@ void PictureSourceBody<Store>::make(std::string_view what, const std::vector<std
             return next >= groups.size() && under_way == 0;
         }();
         if (stop) graph.wait();  // what is under way is finished, and kept
+        contents_->share(*comm_, collection_);
         all_done = true;
         for (const std::string& said : comm_->all_gather_varied(stop ? "stop" : is_over ? "done" : "more")) {
             if (said == "stop") {
                 graph.wait();
+                contents_->share(*comm_, collection_);
                 throw_interrupted();
             }
             all_done &= said == "done";

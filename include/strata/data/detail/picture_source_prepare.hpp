@@ -72,8 +72,10 @@ void PictureSourceBody<Store>::prepare_pictures() {
         const TensorCache<Store>& cache = sources_[work.dataset].latents;
         // Beyond what fits into memory an entry is not read before it is needed, and damage shows then. Where one is of an
         // earlier version the others will be, too: they are made again now and not while training.
-        if (!met_old && cache.memory().is_full() && cache.contains(picture_identity(work))) return CacheOutcome::found;
-        look_up_picture(work);
+        work.content = contents_->of(*work.sample);
+        if (work.content && !met_old && cache.memory().is_full() && cache.contains(picture_identity(work)))
+            return CacheOutcome::found;
+        look_up_picture(work);  // what nobody has read yet counts as missing: it is looked for when it is read
         if (work.picture_outcome == CacheOutcome::replaced) met_old = true;
         return work.picture_outcome;
     });
@@ -86,36 +88,61 @@ void PictureSourceBody<Store>::prepare_pictures() {
             groups.emplace_back();
         groups.back().push_back(one);
     }
-    std::vector<std::pair<std::size_t, std::string>> failures;
     const auto begin = [&](const Missing& one) {
         SampleWork work = work_of(one.task);
         work.is_looked_up = true;
+        work.content = contents_->of(*work.sample);
         work.picture_outcome = one.why;
         return work;
     };
-    make("latents", groups, begin, [&](std::size_t task, const std::exception_ptr& failure) {
+    datasets::FieldWriter mine;  // task, outcome, and why it failed or nothing
+    make("latents", groups, begin, [&](std::size_t task, CacheOutcome outcome, const std::exception_ptr& failure) {
+        std::string why;
         try {
             if (failure) std::rethrow_exception(failure);
         } catch (const Error& error) {
-            failures.emplace_back(task, error.problem());
+            why = error.problem();
         }
+        mine << task << static_cast<int>(outcome) << why;
     });
 
-    datasets::FieldWriter mine;
-    for (const auto& [task, text] : failures) mine << task << text;
-    failures.clear();
+    std::vector<std::pair<std::size_t, std::string>> failures;
+    std::vector<Missing> remade;
     for (const std::string& bytes : comm_->all_gather_varied(mine.bytes()))
         for (datasets::FieldReader fields{bytes}; !fields.empty();) {
             const auto task = static_cast<std::size_t>(fields.integer());
-            failures.emplace_back(task, fields.text());
+            const auto outcome = static_cast<CacheOutcome>(fields.integer());
+            std::string why = fields.text();
+            if (!why.empty())
+                failures.emplace_back(task, std::move(why));
+            else if (outcome != CacheOutcome::found)
+                remade.push_back({task, outcome});
         }
     std::sort(failures.begin(), failures.end());
-    latents_report_ = report_of(missing, [&](std::size_t task) {
-        return sources_[tasks[task].dataset].latents.where(picture_identity(work_of(task)));
+    latents_report_ = report_of(remade, [&](std::size_t task) {
+        SampleWork work = work_of(task);
+        work.content = contents_->of(*work.sample);
+        return sources_[work.dataset].latents.where(picture_identity(work));
     });
     latents_report_.entries = static_cast<std::int64_t>(tasks.size() - failures.size());
-    latents_report_.made -= static_cast<std::int64_t>(failures.size());
-    if (!failures.empty()) leave_out(tasks, std::move(failures));
+    if (failures.empty()) return;
+    if (options_.on_broken_sample == config::OnBrokenSample::replace)
+        replace_later(tasks, std::move(failures));
+    else
+        leave_out(tasks, std::move(failures));
+}
+
+/// They stay in the plan, and their turns go to others.
+template <class Store>
+void PictureSourceBody<Store>::replace_later(const std::vector<PictureTask>& tasks,
+                                             std::vector<std::pair<std::size_t, std::string>> failures) {
+    for (auto& [task, text] : failures) {
+        const std::size_t d = tasks[task].dataset;
+        const datasets::Sample& sample = collection_.sets()[d].samples[tasks[task].index];
+        broken_.add_known(sample, {list_.images[d].id, sources_[d].pictures.where(sample.key),
+                                   datasets::SkipReason::unreadable, std::move(text)});
+    }
+    for (const datasets::Bucket& bucket : collection_.buckets()) (void)usable_place(bucket, 0);
 }
 
 template <class Store>
@@ -174,7 +201,7 @@ void PictureSourceBody<Store>::prepare_captions() {
         work.caption_outcome = one.why;
         return work;
     };
-    make("captions", groups, begin, [](std::size_t, const std::exception_ptr&) {});
+    make("captions", groups, begin, [](std::size_t, CacheOutcome, const std::exception_ptr&) {});
 
     texts_report_ = report_of(
         missing, [&](std::size_t task) { return texts_[tasks[task].first].where(caption_identity(work_of(task))); });

@@ -38,7 +38,8 @@ PictureSourceBody<Store>::PictureSourceBody(std::shared_ptr<comm::AnyComm> comm,
 template <class Store>
 void PictureSourceBody<Store>::require_same_settings() {
     datasets::FieldWriter settings;
-    settings << settings_text(options_, list_) << recipe_->picture_id() << recipe_->caption_id();
+    settings << settings_text(options_, list_) << static_cast<int>(options_.on_broken_sample) << recipe_->picture_id()
+             << recipe_->caption_id();
     const std::vector<std::string> all =
         comm_->all_gather_varied(std::to_string(datasets::fingerprint({settings.bytes()})));
     for (std::size_t r = 1; r < all.size(); ++r)
@@ -81,14 +82,15 @@ template <class Store>
 void PictureSourceBody<Store>::open_stores() {
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
     const auto no_memory = std::make_shared<CacheMemory>(0);  // of entries that are soon of no use
-    datasets::FieldWriter places;
+    std::vector<datasets::Contents::Place> places;
     const auto open = [&](const config::ImageDataset& settings) {
         const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
         Store pictures = stores_.pictures(settings);
         const config::CachePlace cache = list_.latent_cache_of(settings);
         Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
-        places << (settings.type == config::StoreType::local ? datasets::folder_place(settings.instance_data_dir)
-                                                             : pictures.where(""));
+        places.push_back({settings.id, settings.type == config::StoreType::local
+                                           ? datasets::folder_place(settings.instance_data_dir)
+                                           : pictures.where("")});
         const datasets::LatentCaching caching = datasets::latent_caching(settings);
         const bool is_for_epochs = caching == datasets::LatentCaching::each_epoch;
         ends_epochs_ |= is_for_epochs;
@@ -98,10 +100,8 @@ void PictureSourceBody<Store>::open_stores() {
             {std::move(pictures),
              TensorCache<Store>{std::move(latents), cache.compress_disk_cache.value_or(options_.compress_disk_cache),
                                 is_for_epochs ? no_memory : memory, is_for_epochs ? epoch_folder(settings.id) : ""},
-             {},
              static_cast<std::size_t>(&embeds - list_.text_embeds.data()),
-             datasets::CaptionRule{settings, options_.seed},
-             caching});
+             datasets::CaptionRule{settings, options_.seed}, caching});
     };
     comm::agree(*comm_, [&] {  // credentials may be there on one host and not on another
         for (const config::TextEmbeds& embeds : list_.text_embeds) {
@@ -111,9 +111,7 @@ void PictureSourceBody<Store>::open_stores() {
         }
         for (const config::ImageDataset& settings : list_.images) open(settings);
     });
-    const std::string of_first = comm_->all_gather_varied(places.bytes())[0];
-    datasets::FieldReader fields{of_first};
-    for (Sources& source : sources_) source.place = fields.text();
+    contents_ = std::make_unique<datasets::Contents>(options_.index_folder, std::move(places));
 }
 
 template <class Store>
@@ -173,6 +171,7 @@ datasets::Report PictureSourceBody<Store>::report() const {
         report.notes.push_back("removed " + std::to_string(leftovers_) + " temporary file" +
                                (leftovers_ == 1 ? "" : "s") + " that killed runs left in the caches");
     const std::lock_guard lock{mutex_};
+    report.broken = broken_.known();
     report.latents = latents_report_;
     report.texts = texts_report_;
     add(report.latents, remade_latents_);
@@ -182,7 +181,8 @@ datasets::Report PictureSourceBody<Store>::report() const {
 
 template <class Store>
 template <comm::Communicator Comm>
-std::vector<std::string> PictureSourceBody<Store>::closing_lines(Comm& comm) const {
+std::vector<std::string> PictureSourceBody<Store>::closing_lines(Comm& comm) {
+    contents_->share(comm, collection_);
     std::vector<std::string> lines = datasets::traffic_lines(comm, stores_.traffic());
     std::string mine;
     {
@@ -190,6 +190,8 @@ std::vector<std::string> PictureSourceBody<Store>::closing_lines(Comm& comm) con
         mine = pack({remade_latents_, remade_texts_});
     }
     for (std::string& line : remade_while_training(comm.all_gather_varied(mine))) lines.push_back(std::move(line));
+    for (std::string& line : datasets::BrokenSamples::lines(comm.all_gather_varied(broken_.pack())))
+        lines.push_back(std::move(line));
     return lines;
 }
 

@@ -14,14 +14,14 @@
 #include <strata/datasets/cache_identity.hpp>
 #include <strata/pictures/image_header.hpp>
 #include <strata/pictures/picture_fault.hpp>
+#include <strata/storage/object_store.hpp>
 
 namespace strata::data::detail {
 
 template <class Store>
 std::string PictureSourceBody<Store>::picture_identity(const SampleWork& work) const {
-    const Sources& source = sources_[work.dataset];
-    const bool is_of_epoch = source.caching == datasets::LatentCaching::each_epoch;
-    return datasets::latent_identity(recipe_->picture_id(), source.place, *work.sample, work.frame,
+    const bool is_of_epoch = sources_[work.dataset].caching == datasets::LatentCaching::each_epoch;
+    return datasets::latent_identity(recipe_->picture_id(), work.content, work.frame,
                                      is_of_epoch ? std::optional{work.epoch} : std::nullopt);
 }
 
@@ -33,14 +33,23 @@ std::string PictureSourceBody<Store>::caption_identity(const SampleWork& work) c
 template <class Store>
 typename PictureSourceBody<Store>::Graph::Steps PictureSourceBody<Store>::graph_steps() {
     typename Graph::Steps steps;
-    steps.fetch = [this](SampleWork& work) { return fetch(work); };
-    steps.bytes = [](const SampleWork& work) { return bytes_taken(work); };
-    steps.read = [this](SampleWork& work) { as_fault_of_picture(work, [&] { read(work); }); };
-    steps.decode = [this](SampleWork& work) {
-        as_fault_of_picture(
-            work, [&] { detail::decode(work, "'" + sources_[work.dataset].pictures.where(work.sample->key) + "'"); });
+    // A picture whose entry was found when it was read is neither decoded nor framed.
+    const auto is_wanted = [](const SampleWork& work) { return work.picture_outcome != CacheOutcome::found; };
+    steps.fetch = [this](SampleWork& work) {
+        bool goes_on = false;
+        named(work, [&] { goes_on = fetch(work); });
+        return goes_on;
     };
-    steps.frame = [](SampleWork& work) { detail::frame(work); };
+    steps.bytes = [](const SampleWork& work) { return bytes_taken(work); };
+    steps.read = [this](SampleWork& work) { named(work, [&] { as_fault_of_picture(work, [&] { read(work); }); }); };
+    steps.decode = [this, is_wanted](SampleWork& work) {
+        if (!is_wanted(work)) return;
+        const std::string place = "'" + sources_[work.dataset].pictures.where(work.sample->key) + "'";
+        named(work, [&] { as_fault_of_picture(work, [&] { detail::decode(work, place); }); });
+    };
+    steps.frame = [this, is_wanted](SampleWork& work) {
+        if (is_wanted(work)) named(work, [&] { detail::frame(work); });
+    };
     steps.encode = [this](Group& group) { encode(group); };
     steps.keep = [this](Group& group) { keep(group); };
     steps.collate = [this](Group& group) { collate(group); };
@@ -72,6 +81,17 @@ void PictureSourceBody<Store>::look_up_picture(SampleWork& work) const {
         work.picture_outcome = CacheOutcome::made;
         return;
     }
+    work.content = contents_->of(*work.sample);
+    if (work.content)
+        look_up_content(work);
+    else
+        work.picture_outcome = CacheOutcome::made;  // unless it turns out to be there when the file is read
+}
+
+/// Under what the file holds.
+template <class Store>
+void PictureSourceBody<Store>::look_up_content(SampleWork& work) const {
+    const Sources& source = sources_[work.dataset];
     const std::vector<TensorSpec> specs = recipe_->picture_tensors(work.frame.target);
     auto found = source.latents.find(picture_identity(work),
                                      [&](const NamedTensors& tensors) { return mismatch(tensors, specs).empty(); });
@@ -90,10 +110,21 @@ void PictureSourceBody<Store>::look_up_caption(SampleWork& work) const {
 
 template <class Store>
 void PictureSourceBody<Store>::read(SampleWork& work) const {
-    const Store& pictures = sources_[work.dataset].pictures;
-    const std::string place = "'" + pictures.where(work.sample->key) + "'";
+    const Sources& source = sources_[work.dataset];
+    const std::string place = "'" + source.pictures.where(work.sample->key) + "'";
     pictures::require_file_within({}, work.sample->bytes, place);
-    work.file = pictures.get(work.sample->key);
+    if (source.caching == datasets::LatentCaching::none) {
+        work.file = source.pictures.get(work.sample->key);
+    } else {
+        storage::VersionedBytes file = storage::get_versioned(source.pictures, work.sample->key);
+        const storage::ContentHash content = contents_->learn(work.dataset, *work.sample, file);
+        if (content != work.content) {  // nobody knew it, or the file was replaced: its entry may be there
+            work.content = content;
+            look_up_content(work);
+            if (work.picture_outcome == CacheOutcome::found) return;
+        }
+        work.file = std::move(file.bytes);
+    }
     work.header = pictures::image_header(work.file, place);
     pictures::require_within({}, work.header->stored, place);
 }
@@ -118,8 +149,29 @@ void PictureSourceBody<Store>::as_fault_of_picture(const SampleWork& work, const
         call();
     } catch (const Error& error) {
         if (pictures::is_picture_fault(error.code()) || error.code() == Errc::not_found)
-            throw PictureFailure{picture_failure(work, error.code(), error.problem(), error.fix())};
+            throw PictureFailure{picture_failure(work, error.code(), error.problem(), error.fix()), work.dataset,
+                                 *work.sample};
         throw;
+    }
+}
+
+/// While training: what fails names the sample.
+template <class Store>
+template <class Call>
+void PictureSourceBody<Store>::named(const SampleWork& work, const Call& call) const {
+    if (!prepared_ || work.sample == nullptr) return call();
+    try {
+        call();
+    } catch (const PictureFailure&) {
+        throw;  // next_batch() says what becomes of it
+    } catch (const Error& error) {
+        if (error.code() == Errc::interrupted) throw;
+        throw Error{error.code(), name_of(work.dataset, *work.sample) + ": " + error.problem(), error.fix()};
+    } catch (const std::exception& failure) {
+        const std::string text = failure.what();
+        throw Error{Errc::sample_failed,
+                    name_of(work.dataset, *work.sample) + " cannot be made: " + text.substr(0, text.find('\n')),
+                    "mend what the message names, or take the sample out of the data set"};
     }
 }
 
@@ -181,7 +233,8 @@ void PictureSourceBody<Store>::encode_pictures(Group& group, std::span<const std
             PictureFailure{picture_failure(work, Errc::bad_picture,
                                            "'" + sources_[work.dataset].pictures.where(work.sample->key) +
                                                "' cannot be encoded: " + text.substr(0, text.find('\n')),
-                                           "mend or remove the file, or the encoder")});
+                                           "mend or remove the file, or the encoder"),
+                           work.dataset, *work.sample});
         for (const std::size_t i : part[0]) group.failures[i] = failed;
     }
 }
@@ -196,8 +249,15 @@ void PictureSourceBody<Store>::encode_captions(Group& group, std::span<const std
         for (std::size_t k = 0; k < part.size(); ++k)
             for (const std::size_t i : part[k]) group.samples[i].caption_tensors = made[k];
     } catch (const std::exception& failure) {
+        if (prepared_ && part.size() > 1) {  // which one is it?
+            for (std::size_t k = 0; k < part.size(); ++k) encode_captions(group, part.subspan(k, 1));
+            return;
+        }
         const SampleWork& first = group.samples[part[0][0]];
-        if (first.caption_outcome == CacheOutcome::made) throw;
+        if (first.caption_outcome == CacheOutcome::made) {
+            named(first, [] { throw; });
+            throw;
+        }
         const std::string text = failure.what();
         throw Error{Errc::bad_cache_entry,
                     cannot_remake(first.caption_outcome, texts_[first.texts].where(caption_identity(first))) +
@@ -240,6 +300,7 @@ void PictureSourceBody<Store>::collate(Group& group) {
     std::vector<Example> examples;
     examples.reserve(group.samples.size());
     for (const SampleWork& work : group.samples) {
+        if (work.replaced != nullptr) broken_.count_turn(*work.replaced);
         examples.push_back({work.picture_tensors, work.caption_tensors, Geometry{work.sample->size, work.frame},
                             *work.caption, work.is_dropped, sources_[work.dataset].pictures.where(work.sample->key),
                             work.random, collection_.sets()[work.dataset].settings.is_regularisation_data});

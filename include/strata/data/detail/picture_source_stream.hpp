@@ -41,14 +41,47 @@ std::string PictureSourceBody<Store>::bottleneck() const {
 template <class Store>
 std::shared_ptr<void> PictureSourceBody<Store>::next_batch() {
     require_prepared();
-    if (!stream_)
-        stream_ = std::make_unique<Stream>(
-            graph_steps(), [this](std::int64_t position) { return visits_of(position); }, position_,
-            options_.prefetch_batches, bounds_, threads_);
     if (ends_epochs_)
         end_epochs_before(collection_.plan().batch(position_ / options_.gradient_accumulation_steps, 0, 0).epoch);
-    ++position_;
-    return std::move(stream_->next()->made);
+    while (true) {
+        if (!stream_)
+            stream_ = std::make_unique<Stream>(
+                graph_steps(), [this](std::int64_t position) { return visits_of(position); }, position_,
+                options_.prefetch_batches, bounds_, threads_);
+        try {
+            std::shared_ptr<void> made = std::move(stream_->next()->made);
+            ++position_;
+            return made;
+        } catch (const PictureFailure& failure) {
+            const std::string name = name_of(failure.dataset, *failure.sample);
+            if (options_.on_broken_sample == config::OnBrokenSample::stop)
+                throw Error{failure.code(), name + " cannot be used: " + failure.problem(),
+                            failure.fix() + ", or set on_broken_sample to replace"};
+            broken_.add(*failure.sample, {list_.images[failure.dataset].id,
+                                          sources_[failure.dataset].pictures.where(failure.sample->key),
+                                          datasets::SkipReason::unreadable, failure.problem()});
+            stream_.reset();  // batches are planned anew from here, without it
+        }
+    }
+}
+
+/// The place in a bucket that takes the turn of `place`: itself, or the next that is not known to be broken.
+template <class Store>
+std::size_t PictureSourceBody<Store>::usable_place(const datasets::Bucket& bucket, std::size_t place) const {
+    const datasets::PictureSet& set = collection_.sets()[bucket.dataset];
+    const std::size_t count = bucket.samples.size();
+    for (std::size_t before = 0; before < count; ++before) {
+        const std::size_t next = datasets::BrokenSamples::place_of(place, before, count);
+        if (!broken_.contains(set.samples[bucket.samples[next]])) return next;
+    }
+    datasets::throw_broken_bucket(bucket,
+                                  sources_[bucket.dataset].pictures.where(set.samples[bucket.samples[place]].key));
+}
+
+template <class Store>
+std::string PictureSourceBody<Store>::name_of(std::size_t dataset, const datasets::Sample& sample) const {
+    return "sample '" + sources_[dataset].pictures.where(sample.key) + "' of data set '" + list_.images[dataset].id +
+           "'";
 }
 
 /// What this rank shows in a micro-batch.
@@ -66,7 +99,10 @@ std::shared_ptr<typename PictureSourceBody<Store>::Group> PictureSourceBody<Stor
     for (const datasets::Visit& visit : global.visits) {
         SampleWork& work = group->samples.emplace_back();
         work.dataset = dataset;
-        work.sample = &set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]];
+        const auto place = static_cast<std::size_t>(visit.sample);
+        const std::size_t usable = usable_place(bucket, place);
+        work.sample = &set.samples[bucket.samples[usable]];
+        if (usable != place) work.replaced = &set.samples[bucket.samples[place]];
         const std::uint64_t crop =
             core::combine({options_.seed, SourcePurpose::crop, core::number_of(set.settings.id),
                            core::number_of(work.sample->key), static_cast<std::uint64_t>(global.epoch)});

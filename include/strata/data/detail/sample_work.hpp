@@ -17,13 +17,18 @@
 #include <strata/pictures/frame.hpp>
 #include <strata/pictures/image_header.hpp>
 #include <strata/pictures/picture.hpp>
+#include <strata/storage/content_hash.hpp>
 
 namespace strata::data::detail {
 
-/// The picture is at fault and not the cache: filling goes on without it.
+/// The picture is at fault and not the cache: filling goes on without it, and with on_broken_sample replace training.
 class PictureFailure : public Error {
 public:
-    explicit PictureFailure(const Error& error) : Error{error} {}
+    PictureFailure(const Error& error, std::size_t set, const datasets::Sample& which)
+        : Error{error}, dataset{set}, sample{&which} {}
+
+    std::size_t dataset;
+    const datasets::Sample* sample;
 };
 
 /// What is wanted of a sample, what of it is not there yet, and what was made.
@@ -33,6 +38,8 @@ struct SampleWork {
     const datasets::Sample* sample = nullptr;  ///< nullptr: only the caption is wanted
     pictures::Frame frame;
     std::int64_t epoch = 0;
+    storage::ContentHash content;                ///< of its file, where its tensors are cached and it is known
+    const datasets::Sample* replaced = nullptr;  ///< whose turn it takes
 
     // Of the caption, which `fetch` draws where the visit has none yet.
     std::size_t texts = 0;

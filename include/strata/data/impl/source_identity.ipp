@@ -11,6 +11,7 @@
 #include <strata/data/detail/source_texts.hpp>
 #include <strata/data/impl/source_texts.ipp>
 #include <strata/datasets/cache_identity.hpp>
+#include <strata/datasets/latent_caching.hpp>
 
 namespace strata::data::detail {
 
@@ -19,13 +20,16 @@ inline std::string hexadecimal(std::uint64_t number) {
     return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr};
 }
 
-/// Of what its pictures and captions are, wherever they lie. A file's version is left out: a copy has another one.
+/// Of what its pictures and captions are, wherever they lie. A file's version is left out: a copy has another one. What
+/// files hold is in it where every run knows it before its first step, because the latents are made by then.
 inline std::uint64_t contents_of(const datasets::PictureSet& set) {
     std::uint64_t hash = core::combine({set.samples.size()});
+    const bool is_read = datasets::latent_caching(set.settings) == datasets::LatentCaching::ahead;
     for (const datasets::Sample& sample : set.samples) {
         hash = core::combine({hash, core::number_of(sample.key), sample.bytes,
                               static_cast<std::uint64_t>(sample.size.width),
                               static_cast<std::uint64_t>(sample.size.height), core::number_of(sample.caption)});
+        if (is_read) hash = core::combine({hash, core::number_of(sample.content.text())});
         for (const std::string& caption : sample.other_captions) hash = core::combine({hash, core::number_of(caption)});
     }
     return hash;

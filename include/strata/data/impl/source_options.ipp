@@ -17,6 +17,7 @@ STRATA_INLINE SourceOptions SourceOptions::from(const config::TrainerConfig& con
     options.aspect_bucket_rounding = config.aspect_bucket_rounding;
     options.caption_dropout_probability = config.caption_dropout_probability;
     options.allow_dataset_oversubscription = config.allow_dataset_oversubscription;
+    options.on_broken_sample = config.on_broken_sample;
     options.compress_disk_cache = config.compress_disk_cache;
     options.vae_batch_size = config.vae_batch_size;
     options.text_encoder_batch_size = config.text_encoder_batch_size;

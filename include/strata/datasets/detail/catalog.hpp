@@ -19,6 +19,7 @@
 #include <strata/datasets/sample_index.hpp>
 #include <strata/datasets/sample_table.hpp>
 #include <strata/pictures/image_header.hpp>
+#include <strata/storage/content_hash.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::datasets::detail {
@@ -36,6 +37,7 @@ struct ReadTask {
     std::size_t index = 0;  ///< in the catalog
     int what = 0;
     std::string key;
+    std::string version;
     std::uint64_t bytes = 0;
 };
 
@@ -46,6 +48,7 @@ struct ReadAnswer {
     std::string failure;  ///< the file could not be read, which says nothing about it; the rest is then empty
     pictures::PictureSize size;
     std::string caption;
+    storage::ContentHash content;  ///< where all of the file was read
     std::optional<PictureFault> size_fault;
     std::optional<PictureFault> pixel_fault;
     std::string note;  ///< what was wrong with the pixels and did no harm

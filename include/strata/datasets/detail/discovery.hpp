@@ -20,9 +20,11 @@
 #include <strata/datasets/discovery.hpp>
 #include <strata/datasets/folder_place.hpp>
 #include <strata/datasets/for_all.hpp>
+#include <strata/datasets/sample_fields.hpp>
 #include <strata/datasets/url_store.hpp>
 #include <strata/pictures/image_header.hpp>
 #include <strata/pictures/picture_fault.hpp>
+#include <strata/storage/content_hash.hpp>
 #include <strata/storage/local.hpp>
 
 namespace strata::datasets {
@@ -56,7 +58,7 @@ std::string caption_text(const Store& store, const std::string& key, std::uint64
 /// Does a task. Throws what says nothing about this one file.
 template <storage::ObjectStore Store>
 ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& task, DecodeMemory& memory) {
-    ReadAnswer answer{task.index, task.what, {}, {}, {}, {}, {}, {}};
+    ReadAnswer answer{task.index, task.what, {}, {}, {}, {}, {}, {}, {}};
     const auto try_to = [&](const auto& read) -> std::optional<PictureFault> {
         try {
             read();
@@ -75,12 +77,14 @@ ReadAnswer examine(const Store& store, CaptionFile captions, const ReadTask& tas
         const ByteBudget::Part file_memory = memory.files.take(static_cast<std::int64_t>(task.bytes));
         std::vector<std::byte> file;
         (void)try_to([&] {
-            file = store.get(task.key);
-            if (file.size() != task.bytes)
+            storage::VersionedBytes object = storage::get_versioned(store, task.key);
+            file = std::move(object.bytes);
+            if (file.size() != task.bytes || object.version != task.version)
                 throw Error{Errc::io_failed, "'" + store.where(task.key) + "' was changed while it was read",
                             "start again"};
         });
         if (!answer.failure.empty()) return answer;
+        answer.content = storage::content_hash(file);
         Look look = look_at(file, memory.pixels);
         answer.failure = std::move(look.failure);
         if (!answer.failure.empty()) return answer;
@@ -213,7 +217,7 @@ void delete_damaged(Catalog& catalog, const Store& store, DecodeMemory& memory) 
 
 /// Gives rank 0's result to all ranks, a part at a time.
 template <comm::Communicator Comm>
-Discovered share(Comm& comm, Discovered mine, const std::string& dataset) {
+Discovered share(Comm& comm, Discovered mine) {
     if (comm.world() == 1) return mine;
     constexpr std::size_t part_bytes = 8 << 20;
     std::size_t sample = 0;
@@ -223,49 +227,27 @@ Discovered share(Comm& comm, Discovered mine, const std::string& dataset) {
         FieldWriter fields;
         if (comm.rank() == 0) {
             if (first) {
-                fields << 0 << mine.found << mine.examined << mine.notes.size();
-                for (const std::string& note : mine.notes) fields << note;
+                fields << 0 << mine.found << mine.examined;
+                write_field(fields, mine.notes);
             }
-            for (; sample < mine.samples.size() && fields.bytes().size() < part_bytes; ++sample) {
-                const Sample& one = mine.samples[sample];
-                fields << 1 << one.key << one.version << one.bytes << one.size.width << one.size.height << one.caption
-                       << one.other_captions.size();
-                for (const std::string& caption : one.other_captions) fields << caption;
-            }
-            for (; skipped < mine.skipped.size() && fields.bytes().size() < part_bytes; ++skipped) {
-                const Skipped& one = mine.skipped[skipped];
-                fields << 2 << one.place << static_cast<int>(one.reason) << one.detail;
-            }
+            for (; sample < mine.samples.size() && fields.bytes().size() < part_bytes; ++sample)
+                fields << 1 << mine.samples[sample];
+            for (; skipped < mine.skipped.size() && fields.bytes().size() < part_bytes; ++skipped)
+                fields << 2 << mine.skipped[skipped];
         }
         const std::string part = comm.all_gather_varied(fields.bytes())[0];
         if (part.empty()) break;
         if (comm.rank() == 0) continue;
-        const auto texts = [](FieldReader& from) {
-            std::vector<std::string> list(static_cast<std::size_t>(from.integer()));
-            for (std::string& text : list) text = from.text();
-            return list;
-        };
         for (FieldReader from{part}; !from.empty();) {
             const std::int64_t kind = from.integer();
             if (kind == 0) {
                 all.found = from.integer();
                 all.examined = from.integer();
-                all.notes = texts(from);
+                read_field(from, all.notes);
             } else if (kind == 1) {
-                Sample& one = all.samples.emplace_back();
-                one.key = from.text();
-                one.version = from.text();
-                one.bytes = static_cast<std::uint64_t>(from.integer());
-                one.size.width = from.integer();
-                one.size.height = from.integer();
-                one.caption = from.text();
-                one.other_captions = texts(from);
+                from >> all.samples.emplace_back();
             } else {
-                Skipped& one = all.skipped.emplace_back();
-                one.dataset = dataset;
-                one.place = from.text();
-                one.reason = static_cast<SkipReason>(from.integer());
-                one.detail = from.text();
+                from >> all.skipped.emplace_back();
             }
         }
     }
@@ -352,10 +334,14 @@ Discovered discover(Comm& comm, const Store& store, const config::ImageDataset& 
     Discovered mine;
     comm::agree(comm, [&] {
         if (!leads) return;
-        if (dataset.delete_problematic_images) detail::delete_damaged(*catalog, store, memory);
+        if (dataset.delete_problematic_images && options.deletes) detail::delete_damaged(*catalog, store, memory);
+        if (dataset.delete_problematic_images && !options.deletes)
+            catalog->note(
+                "delete_problematic_images: this command deletes nothing; training removes files whose pixels are "
+                "damaged");
         mine = catalog->finish([&](const std::string& key) { return store.where(key); });
     });
-    return detail::share(comm, std::move(mine), dataset.id);
+    return detail::share(comm, std::move(mine));
 }
 
 }  // namespace strata::datasets

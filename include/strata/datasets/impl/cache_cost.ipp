@@ -64,8 +64,7 @@ STRATA_INLINE std::uint64_t text_entry_bytes(const EncoderSizes& encoders, std::
         {{"pooled", {encoders.pooled_width}}, {"tokens", {encoders.tokens, encoders.token_width}}}, identity);
 }
 
-STRATA_INLINE CacheCost latent_cost(const PictureSet& set, const Bucket& bucket, std::string_view place,
-                                    const EncoderSizes& encoders) {
+STRATA_INLINE CacheCost latent_cost(const PictureSet& set, const Bucket& bucket, const EncoderSizes& encoders) {
     const LatentCaching caching = latent_caching(set.settings);
     if (caching == LatentCaching::none) return {};
     double entries = 0;
@@ -79,8 +78,8 @@ STRATA_INLINE CacheCost latent_cost(const PictureSet& set, const Bucket& bucket,
             const Sample& sample = set.samples[i];
             const pictures::Frame frame = set.framer.frame(sample.size, shape.size);
             const std::string identity = caching == LatentCaching::each_epoch
-                                             ? latent_identity(encoders.autoencoder, place, sample, frame, 0)
-                                             : latent_identity(encoders.autoencoder, place, sample, frame);
+                                             ? latent_identity(encoders.autoencoder, sample.content, frame, 0)
+                                             : latent_identity(encoders.autoencoder, sample.content, frame);
             entries += share;
             bytes += share * static_cast<double>(latent_entry_bytes(encoders, shape.size, identity));
         }

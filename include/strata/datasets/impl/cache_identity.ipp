@@ -4,14 +4,15 @@
 #include <strata/core/text.hpp>
 #include <strata/datasets/byte_fields.hpp>
 #include <strata/datasets/cache_identity.hpp>
+#include <strata/storage/digest.hpp>
 
 namespace strata::datasets {
 
-STRATA_INLINE std::string latent_identity(std::string_view encoder, std::string_view place, const Sample& sample,
+STRATA_INLINE std::string latent_identity(std::string_view encoder, const storage::ContentHash& content,
                                           const pictures::Frame& frame, std::optional<std::int64_t> epoch) {
     FieldWriter identity;
-    identity << "latents 5: upright, sRGB, lanczos3, on white" << encoder << place << sample.key << sample.bytes
-             << sample.version << frame.target.width << frame.target.height << core::shortest_text(frame.width)
+    identity << "latents 6: upright, sRGB, lanczos3, on white" << encoder << storage::to_hex(content.bytes)
+             << frame.target.width << frame.target.height << core::shortest_text(frame.width)
              << core::shortest_text(frame.height) << core::shortest_text(frame.left) << core::shortest_text(frame.top);
     if (epoch) identity << *epoch;
     return identity.bytes();

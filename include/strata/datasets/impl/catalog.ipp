@@ -8,6 +8,7 @@
 #include <strata/datasets/detail/catalog.hpp>
 #include <strata/datasets/discovery.hpp>
 #include <strata/datasets/sample_choice.hpp>
+#include <strata/datasets/sample_fields.hpp>
 #include <strata/pictures/buckets.hpp>
 #include <strata/pictures/decode_image.hpp>
 #include <strata/pictures/image_header.hpp>
@@ -64,7 +65,7 @@ STRATA_INLINE std::optional<config::ParquetColumns> table_of(const config::Image
 
 STRATA_INLINE std::string pack(const std::vector<ReadTask>& tasks) {
     FieldWriter fields;
-    for (const ReadTask& task : tasks) fields << task.index << task.what << task.key << task.bytes;
+    for (const ReadTask& task : tasks) fields << task.index << task.what << task.key << task.version << task.bytes;
     return fields.bytes();
 }
 
@@ -75,6 +76,7 @@ STRATA_INLINE std::vector<ReadTask> unpack_tasks(std::string_view bytes) {
         task.index = static_cast<std::size_t>(fields.integer());
         task.what = static_cast<int>(fields.integer());
         task.key = fields.text();
+        task.version = fields.text();
         task.bytes = static_cast<std::uint64_t>(fields.integer());
     }
     return tasks;
@@ -82,31 +84,15 @@ STRATA_INLINE std::vector<ReadTask> unpack_tasks(std::string_view bytes) {
 
 STRATA_INLINE std::string pack(const std::vector<ReadAnswer>& answers) {
     FieldWriter fields;
-    const auto fault = [&](const std::optional<PictureFault>& value) {
-        fields << (value ? static_cast<int>(value->reason) : -1);
-        if (value) fields << value->detail << (value->damaged ? 1 : 0);
-    };
-    for (const ReadAnswer& answer : answers) {
+    for (const ReadAnswer& answer : answers)
         fields << answer.index << answer.what << answer.failure << answer.size.width << answer.size.height
-               << answer.caption;
-        fault(answer.size_fault);
-        fault(answer.pixel_fault);
-        fields << answer.note;
-    }
+               << answer.caption << answer.content.text() << answer.size_fault << answer.pixel_fault << answer.note;
     return fields.bytes();
 }
 
 STRATA_INLINE std::vector<ReadAnswer> unpack_answers(std::string_view bytes) {
     std::vector<ReadAnswer> answers;
-    FieldReader fields{bytes};
-    const auto fault = [&]() -> std::optional<PictureFault> {
-        const std::int64_t reason = fields.integer();
-        if (reason < 0) return std::nullopt;
-        PictureFault value{static_cast<SkipReason>(reason), fields.text(), false};
-        value.damaged = fields.integer() != 0;
-        return value;
-    };
-    while (!fields.empty()) {
+    for (FieldReader fields{bytes}; !fields.empty();) {
         ReadAnswer& answer = answers.emplace_back();
         answer.index = static_cast<std::size_t>(fields.integer());
         answer.what = static_cast<int>(fields.integer());
@@ -114,8 +100,8 @@ STRATA_INLINE std::vector<ReadAnswer> unpack_answers(std::string_view bytes) {
         answer.size.width = fields.integer();
         answer.size.height = fields.integer();
         answer.caption = fields.text();
-        answer.size_fault = fault();
-        answer.pixel_fault = fault();
+        answer.content = storage::ContentHash::of_text(fields.text());
+        fields >> answer.size_fault >> answer.pixel_fault;
         answer.note = fields.text();
     }
     return answers;
@@ -375,7 +361,7 @@ STRATA_INLINE std::vector<ReadTask> Catalog::next_tasks(std::size_t limit) {
     for (; cursor_ < pictures_.size() && tasks.size() < limit; ++cursor_) {
         const int what = missing(cursor_);
         const Sample& sample = pictures_[cursor_].sample;
-        if (what != 0) tasks.push_back({cursor_, what, sample.key, sample.bytes});
+        if (what != 0) tasks.push_back({cursor_, what, sample.key, sample.version, sample.bytes});
     }
     return tasks;
 }
@@ -408,6 +394,7 @@ STRATA_INLINE void Catalog::apply(ReadAnswer&& answer) {
     }
     if ((answer.what & ReadTask::pixels) != 0) {
         picture.decoded = true;
+        picture.sample.content = answer.content;
         picture.pixel_fault = boxed(answer.pixel_fault);
         if (!answer.note.empty() && ++noted_ == 1) first_noted_ = picture.sample.key + ": " + answer.note;
     }

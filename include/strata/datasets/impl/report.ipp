@@ -106,6 +106,13 @@ STRATA_INLINE std::vector<std::string> Report::lines(const std::filesystem::path
     }
     if (!names_file.empty() && !skipped.empty())
         all.push_back("  what was skipped is listed in " + names_file.string());
+    if (!broken.empty()) {
+        const auto total = static_cast<std::int64_t>(broken.size());
+        all.push_back("  " + std::to_string(total) + " broken, their turns go to the next of their bucket: " +
+                      detail::first_few(total, 5, [&](std::int64_t k) {
+                          return detail::with_detail(broken[static_cast<std::size_t>(k)]);
+                      }));
+    }
     for (const std::string& note : notes) all.push_back("  " + note);
     for (const BucketReport& bucket : buckets) {
         std::string line = "  bucket " + std::to_string(bucket.width) + " x " + std::to_string(bucket.height) +

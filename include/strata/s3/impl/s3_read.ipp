@@ -121,7 +121,7 @@ inline std::vector<std::byte> memory_for(std::uint64_t bytes, const std::string&
 
 /// Calls read() again when it throws ReplacedMeanwhile, three times at most.
 template <class Read>
-std::vector<std::byte> while_it_is_replaced(const std::string& where, const Read& read) {
+auto while_it_is_replaced(const std::string& where, const Read& read) {
     constexpr int attempts = 3;
     for (int attempt = 1; attempt <= attempts; ++attempt) {
         try {
@@ -136,7 +136,7 @@ std::vector<std::byte> while_it_is_replaced(const std::string& where, const Read
 
 /// The whole object. One request without a range, which costs a Ceph server less, unless the object turns out to be
 /// larger than a part: then that request is ended after its head.
-inline std::vector<std::byte> read_whole(S3Client& client, const std::string& key, const std::string& where) {
+inline storage::VersionedBytes read_whole(S3Client& client, const std::string& key, const std::string& where) {
     const std::uint64_t part = client.options().part_bytes;
     Identity identity;
     std::uint64_t total = 0;
@@ -154,14 +154,14 @@ inline std::vector<std::byte> read_whole(S3Client& client, const std::string& ke
         return answer.failure == http::HttpFailure::left ? "" : identity.complaint(answer.body, answer.md5);
     };
     http::HttpAnswer answer = client.call(call);
-    if (answer.failure != http::HttpFailure::left) return std::move(answer.body);
+    if (answer.failure != http::HttpFailure::left) return {std::move(answer.body), std::move(identity.etag)};
 
     std::vector<std::byte> bytes = memory_for(total, where);
     read_parts(client, key, identity.etag, 0, total, bytes);
     if (const std::string wrong = identity.complaint(bytes); !wrong.empty())
         throw Error{Errc::bad_answer, "cannot read '" + where + "': " + wrong,
                     "check the network and the server's disks, and write the object again"};
-    return bytes;
+    return {std::move(bytes), std::move(identity.etag)};
 }
 
 /// Bytes [offset, offset + length) of the object, fewer at its end; length > 0.
@@ -204,7 +204,9 @@ inline std::vector<std::byte> read_range(S3Client& client, const std::string& ke
 
 }  // namespace s3::detail
 
-STRATA_INLINE std::vector<std::byte> S3::get(std::string_view key) const {
+STRATA_INLINE std::vector<std::byte> S3::get(std::string_view key) const { return get_versioned(key).bytes; }
+
+STRATA_INLINE storage::VersionedBytes S3::get_versioned(std::string_view key) const {
     const std::string all = whole(key);
     return s3::detail::while_it_is_replaced(where(key),
                                             [&] { return s3::detail::read_whole(*client_, all, where(key)); });

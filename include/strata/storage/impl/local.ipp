@@ -21,9 +21,14 @@ namespace strata {
 namespace storage::detail {
 
 inline ObjectInfo info_of(std::string key, const struct ::stat& status) {
-    const auto nanoseconds = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+    const auto nanoseconds = [](const struct ::timespec& time) {
+        return std::to_string(static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec);
+    };
+    // A program can set the size and the time of modification to what they were, but not the time of change, and a file
+    // that is renamed into the place of another has another inode.
     return {std::move(key), static_cast<std::uint64_t>(status.st_size),
-            std::to_string(status.st_size) + "-" + std::to_string(nanoseconds)};
+            std::to_string(status.st_size) + "-" + nanoseconds(status.st_mtim) + "-" + nanoseconds(status.st_ctim) +
+                "-" + std::to_string(status.st_ino)};
 }
 
 /// Walk below one folder in the order of keys: entries of a folder sorted by name, where a folder's name ends in '/'.
