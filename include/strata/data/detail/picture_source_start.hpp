@@ -83,6 +83,7 @@ void PictureSourceBody<Store>::open_stores() {
     const auto memory = std::make_shared<CacheMemory>(options_.cache_memory_bytes);
     const auto no_memory = std::make_shared<CacheMemory>(0);  // of entries that are soon of no use
     std::vector<datasets::Contents::Place> places;
+    stores_.keep_indexes_in(options_.index_folder);  // those of tar shards, which are read when they are opened
     const auto open = [&](const config::ImageDataset& settings) {
         const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
         Store pictures = stores_.pictures(settings);
