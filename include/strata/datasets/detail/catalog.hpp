@@ -103,7 +103,7 @@ public:
     [[nodiscard]] std::vector<ReadTask> next_tasks(std::size_t limit);
     void apply(ReadAnswer&& answer);
     /// Writes what is new to the index.
-    void keep(const std::map<std::string, std::string>& facts = {});
+    void keep(std::map<std::string, std::string> facts = {});
 
     /// Pictures whose pixels are damaged for sure.
     [[nodiscard]] std::vector<Sample> damaged() const;
@@ -131,6 +131,7 @@ private:
     CaptionFile captions_;
     std::optional<SampleIndex> index_;
     bool trusted_ = false;
+    bool forgot_ = false;                // what earlier programs could not decode
     std::vector<IndexedPicture> known_;  // from the index
     std::size_t next_known_ = 0;
     std::vector<IndexedPicture> pictures_;

@@ -149,11 +149,12 @@ STRATA_INLINE Look look_at(std::span<const std::byte> file, ByteBudget& memory) 
     return look;
 }
 
-/// What is known of a picture that could not be decoded, forgotten: this program decodes other formats.
-inline void forget_unsupported(IndexedPicture& picture) {
+/// What is known of a picture that could not be decoded, forgotten: this program decodes other formats. True if there was any.
+inline bool forget_unsupported(IndexedPicture& picture) {
     const auto is_unsupported = [](const auto& fault) {
         return fault && fault->reason == SkipReason::unsupported_format;
     };
+    const bool is_known = is_unsupported(picture.size_fault) || is_unsupported(picture.pixel_fault);
     if (is_unsupported(picture.size_fault)) {
         picture.size_fault.reset();
         picture.size_source = 0;
@@ -162,6 +163,7 @@ inline void forget_unsupported(IndexedPicture& picture) {
         picture.pixel_fault.reset();
         picture.decoded = false;
     }
+    return is_known;
 }
 
 STRATA_INLINE Catalog::Catalog(const config::ImageDataset& dataset, const DiscoverOptions& options,
@@ -172,7 +174,7 @@ STRATA_INLINE Catalog::Catalog(const config::ImageDataset& dataset, const Discov
     if (!index_->notice().empty()) notes_.push_back(index_->notice());
     known_ = index_->take_pictures();
     if (index_->fact("decodes") != pictures::decoded_formats())
-        for (IndexedPicture& picture : known_) forget_unsupported(picture);
+        for (IndexedPicture& picture : known_) forgot_ |= forget_unsupported(picture);
     const std::string listed = index_->fact("listed");
     const bool names_caption_files = captions_ == CaptionFile::text || captions_ == CaptionFile::json;
     trusted_ = (dataset.preserve_data_backend_cache || dataset.skip_file_discovery.metadata) && !known_.empty() &&
@@ -400,7 +402,9 @@ STRATA_INLINE void Catalog::apply(ReadAnswer&& answer) {
     }
 }
 
-STRATA_INLINE void Catalog::keep(const std::map<std::string, std::string>& facts) {
+STRATA_INLINE void Catalog::keep(std::map<std::string, std::string> facts) {
+    // While rows of what was forgotten may still be there, the next start has to forget it, too.
+    if (!forgot_) facts.emplace("decodes", pictures::decoded_formats());
     if (index_) {
         std::vector<const IndexedPicture*> pictures;
         for (const std::size_t index : changed_) pictures.push_back(&pictures_[index]);
