@@ -1,3 +1,4 @@
+#include <fstream>
 #include <thread>
 #include <vector>
 
