@@ -41,12 +41,13 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
     strata::storage::write_file(path, bytes, strata::storage::Durability::process_end);
 }
 
-/// A picture that is red by its column and green by its row, so that a crop says where it is from.
-std::vector<std::byte> ramp(std::int64_t width, std::int64_t height) {
+/// A picture that is red by its column and green by its row, so that a crop says where it is from; and blue by its number, because
+/// pictures that hold the same are one to a cache.
+std::vector<std::byte> ramp(std::int64_t width, std::int64_t height, std::int64_t number) {
     std::vector<std::uint8_t> pixels;
     for (std::int64_t y = 0; y < height; ++y)
         for (std::int64_t x = 0; x < width; ++x)
-            for (const std::int64_t value : {x, y, std::int64_t{0}}) pixels.push_back(static_cast<std::uint8_t>(value));
+            for (const std::int64_t value : {x, y, number}) pixels.push_back(static_cast<std::uint8_t>(value));
     return encode_png(width, height, pixels);
 }
 
@@ -72,7 +73,7 @@ struct Fixture {
                                       std::int64_t width = 192, std::int64_t height = 64) {
         for (int i = 0; i < count; ++i) {
             const std::filesystem::path stem = folder.path() / id / ("p" + std::to_string(100 + i));
-            write_file(stem.string() + ".png", ramp(width, height));
+            write_file(stem.string() + ".png", ramp(width, height, i));
             write_file(stem.string() + ".txt", std::as_bytes(std::span{caption.data(), caption.size()}));
         }
         strata::config::ImageDataset images;
