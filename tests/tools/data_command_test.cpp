@@ -39,6 +39,7 @@ struct DataCommand : testing::Test {
     strata_test::TemporaryFolder temporary;
     fs::path folder = temporary.path();
     fs::path pictures = folder / "pictures";
+    int pictures_made_ = 0;
 
     void SetUp() override {
         for (int i = 0; i < 18; ++i)
@@ -53,7 +54,8 @@ struct DataCommand : testing::Test {
     }
     void add(const std::string& stem, int width, int height, const std::string& caption) {
         fs::create_directories(pictures);
-        const auto bytes = plain_png(width, height, 10, 20, 30);
+        // Of a colour of its own: pictures that hold the same are one to a cache.
+        const auto bytes = plain_png(width, height, 10, static_cast<std::uint8_t>(pictures_made_++), 30);
         std::ofstream{pictures / (stem + ".png"), std::ios::binary}.write(reinterpret_cast<const char*>(bytes.data()),
                                                                           static_cast<std::streamsize>(bytes.size()));
         if (!caption.empty()) std::ofstream{pictures / (stem + ".txt")} << caption << '\n';
