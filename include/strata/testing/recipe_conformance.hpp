@@ -39,7 +39,7 @@ inline bool is_near(const at::Tensor& a, const at::Tensor& b, double share) {
     if (a.equal(b)) return true;
     if (share == 0 || a.numel() == 0) return false;
     const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-    return (x - y).abs().max().item<double>() <= share * x.abs().max().item<double>();
+    return x.sub(y).abs().max().item<double>() <= share * x.abs().max().item<double>();
 }
 
 inline bool are_near(const data::NamedTensors& a, const data::NamedTensors& b, double share) {
