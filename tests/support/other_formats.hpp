@@ -129,8 +129,9 @@ inline Bytes make_avif(const strata::pictures::Picture& picture, std::uint32_t d
         ::avifImageCreate(static_cast<std::uint32_t>(picture.width), static_cast<std::uint32_t>(picture.height), depth,
                           AVIF_PIXEL_FORMAT_YUV444);
     image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_IDENTITY;
-    if (!profile.empty())
-        ::avifImageSetProfileICC(image, reinterpret_cast<const std::uint8_t*>(profile.data()), profile.size());
+    if (!profile.empty())  // void before libavif 1.0
+        static_cast<void>(
+            ::avifImageSetProfileICC(image, reinterpret_cast<const std::uint8_t*>(profile.data()), profile.size()));
     if (turns > 0) {
         image->transformFlags |= AVIF_TRANSFORM_IROT;
         image->irot.angle = static_cast<std::uint8_t>(turns);
@@ -141,14 +142,14 @@ inline Bytes make_avif(const strata::pictures::Picture& picture, std::uint32_t d
     rgb.format = picture.channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
     rgb.pixels = const_cast<std::uint8_t*>(picture.pixels.data());
     rgb.rowBytes = static_cast<std::uint32_t>(picture.width * picture.channels);
-    ::avifImageRGBToYUV(image, &rgb);
+    const bool is_converted = ::avifImageRGBToYUV(image, &rgb) == AVIF_RESULT_OK;
     ::avifEncoder* const encoder = ::avifEncoderCreate();
     encoder->speed = 10;
     encoder->minQuantizer = encoder->maxQuantizer = AVIF_QUANTIZER_LOSSLESS;
     encoder->minQuantizerAlpha = encoder->maxQuantizerAlpha = AVIF_QUANTIZER_LOSSLESS;
     ::avifRWData output = AVIF_DATA_EMPTY;
     Bytes file;
-    if (::avifEncoderWrite(encoder, image, &output) == AVIF_RESULT_OK) {
+    if (is_converted && ::avifEncoderWrite(encoder, image, &output) == AVIF_RESULT_OK) {
         const auto* begin = reinterpret_cast<const std::byte*>(output.data);
         file.assign(begin, begin + output.size);
     }
