@@ -474,6 +474,7 @@ strata_room(models
     PACKAGES Torch
     LINKS torch
     HEADERS
+        attention.hpp
         detail/lane_loops.hpp
         encoders.hpp
         flow_sampler.hpp
@@ -484,7 +485,9 @@ strata_room(models
         kernel_rows.hpp
         kernels.hpp
         linear_codec.hpp
+        norms.hpp
         packing.hpp
+        resnet_block.hpp
         rotary.hpp
         small_flux.hpp)
 

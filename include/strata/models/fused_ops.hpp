@@ -25,9 +25,6 @@ at::Tensor gated_add(const at::Tensor& x_BLD, const at::Tensor& gate_BD, const a
 at::Tensor rms_norm_rotate(const at::Tensor& x_BLD, const at::Tensor& weight_K, const at::Tensor& cosine_LK,
                            const at::Tensor& sine_LK);
 
-/// softmax(q k^T / sqrt(K)) v per head; q, k, v (B, H, L, K); returns (B, L, D).
-at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHLK, const at::Tensor& v_BHLK);
-
 /// gelu in its tanh form.
 at::Tensor gelu_tanh(const at::Tensor& x);
 

@@ -7,6 +7,7 @@
 
 #include <torch/torch.h>
 
+#include <strata/models/attention.hpp>
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/rotary.hpp>
 

@@ -15,7 +15,7 @@
 
 #include <strata/storage/safetensors.hpp>
 
-/// A file of fp32 tensors, looked up by name.
+/// A file of tensors in fp32 or 64-bit integers, looked up by name.
 class Golden {
 public:
     explicit Golden(const std::string& file) {
@@ -29,9 +29,16 @@ public:
 
     at::Tensor operator()(const std::string& name) const {
         const auto& entry = header_.at(name);
-        at::Tensor tensor = at::empty(entry.shape, at::kFloat);
+        const bool is_whole = entry.dtype == strata::storage::Dtype::i64;
+        at::Tensor tensor = at::empty(entry.shape, is_whole ? at::kLong : at::kFloat);
         std::memcpy(tensor.data_ptr(), bytes_.data() + header_.data_begin + entry.begin, entry.end - entry.begin);
         return tensor;
+    }
+    bool has(const std::string& name) const { return header_.find(name) != nullptr; }
+    std::vector<std::string> names() const {
+        std::vector<std::string> names;
+        for (const auto& entry : header_.tensors) names.push_back(entry.name);
+        return names;
     }
 
 private:

@@ -1,6 +1,7 @@
 #pragma once
 // strata/models/impl/flux_blocks.ipp - bodies of the blocks.
 
+#include <strata/models/attention.hpp>
 #include <strata/models/flux_blocks.hpp>
 #include <strata/models/fused_ops.hpp>
 
@@ -18,10 +19,6 @@ struct Folder final : torch::nn::Module {
 
 inline at::Tensor apply(torch::nn::Linear& layer, const at::Tensor& x) {
     return models::linear(x, layer->weight, layer->bias);
-}
-
-inline at::Tensor split_heads(const at::Tensor& x_BLD, std::int64_t K) {
-    return x_BLD.unflatten(2, {-1, K}).transpose(1, 2);
 }
 
 }  // namespace detail
@@ -92,8 +89,8 @@ STRATA_INLINE std::pair<at::Tensor, at::Tensor> JointBlock::forward(const at::Te
     };
     const at::Tensor q = joint(attn_->add_q_proj, attn_->norm_added_q, attn_->to_q, attn_->norm_q);
     const at::Tensor k = joint(attn_->add_k_proj, attn_->norm_added_k, attn_->to_k, attn_->norm_k);
-    const at::Tensor v = concatenate(detail::split_heads(detail::apply(attn_->add_v_proj, text), K),
-                                     detail::split_heads(detail::apply(attn_->to_v, image), K), 2);
+    const at::Tensor v = concatenate(split_heads(detail::apply(attn_->add_v_proj, text), K),
+                                     split_heads(detail::apply(attn_->to_v, image), K), 2);
     const at::Tensor attended = attention(q, k, v);
 
     at::Tensor image_out =
@@ -130,7 +127,7 @@ STRATA_INLINE at::Tensor SingleBlock::forward(const at::Tensor& x_BLD, const at:
         rms_norm_rotate(detail::apply(attn_->to_q, x), attn_->norm_q->weight, rotary.cosine_LK, rotary.sine_LK);
     const at::Tensor k =
         rms_norm_rotate(detail::apply(attn_->to_k, x), attn_->norm_k->weight, rotary.cosine_LK, rotary.sine_LK);
-    const at::Tensor attended = attention(q, k, detail::split_heads(detail::apply(attn_->to_v, x), K));
+    const at::Tensor attended = attention(q, k, split_heads(detail::apply(attn_->to_v, x), K));
     const at::Tensor hidden = gelu_tanh(detail::apply(proj_mlp_, x));
     // proj_out of [attended, hidden], without putting the two together.
     const std::int64_t D = x.size(2);

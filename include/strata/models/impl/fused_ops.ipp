@@ -137,33 +137,6 @@ struct RmsNormRotate : Function<RmsNormRotate> {
     }
 };
 
-struct Attention : Function<Attention> {
-    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-        const std::int64_t B = q.size(0), H = q.size(1), L = q.size(2), K = q.size(3);
-        const at::Tensor qs = q.reshape({B * H, L, K});
-        const at::Tensor ks = k.reshape({B * H, L, K});
-        const at::Tensor vs = v.reshape({B * H, L, K});
-        at::Tensor p = at::bmm(qs, ks.transpose(1, 2));
-        by_type(p, [&]<class T>(T) { kernels::softmax(data<T>(p), B * H * L, L, scale_of(K)); });
-        ctx->save_for_backward({qs, ks, vs, p});
-        return at::bmm(p, vs).view({B, H, L, K}).transpose(1, 2).reshape({B, L, H * K});
-    }
-    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-        const variable_list saved = ctx->get_saved_variables();
-        const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &p = saved[3];
-        const std::int64_t B = grads[0].size(0), L = q.size(1), K = q.size(2), H = q.size(0) / B;
-        const at::Tensor grad = grads[0].view({B, L, H, K}).transpose(1, 2).reshape({B * H, L, K});
-        const at::Tensor grad_v = at::bmm(p.transpose(1, 2), grad);
-        at::Tensor grad_s = at::bmm(grad, v.transpose(1, 2));
-        by_type(p,
-                [&]<class T>(T) { kernels::softmax_backward(data<T>(grad_s), data<T>(p), B * H * L, L, scale_of(K)); });
-        const at::Tensor grad_q = at::bmm(grad_s, k);
-        const at::Tensor grad_k = at::bmm(grad_s.transpose(1, 2), q);
-        return {grad_q.view({B, H, L, K}), grad_k.view({B, H, L, K}), grad_v.view({B, H, L, K})};
-    }
-    static float scale_of(std::int64_t K) { return 1.0f / std::sqrt(static_cast<float>(K)); }
-};
-
 struct Gelu : Function<Gelu> {
     static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_) {
         const at::Tensor x = x_.contiguous();
@@ -227,13 +200,6 @@ STRATA_INLINE at::Tensor rms_norm_rotate(const at::Tensor& x_BLD, const at::Tens
     const at::Tensor x = x_BLD.unflatten(2, {-1, weight_K.size(0)}).transpose(1, 2).to(detail::wide(x_BLD));
     const at::Tensor n = x * at::rsqrt(x.square().mean(-1, true) + detail::norm_eps) * weight_K;
     return (n * cosine_LK + detail::swap_pairs(n) * sine_LK).to(x_BLD.scalar_type());
-}
-
-STRATA_INLINE at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHLK, const at::Tensor& v_BHLK) {
-    if (detail::kernels_apply(q_BHLK, 16)) return detail::Attention::apply(q_BHLK, k_BHLK, v_BHLK);
-    const double scale = 1.0 / std::sqrt(static_cast<double>(q_BHLK.size(3)));
-    const at::Tensor s = at::matmul(q_BHLK, k_BHLK.transpose(2, 3)).to(detail::wide(q_BHLK)) * scale;
-    return at::matmul(at::softmax(s, -1).to(q_BHLK.scalar_type()), v_BHLK).transpose(1, 2).flatten(2);
 }
 
 STRATA_INLINE at::Tensor gelu_tanh(const at::Tensor& x) {

@@ -1,0 +1,42 @@
+#pragma once
+// strata/models/attention.hpp - scaled dot-product attention (Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1).
+//
+// Shapes: B batch, H heads, L queries, S keys, K width of a head, D = H * K width of a token.
+
+#include <cstdint>
+#include <optional>
+
+#include <torch/torch.h>
+
+#include <strata/core/inline.hpp>
+
+namespace strata::models {
+
+/// What is other than usual in an attention.
+struct AttentionOptions {
+    /// Added to the scaled scores: (B or 1, H or 1, L or 1, S) of fp32, as a relative bias or -inf where a key is not seen;
+    /// undefined for none.
+    at::Tensor bias_BHLS;
+    /// Query i sees keys up to i alone. Takes as many keys as queries.
+    bool is_causal = false;
+    /// What products of query and key are multiplied by; none: 1/sqrt(K).
+    std::optional<double> scale;
+};
+
+/// softmax(scale q k^T + bias) v per head, with softmax and its sums in fp32. Differentiable in q, k, v and the bias.
+///
+///   q (B, H, L, K);  k, v (B, H, S, K), of any strides
+/// Returns (B, L, D) in the type of q.
+at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHSK, const at::Tensor& v_BHSK,
+                     const AttentionOptions& options = {});
+
+/// (B, L, D) as heads of K: (B, H, L, K), a view.
+inline at::Tensor split_heads(const at::Tensor& x_BLD, std::int64_t K) {
+    return x_BLD.unflatten(2, {-1, K}).transpose(1, 2);
+}
+
+}  // namespace strata::models
+
+#ifndef STRATA_COMPILED
+#include <strata/models/impl/attention.ipp>
+#endif

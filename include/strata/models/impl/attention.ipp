@@ -1,0 +1,57 @@
+#pragma once
+// strata/models/impl/attention.ipp - attention by its formula, one pass over the scores on a CPU.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include <strata/models/attention.hpp>
+#include <strata/models/impl/fused_ops.ipp>
+
+namespace strata::models {
+
+namespace detail {
+
+struct Attention : Function<Attention> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+        const std::int64_t B = q.size(0), H = q.size(1), L = q.size(2), S = k.size(2), K = q.size(3);
+        const at::Tensor qs = q.reshape({B * H, L, K});
+        const at::Tensor ks = k.reshape({B * H, S, K});
+        const at::Tensor vs = v.reshape({B * H, S, K});
+        at::Tensor p = at::bmm(qs, ks.transpose(1, 2));
+        by_type(p, [&]<class T>(T) { kernels::softmax(data<T>(p), B * H * L, S, scale_of(K)); });
+        ctx->save_for_backward({qs, ks, vs, p});
+        return at::bmm(p, vs).view({B, H, L, K}).transpose(1, 2).reshape({B, L, H * K});
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const variable_list saved = ctx->get_saved_variables();
+        const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &p = saved[3];
+        const std::int64_t B = grads[0].size(0), L = q.size(1), S = k.size(1), K = q.size(2), H = q.size(0) / B;
+        const at::Tensor grad = grads[0].view({B, L, H, K}).transpose(1, 2).reshape({B * H, L, K});
+        const at::Tensor grad_v = at::bmm(p.transpose(1, 2), grad);
+        at::Tensor grad_s = at::bmm(grad, v.transpose(1, 2));
+        by_type(p,
+                [&]<class T>(T) { kernels::softmax_backward(data<T>(grad_s), data<T>(p), B * H * L, S, scale_of(K)); });
+        const at::Tensor grad_q = at::bmm(grad_s, k);
+        const at::Tensor grad_k = at::bmm(grad_s.transpose(1, 2), q);
+        return {grad_q.view({B, H, L, K}), grad_k.view({B, H, S, K}), grad_v.view({B, H, S, K})};
+    }
+    static float scale_of(std::int64_t K) { return 1.0f / std::sqrt(static_cast<float>(K)); }
+};
+
+}  // namespace detail
+
+STRATA_INLINE at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHSK, const at::Tensor& v_BHSK,
+                                   const AttentionOptions& options) {
+    const bool is_plain = !options.bias_BHLS.defined() && !options.is_causal && !options.scale;
+    if (is_plain && detail::kernels_apply(q_BHLK, 16)) return detail::Attention::apply(q_BHLK, k_BHSK, v_BHSK);
+    const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q_BHLK.size(3))));
+    at::Tensor s = at::matmul(q_BHLK, k_BHSK.transpose(2, 3)).to(detail::wide(q_BHLK)) * scale;
+    if (options.bias_BHLS.defined()) s = s + options.bias_BHLS;
+    if (options.is_causal)
+        s = s.masked_fill(at::ones({s.size(2), s.size(3)}, s.options().dtype(at::kBool)).triu(1),
+                          -std::numeric_limits<double>::infinity());
+    return at::matmul(at::softmax(s, -1).to(q_BHLK.scalar_type()), v_BHSK).transpose(1, 2).flatten(2);
+}
+
+}  // namespace strata::models
