@@ -139,6 +139,8 @@ function(strata_verify_headers)
             foreach(part IN LISTS parts)
                 add_dependencies(${part} strata_precompiled_${name})
                 target_compile_options(${part} PRIVATE -Winvalid-pch)
+                # As what is precompiled: a room that asks for no OpenMP gets it from libtorch 1.13, and from 2.6 it does not.
+                target_link_libraries(${part} PRIVATE OpenMP::OpenMP_CXX)
             endforeach()
         endif()
     endforeach()
