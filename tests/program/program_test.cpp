@@ -317,12 +317,12 @@ TEST_F(Program, AStopInTheFirstMomentsLeavesNeitherARankNorALock) {
     const fs::path output = folder / "run";
     for (const int milliseconds : {0, 100, 200, 400, 800, 1600}) {
         Job run = start(on_ranks(2, STRATA_TRAIN_PICTURES, output, {"--config", (folder / "config.json").string()}));
-        // The signals are held before main: by then this process is the command.
+        // The signals are held before main; and, by posix_spawn(), in the process that is not the command yet.
         const std::string held = "/proc/" + std::to_string(run.process()) + "/status";
         ASSERT_TRUE(wait_for(run, [&] {
             const std::string text = text_of(held);
             const auto mask = text.find("SigBlk:\t");
-            return mask != std::string::npos &&
+            return text.starts_with("Name:\tstrata\n") && mask != std::string::npos &&
                    (std::stoull(text.substr(mask + 8, 16), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0;
         }));
         std::this_thread::sleep_for(std::chrono::milliseconds{milliseconds});
