@@ -70,6 +70,7 @@ STRATA_INLINE Picture decode_avif(std::span<const std::byte> file, const ImageHe
     ::avifRGBImage rgb;
     ::avifRGBImageSetDefaults(&rgb, &image);
     rgb.depth = 8;
+    if (image.depth > 8) rgb.avoidLibYUV = AVIF_TRUE;  // it cuts deeper samples off where libavif itself rounds
     rgb.format = picture.channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
     rgb.pixels = picture.pixels.data();
     rgb.rowBytes = static_cast<std::uint32_t>(picture.width * picture.channels);
