@@ -20,10 +20,10 @@ struct FlowScheduleOptions {
     int timesteps = 1000;  ///< num_train_timesteps; what models are told is sigma * timesteps
     double shift = 3.0;    ///< static: sigma -> shift * sigma / (1 + (shift - 1) * sigma) (Esser et al. 2024, eq. 23)
     bool dynamic = true;   ///< use_dynamic_shifting: the shift depends on the number of picture tokens, when drawing
-    double base_shift = 0.5;   ///< mu at base_tokens
-    double max_shift = 1.15;   ///< mu at max_tokens
-    int base_tokens = 256;     ///< base_image_seq_len
-    int max_tokens = 4096;     ///< max_image_seq_len
+    double base_shift = 0.5;  ///< mu at base_tokens
+    double max_shift = 1.15;  ///< mu at max_tokens
+    int base_tokens = 256;    ///< base_image_seq_len
+    int max_tokens = 4096;    ///< max_image_seq_len
     TimeShift kind = TimeShift::exponential;
 
     friend bool operator==(const FlowScheduleOptions&, const FlowScheduleOptions&) = default;

@@ -10,8 +10,10 @@ namespace strata::diffusion {
 
 /// How strongly a prompt is followed.
 struct Guidance {
-    double scale = 1;    ///< 1 follows the prompt alone, and costs half; above, more (Ho & Salimans 2022, arXiv:2207.12598)
-    double rescale = 0;  ///< 0 ... 1: share of the prediction that gets back the deviation of the prompt's own (Lin et al. 2023, section 3.4)
+    double scale =
+        1;  ///< 1 follows the prompt alone, and costs half; above, more (Ho & Salimans 2022, arXiv:2207.12598)
+    double rescale =
+        0;  ///< 0 ... 1: share of the prediction that gets back the deviation of the prompt's own (Lin et al. 2023, section 3.4)
 
     [[nodiscard]] constexpr bool is_on() const noexcept { return scale != 1; }
 };

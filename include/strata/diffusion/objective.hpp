@@ -67,7 +67,8 @@ public:
     /// Pictures x, (B, C, ...), at timesteps and with noise from `source`: noise, offset, perturbation and timestep, in this order.
     [[nodiscard]] Noised draw(const at::Tensor& x, const NoiseSource& source) const;
     /// The same at given timesteps with given noise, as it is.
-    [[nodiscard]] Noised at(const at::Tensor& x, const at::Tensor& noise, const std::vector<std::int64_t>& timesteps) const;
+    [[nodiscard]] Noised at(const at::Tensor& x, const at::Tensor& noise,
+                            const std::vector<std::int64_t>& timesteps) const;
 
 private:
     [[nodiscard]] Noised weighted(Noised noised, const std::vector<std::int64_t>& timesteps) const;

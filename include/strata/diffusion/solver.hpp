@@ -74,12 +74,14 @@ struct SolverOptions {
     bool lower_order_final = true;
     UniPcB b = UniPcB::bh2;
     MultistepTerm term = MultistepTerm::midpoint;
-    double clip = 0;  ///< pictures that are predicted on the way are kept in -clip ... clip; 0 does not. For pixels, not latents
+    double clip =
+        0;  ///< pictures that are predicted on the way are kept in -clip ... clip; 0 does not. For pixels, not latents
 
     // Levels of a DdpmSchedule.
     Spacing spacing = Spacing::leading;
-    int steps_offset = 1;         ///< added to timesteps of `leading`
-    bool karras_sigmas = false;   ///< levels evenly spaced in (sigma / alpha)^(1/7) (Karras et al. 2022, arXiv:2206.00364, eq. 5); not of ddim
+    int steps_offset = 1;  ///< added to timesteps of `leading`
+    bool karras_sigmas =
+        false;  ///< levels evenly spaced in (sigma / alpha)^(1/7) (Karras et al. 2022, arXiv:2206.00364, eq. 5); not of ddim
     LastLevel last = LastLevel::clean;
 
     FlowSpacing flow_spacing = FlowSpacing::even;  ///< levels of a FlowSchedule

@@ -23,8 +23,9 @@ using strata::Error;
 using strata_test::expect_relative;
 using strata_test::numbers;
 
-#define NEEDS_GOLDEN(name) \
-    if (!std::filesystem::exists(strata_test::golden_file(name))) GTEST_SKIP() << strata_test::golden_file(name) << " is not there"
+#define NEEDS_GOLDEN(name)                                        \
+    if (!std::filesystem::exists(strata_test::golden_file(name))) \
+    GTEST_SKIP() << strata_test::golden_file(name) << " is not there"
 
 Errc refused(auto&& call) {
     try {
@@ -71,7 +72,8 @@ TEST(NoiseSchedules, EveryPredictionWeighsTheSameErrorOfThePictureTheSame) {
     for (const Level level : {Level{0.6, 0.8}, Level{0.28, 0.96}, Level{0.96, 0.28}}) {
         const double of_picture = min_snr_weight(Prediction::sample, level, 5);
         for (const auto prediction : {Prediction::epsilon, Prediction::v, Prediction::flow}) {
-            const double error = picture_weights(prediction, level).of_output;  // of the picture, per error of the output
+            const double error =
+                picture_weights(prediction, level).of_output;  // of the picture, per error of the output
             EXPECT_NEAR(min_snr_weight(prediction, level, 5), of_picture * error * error, 1e-12) << name_of(prediction);
         }
     }
@@ -197,7 +199,8 @@ TEST(NoiseSchedules, DensitiesAndWeightsOfFlowsAreTheirs) {
 
 TEST(NoiseSchedules, DensitiesHaveTheirMedianAndTheirEnds) {
     EXPECT_DOUBLE_EQ((TimestepDensity{.shape = DensityShape::uniform}.at(0.25)), 0.25);
-    EXPECT_NEAR((TimestepDensity{.shape = DensityShape::logit_normal, .mean = 1}.at(0)), 1 / (1 + std::exp(-1.0)), 1e-15);
+    EXPECT_NEAR((TimestepDensity{.shape = DensityShape::logit_normal, .mean = 1}.at(0)), 1 / (1 + std::exp(-1.0)),
+                1e-15);
     for (const auto shape : {DensityShape::mode, DensityShape::cosmap}) {
         const TimestepDensity density{.shape = shape};
         EXPECT_NEAR(density.at(0.5), 0.5, 1e-12);

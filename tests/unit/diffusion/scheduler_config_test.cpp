@@ -32,7 +32,8 @@ std::string refusal(const char* text) {
 }
 
 TEST(SchedulerConfig, OfSdxlAndItsKeysOfOtherClasses) {
-    const SchedulerConfig config = read(R"({"_class_name": "EulerDiscreteScheduler", "_diffusers_version": "0.19.0.dev0",
+    const SchedulerConfig config =
+        read(R"({"_class_name": "EulerDiscreteScheduler", "_diffusers_version": "0.19.0.dev0",
         "beta_end": 0.012, "beta_schedule": "scaled_linear", "beta_start": 0.00085, "clip_sample": false,
         "interpolation_type": "linear", "num_train_timesteps": 1000, "prediction_type": "epsilon",
         "sample_max_value": 1.0, "set_alpha_to_one": false, "skip_prk_steps": true, "steps_offset": 1,
@@ -74,8 +75,8 @@ TEST(SchedulerConfig, WhatIsAbsentIsAsItsClassHasIt) {
     EXPECT_EQ(read(R"({"_class_name": "EulerDiscreteScheduler"})").solver.spacing, Spacing::linspace);
     EXPECT_EQ(read(R"({"_class_name": "EulerAncestralDiscreteScheduler"})").solver.eta, 1);
     EXPECT_EQ(read(R"({"_class_name": "DDPMScheduler", "clip_sample_range": 2})").solver.clip, 2);
-    const auto flow = std::get<FlowScheduleOptions>(
-        read(R"({"_class_name": "FlowMatchEulerDiscreteScheduler"})").schedule);
+    const auto flow =
+        std::get<FlowScheduleOptions>(read(R"({"_class_name": "FlowMatchEulerDiscreteScheduler"})").schedule);
     EXPECT_EQ(flow.shift, 1);
     EXPECT_FALSE(flow.dynamic);
 }
@@ -83,7 +84,8 @@ TEST(SchedulerConfig, WhatIsAbsentIsAsItsClassHasIt) {
 TEST(SchedulerConfig, OptionsOfMultistepSolvers) {
     const SolverOptions dpm = read(R"({"_class_name": "DPMSolverMultistepScheduler", "algorithm_type": "dpmsolver++",
         "solver_type": "heun", "use_karras_sigmas": true, "final_sigmas_type": "sigma_min", "solver_order": 1,
-        "lower_order_final": false, "prediction_type": "v_prediction"})").solver;
+        "lower_order_final": false, "prediction_type": "v_prediction"})")
+                                  .solver;
     EXPECT_EQ(dpm.solver, Solver::dpm_solver_2m);
     EXPECT_EQ(dpm.term, MultistepTerm::heun);
     EXPECT_EQ(dpm.last, LastLevel::first);

@@ -73,7 +73,8 @@ TEST(Solvers, ErrorsFallAsTheirOrderSays) {
     for (const auto b : {UniPcB::bh1, UniPcB::bh2}) {  // a correction is worth one order
         EXPECT_NEAR(order_of({.solver = Solver::unipc, .order = 1, .b = b}, 80), 2, 0.25);
         EXPECT_NEAR(order_of({.solver = Solver::unipc, .order = 2, .b = b}, 80), 3, 0.35);
-        EXPECT_GT(order_of({.solver = Solver::unipc, .order = 3, .b = b}, 80), 2.6);  // its first step is of lower order
+        EXPECT_GT(order_of({.solver = Solver::unipc, .order = 3, .b = b}, 80),
+                  2.6);  // its first step is of lower order
     }
 }
 
@@ -107,9 +108,11 @@ TEST(Solvers, OnePictureIsFoundInAnyNumberOfSteps) {
         for (const int steps : {1, 2, 7, 30}) {
             options.steps = steps;
             const Path ddpm = path_of(DdpmSchedule{}, options);
-            EXPECT_NEAR(carried(plan_of(ddpm, options), ddpm, data, 1.7), -0.4, 1e-12) << name_of(options.solver) << steps;
+            EXPECT_NEAR(carried(plan_of(ddpm, options), ddpm, data, 1.7), -0.4, 1e-12)
+                << name_of(options.solver) << steps;
             const Path flow = path_of(FlowSchedule{}, options, 1024);
-            EXPECT_NEAR(carried(plan_of(flow, options), flow, data, 1.7), -0.4, 1e-12) << name_of(options.solver) << steps;
+            EXPECT_NEAR(carried(plan_of(flow, options), flow, data, 1.7), -0.4, 1e-12)
+                << name_of(options.solver) << steps;
         }
 }
 
@@ -225,7 +228,7 @@ TEST(Solvers, LastStepsAreOfLowerOrder) {
     std::vector<std::size_t> orders;
     for (const PlannedStep& step : plan.steps) orders.push_back(step.advance.of_pictures.size());
     EXPECT_EQ(orders, (std::vector<std::size_t>{1, 2, 3, 3, 3, 3, 2, 1}));
-    EXPECT_EQ(plan.pictures, 4U);  // a correction knows one more
+    EXPECT_EQ(plan.pictures, 4U);                       // a correction knows one more
     EXPECT_EQ(plan.steps.back().advance.of_sample, 0);  // what ends without noise is the picture itself
     EXPECT_EQ(plan.steps.back().advance.of_pictures[0], 1);
 }

@@ -82,8 +82,8 @@ inline void check(const DdpmScheduleOptions& options) {
         if (options.shape != BetaShape::squared_cosine) {
             const bool good = check_beta("beta_start", options.beta_start, false);
             if (check_beta("beta_end", options.beta_end, false) && good && options.beta_end < options.beta_start)
-                problems.add(bad_options("beta_end is " + OptionCheck::shown(options.beta_end) + ", below beta_start, " +
-                                             OptionCheck::shown(options.beta_start),
+                problems.add(bad_options("beta_end is " + OptionCheck::shown(options.beta_end) +
+                                             ", below beta_start, " + OptionCheck::shown(options.beta_start),
                                          "let noise grow: give beta_end at least beta_start"));
         }
     }
@@ -119,9 +119,9 @@ STRATA_INLINE DdpmSchedule::DdpmSchedule(const DdpmScheduleOptions& options) {
 
 STRATA_INLINE Level DdpmSchedule::level(std::int64_t timestep) const {
     if (timestep < 0 || timestep >= timesteps())
-        throw detail::bad_options("timestep " + std::to_string(timestep) + " is not one of a schedule with " +
-                                      std::to_string(timesteps()),
-                                  "give one from 0 to " + std::to_string(timesteps() - 1));
+        throw detail::bad_options(
+            "timestep " + std::to_string(timestep) + " is not one of a schedule with " + std::to_string(timesteps()),
+            "give one from 0 to " + std::to_string(timesteps() - 1));
     const double product = alphas_cumprod_[static_cast<std::size_t>(timestep)];
     return {std::sqrt(product), std::sqrt(1 - product)};
 }

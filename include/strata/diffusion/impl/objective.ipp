@@ -140,8 +140,9 @@ STRATA_INLINE Noised DdpmObjective::at(const at::Tensor& x, const at::Tensor& no
                                        const std::vector<std::int64_t>& timesteps) const {
     std::vector<Level> levels;
     for (const std::int64_t timestep : timesteps) levels.push_back(schedule_.level(timestep));
-    return weighted(diffusion::noised(x, noise, noise, options_.prediction, levels, {timesteps.begin(), timesteps.end()}),
-                    timesteps);
+    return weighted(
+        diffusion::noised(x, noise, noise, options_.prediction, levels, {timesteps.begin(), timesteps.end()}),
+        timesteps);
 }
 
 STRATA_INLINE Noised DdpmObjective::draw(const at::Tensor& x, const NoiseSource& source) const {
@@ -190,7 +191,8 @@ STRATA_INLINE FlowObjective::FlowObjective(const FlowSchedule& schedule, const F
 STRATA_INLINE double FlowObjective::sigma_of(double random, std::int64_t picture_tokens) const {
     double sigma = options_.density.at(random);
     if (options_.from_table) {
-        const auto index = static_cast<std::int64_t>(static_cast<float>(sigma) * static_cast<float>(schedule_.timesteps()));
+        const auto index =
+            static_cast<std::int64_t>(static_cast<float>(sigma) * static_cast<float>(schedule_.timesteps()));
         sigma = schedule_.training_sigma(std::clamp<std::int64_t>(index, 0, schedule_.timesteps() - 1));
     }
     return options_.shift_by_tokens ? schedule_.sigma(sigma, picture_tokens) : shifted(sigma, options_.shift);
@@ -198,9 +200,8 @@ STRATA_INLINE double FlowObjective::sigma_of(double random, std::int64_t picture
 
 STRATA_INLINE Noised FlowObjective::weighted(Noised noised, const std::vector<double>& sigmas) const {
     if (options_.weighting != FlowWeighting::none)
-        noised.weight_B = detail::one_a_picture(noised.input, sigmas.size(), [&](std::size_t i) {
-            return flow_weight(options_.weighting, sigmas[i]);
-        });
+        noised.weight_B = detail::one_a_picture(
+            noised.input, sigmas.size(), [&](std::size_t i) { return flow_weight(options_.weighting, sigmas[i]); });
     return noised;
 }
 
@@ -218,7 +219,8 @@ STRATA_INLINE Noised FlowObjective::at(const at::Tensor& x, const at::Tensor& no
 STRATA_INLINE Noised FlowObjective::draw(const at::Tensor& x, const NoiseSource& source,
                                          std::int64_t picture_tokens) const {
     const detail::DrawnNoise noise = detail::draw_noise(x, source, options_.noise);
-    const at::Tensor random = options_.density.wants_normal() ? source.normal({x.size(0)}) : source.uniform({x.size(0)});
+    const at::Tensor random =
+        options_.density.wants_normal() ? source.normal({x.size(0)}) : source.uniform({x.size(0)});
     std::vector<double> sigmas, timesteps;
     std::vector<Level> levels;
     for (const double number : detail::numbers(random)) {

@@ -91,8 +91,8 @@ inline void check_path(int timesteps, const SolverOptions& options) {
     config::Problems problems;
     const int extra = is_multistep(options.solver) && options.spacing != Spacing::trailing ? 1 : 0;
     if (options.steps < 1 || options.steps + extra > timesteps)
-        problems.add(bad_options("a sampler is to take " + std::to_string(options.steps) + " steps through a schedule of " +
-                                     std::to_string(timesteps),
+        problems.add(bad_options("a sampler is to take " + std::to_string(options.steps) +
+                                     " steps through a schedule of " + std::to_string(timesteps),
                                  "give 1 to " + std::to_string(timesteps - extra) + " steps"));
     else if (options.spacing == Spacing::leading) {
         const int most = timesteps - 1 - static_cast<int>(spaced(timesteps, options).front()) + options.steps_offset;
@@ -121,8 +121,8 @@ STRATA_INLINE Path path_of(const DdpmSchedule& schedule, const SolverOptions& op
         for (const double t : path.timesteps) visited.push_back(detail::ratio_at(ratios, t));
         if (options.karras_sigmas) {
             const bool all = detail::is_multistep(options.solver);
-            visited = detail::karras_ratios(all ? ratios.back() : visited.front(), all ? ratios.front() : visited.back(),
-                                            options.steps);
+            visited = detail::karras_ratios(all ? ratios.back() : visited.front(),
+                                            all ? ratios.front() : visited.back(), options.steps);
             for (std::size_t i = 0; i < visited.size(); ++i) {
                 const double timestep = detail::timestep_at(ratios, visited[i]);
                 path.timesteps[i] = all ? std::nearbyint(timestep) : timestep;

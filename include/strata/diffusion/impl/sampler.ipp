@@ -16,8 +16,9 @@ namespace strata::diffusion {
 STRATA_INLINE Sampler::Sampler(Path path, Prediction prediction, const SolverOptions& options)
     : path_{std::move(path)}, plan_{plan_of(path_, options)}, prediction_{prediction}, clip_{options.clip} {
     if (prediction == Prediction::epsilon && path_.levels.front().alpha == 0)
-        throw detail::bad_options("samples are to begin without any signal, where epsilon says nothing about the picture",
-                                  "use a model that predicts v, or a schedule without rescale_betas_zero_snr");
+        throw detail::bad_options(
+            "samples are to begin without any signal, where epsilon says nothing about the picture",
+            "use a model that predicts v, or a schedule without rescale_betas_zero_snr");
 }
 
 STRATA_INLINE at::Tensor Sampler::picture_in(std::size_t step, const at::Tensor& x, Denoiser model) const {

@@ -90,7 +90,8 @@ public:
     void finish() {
         for (const auto& [key, value] : json_->items())
             if (!key.starts_with('_') && !known_.contains(key))
-                problems_.add(Error{Errc::bad_model_config, source_ + ": key '" + key + "' is known to no scheduler here",
+                problems_.add(Error{Errc::bad_model_config,
+                                    source_ + ": key '" + key + "' is known to no scheduler here",
                                     "take it out if it changes nothing, or use another scheduler of this model"});
         problems_.finish();
     }
@@ -136,11 +137,11 @@ inline FlowScheduleOptions flow_keys(SchedulerKeys& keys) {
     options.max_shift = keys.number("max_shift", 1.15);
     options.base_tokens = keys.whole("base_image_seq_len", 256);
     options.max_tokens = keys.whole("max_image_seq_len", 4096);
-    options.kind = keys.choice("time_shift_type", TimeShift::exponential,
-                               std::array<NamedValue<TimeShift>, 2>{{{"exponential", TimeShift::exponential},
-                                                                     {"linear", TimeShift::linear}}});
-    for (const char* key : {"invert_sigmas", "stochastic_sampling", "use_karras_sigmas", "use_exponential_sigmas",
-                            "use_beta_sigmas"})
+    options.kind = keys.choice(
+        "time_shift_type", TimeShift::exponential,
+        std::array<NamedValue<TimeShift>, 2>{{{"exponential", TimeShift::exponential}, {"linear", TimeShift::linear}}});
+    for (const char* key :
+         {"invert_sigmas", "stochastic_sampling", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas"})
         keys.only(key, false);
     keys.only("shift_terminal", nullptr);
     return options;
@@ -151,10 +152,11 @@ inline DdpmScheduleOptions ddpm_keys(SchedulerKeys& keys) {
     options.timesteps = keys.whole("num_train_timesteps", 1000);
     options.beta_start = keys.number("beta_start", 0.0001);
     options.beta_end = keys.number("beta_end", 0.02);
-    options.shape = keys.choice("beta_schedule", BetaShape::linear,
-                                std::array<NamedValue<BetaShape>, 3>{{{"linear", BetaShape::linear},
-                                                                      {"scaled_linear", BetaShape::scaled_linear},
-                                                                      {"squaredcos_cap_v2", BetaShape::squared_cosine}}});
+    options.shape =
+        keys.choice("beta_schedule", BetaShape::linear,
+                    std::array<NamedValue<BetaShape>, 3>{{{"linear", BetaShape::linear},
+                                                          {"scaled_linear", BetaShape::scaled_linear},
+                                                          {"squaredcos_cap_v2", BetaShape::squared_cosine}}});
     options.trained_betas = keys.numbers("trained_betas");
     options.zero_terminal_snr = keys.flag("rescale_betas_zero_snr", false);
     return options;
@@ -162,18 +164,19 @@ inline DdpmScheduleOptions ddpm_keys(SchedulerKeys& keys) {
 
 /// Keys that say how levels are placed, of all classes but the flow's.
 inline void spacing_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& solver) {
-    const bool leads =
-        of == SchedulerClass::ddpm || of == SchedulerClass::ddim || of == SchedulerClass::pndm;  // where the key is absent
-    solver.spacing = keys.choice("timestep_spacing", leads ? Spacing::leading : Spacing::linspace,
-                                 std::array<NamedValue<Spacing>, 3>{{{"leading", Spacing::leading},
-                                                                     {"trailing", Spacing::trailing},
-                                                                     {"linspace", Spacing::linspace}}});
+    const bool leads = of == SchedulerClass::ddpm || of == SchedulerClass::ddim ||
+                       of == SchedulerClass::pndm;  // where the key is absent
+    solver.spacing = keys.choice(
+        "timestep_spacing", leads ? Spacing::leading : Spacing::linspace,
+        std::array<NamedValue<Spacing>, 3>{
+            {{"leading", Spacing::leading}, {"trailing", Spacing::trailing}, {"linspace", Spacing::linspace}}});
     solver.steps_offset = keys.whole("steps_offset", 0);
 }
 
 inline LastLevel final_sigma(SchedulerKeys& keys) {
-    return keys.choice("final_sigmas_type", LastLevel::clean,
-                       std::array<NamedValue<LastLevel>, 2>{{{"zero", LastLevel::clean}, {"sigma_min", LastLevel::first}}});
+    return keys.choice(
+        "final_sigmas_type", LastLevel::clean,
+        std::array<NamedValue<LastLevel>, 2>{{{"zero", LastLevel::clean}, {"sigma_min", LastLevel::first}}});
 }
 
 inline void no_other_sigmas(SchedulerKeys& keys) {
@@ -231,8 +234,8 @@ inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& s
             multistep_keys(keys, solver);
             keys.only("algorithm_type", "dpmsolver++");
             solver.term = keys.choice("solver_type", MultistepTerm::midpoint,
-                                      std::array<NamedValue<MultistepTerm>, 2>{{{"midpoint", MultistepTerm::midpoint},
-                                                                                {"heun", MultistepTerm::heun}}});
+                                      std::array<NamedValue<MultistepTerm>, 2>{
+                                          {{"midpoint", MultistepTerm::midpoint}, {"heun", MultistepTerm::heun}}});
             keys.only("euler_at_final", false);
             keys.only("use_lu_lambdas", false);
             keys.only("variance_type", nullptr);
@@ -250,11 +253,33 @@ inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& s
         case SchedulerClass::flow_euler:
             break;
     }
-    keys.pass_over({"algorithm_type", "clip_sample", "clip_sample_range", "disable_corrector", "dynamic_thresholding_ratio",
-                    "euler_at_final", "final_sigmas_type", "interpolation_type", "lambda_min_clipped", "lower_order_final",
-                    "predict_x0", "sample_max_value", "set_alpha_to_one", "sigma_max", "sigma_min", "skip_prk_steps",
-                    "solver_order", "solver_p", "solver_type", "thresholding", "timestep_type", "use_beta_sigmas",
-                    "use_exponential_sigmas", "use_flow_sigmas", "use_karras_sigmas", "use_lu_lambdas", "variance_type"});
+    keys.pass_over({"algorithm_type",
+                    "clip_sample",
+                    "clip_sample_range",
+                    "disable_corrector",
+                    "dynamic_thresholding_ratio",
+                    "euler_at_final",
+                    "final_sigmas_type",
+                    "interpolation_type",
+                    "lambda_min_clipped",
+                    "lower_order_final",
+                    "predict_x0",
+                    "sample_max_value",
+                    "set_alpha_to_one",
+                    "sigma_max",
+                    "sigma_min",
+                    "skip_prk_steps",
+                    "solver_order",
+                    "solver_p",
+                    "solver_type",
+                    "thresholding",
+                    "timestep_type",
+                    "use_beta_sigmas",
+                    "use_exponential_sigmas",
+                    "use_flow_sigmas",
+                    "use_karras_sigmas",
+                    "use_lu_lambdas",
+                    "variance_type"});
 }
 
 /// JSON in which Python's -Infinity, as the value of a key, is null.
@@ -273,15 +298,18 @@ STRATA_INLINE SchedulerConfig scheduler_config_of(const nlohmann::json& json, co
     if (!json.is_object())
         throw Error{Errc::bad_model_config, source + " is no JSON object", "give a model's scheduler_config.json"};
     const auto name = json.find("_class_name");
-    const auto* of = std::find_if(
-        detail::scheduler_classes.begin(), detail::scheduler_classes.end(), [&](const auto& known) {
-            return name != json.end() && name->is_string() && name->template get_ref<const std::string&>() == known.name;
+    const auto* of =
+        std::find_if(detail::scheduler_classes.begin(), detail::scheduler_classes.end(), [&](const auto& known) {
+            return name != json.end() && name->is_string() &&
+                   name->template get_ref<const std::string&>() == known.name;
         });
     if (of == detail::scheduler_classes.end()) {
         std::string known;
-        for (const auto& scheduler : detail::scheduler_classes) known += (known.empty() ? "" : ", ") + std::string{scheduler.name};
+        for (const auto& scheduler : detail::scheduler_classes)
+            known += (known.empty() ? "" : ", ") + std::string{scheduler.name};
         throw Error{Errc::bad_model_config,
-                    source + ": _class_name is " + (name == json.end() ? "missing" : name->dump()) + ", no scheduler that is read",
+                    source + ": _class_name is " + (name == json.end() ? "missing" : name->dump()) +
+                        ", no scheduler that is read",
                     "give a file of one of " + known};
     }
     detail::SchedulerKeys keys{json, source};
@@ -291,11 +319,10 @@ STRATA_INLINE SchedulerConfig scheduler_config_of(const nlohmann::json& json, co
         config.prediction = Prediction::flow;
     } else {
         config.schedule = detail::ddpm_keys(keys);
-        config.prediction =
-            keys.choice("prediction_type", Prediction::epsilon,
-                        std::array<detail::NamedValue<Prediction>, 3>{{{"epsilon", Prediction::epsilon},
-                                                                       {"v_prediction", Prediction::v},
-                                                                       {"sample", Prediction::sample}}});
+        config.prediction = keys.choice(
+            "prediction_type", Prediction::epsilon,
+            std::array<detail::NamedValue<Prediction>, 3>{
+                {{"epsilon", Prediction::epsilon}, {"v_prediction", Prediction::v}, {"sample", Prediction::sample}}});
         detail::spacing_keys(keys, of->value, config.solver);
         detail::solver_keys(keys, of->value, config.solver);
     }

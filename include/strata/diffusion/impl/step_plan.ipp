@@ -143,13 +143,13 @@ inline void check_solver(const SolverOptions& options) {
     config::Problems problems;
     const int most = options.solver == Solver::unipc ? 3 : options.solver == Solver::dpm_solver_2m ? 2 : 0;
     if (most > 0 && (options.order < 1 || options.order > most))
-        problems.add(bad_options("the order of " + std::string{name_of(options.solver)} + " is " +
-                                     std::to_string(options.order),
-                                 "give 1 to " + std::to_string(most)));
+        problems.add(
+            bad_options("the order of " + std::string{name_of(options.solver)} + " is " + std::to_string(options.order),
+                        "give 1 to " + std::to_string(most)));
     if (most == 0 && !(options.eta >= 0 && options.eta <= 1))
-        problems.add(bad_options("eta of " + std::string{name_of(options.solver)} + " is " +
-                                     OptionCheck::shown(options.eta),
-                                 "give 0 (no fresh noise) to 1 (as much as DDPM)"));
+        problems.add(
+            bad_options("eta of " + std::string{name_of(options.solver)} + " is " + OptionCheck::shown(options.eta),
+                        "give 0 (no fresh noise) to 1 (as much as DDPM)"));
     if (!(options.clip >= 0))
         problems.add(bad_options("clip of a sampler is " + OptionCheck::shown(options.clip),
                                  "give 0 for none, or the largest value of a pixel, as 1"));
