@@ -25,15 +25,15 @@ struct DdpmScheduleOptions {
     BetaShape shape = BetaShape::scaled_linear;
     /// These in place of the four above, one a timestep.
     std::vector<double> trained_betas = {};
-    /// The last level has no signal left, and the first stays as it is (Lin et al. 2023, arXiv:2305.08891, algorithm 1).
-    /// For v and sample only: epsilon of noise alone is the input.
+    /// The last level has no signal left, and the first stays as it is (Lin et al. 2023, arXiv:2305.08891,
+    /// algorithm 1). For v and sample only: epsilon of noise alone is the input.
     bool zero_terminal_snr = false;
 
     friend bool operator==(const DdpmScheduleOptions&, const DdpmScheduleOptions&) = default;
 };
 
-/// x_t = sqrt(alphas_cumprod[t]) x0 + sqrt(1 - alphas_cumprod[t]) noise (Ho et al. 2020, eq. 4), t = 0 ... timesteps - 1:
-/// timestep 0 has the least noise, and there is none without.
+/// x_t = sqrt(alphas_cumprod[t]) x0 + sqrt(1 - alphas_cumprod[t]) noise (Ho et al. 2020, eq. 4) for t from 0 to
+/// timesteps - 1: timestep 0 has the least noise, and there is none without.
 ///
 /// Tables are fp32, rounded where the trainers of published models round them, to within 5e-7 of theirs.
 class DdpmSchedule {

@@ -43,7 +43,8 @@ struct FlowScheduleOptions {
 /// x = (1 - sigma) x0 + sigma noise (Liu et al. 2022; Lipman et al. 2022, arXiv:2210.02747); sigma 1 is noise alone.
 class FlowSchedule {
 public:
-    /// Throws Errc::bad_diffusion_options: timesteps below 1, a shift that is not above 0, base_tokens not below max_tokens.
+    /// Throws Errc::bad_diffusion_options: timesteps below 1, a shift that is not above 0, base_tokens not below
+    /// max_tokens.
     explicit FlowSchedule(const FlowScheduleOptions& options = {});
 
     [[nodiscard]] const FlowScheduleOptions& options() const noexcept { return options_; }

@@ -10,8 +10,8 @@
 
 namespace strata::diffusion {
 
-/// Min-SNR weight (Hang et al. 2023, arXiv:2303.09556, section 3.4): the loss of x0 weighted with min(snr, gamma), as the
-/// loss of what is predicted. gamma is 5 there.
+/// Min-SNR weight (Hang et al. 2023, arXiv:2303.09556, section 3.4): the loss of x0 weighted with min(snr, gamma), as
+/// the loss of what is predicted. gamma is 5 there.
 ///
 ///   epsilon  min(snr, gamma) / snr           v     min(snr, gamma) / (snr + 1)
 ///   sample   min(snr, gamma)                 flow  min(snr, gamma) * sigma^2 / (alpha + sigma)^2

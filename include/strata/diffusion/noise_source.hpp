@@ -11,15 +11,15 @@
 
 namespace strata::diffusion {
 
-/// Generators on the CPU, one for a whole batch or one a picture, and tensors drawn from them: fp32 on the CPU. Copies share
-/// the generators.
+/// Generators on the CPU, one for a whole batch or one a picture, and tensors drawn from them: fp32 on the CPU. Copies
+/// share the generators.
 class NoiseSource {
 public:
     /// libtorch's default generator of the CPU, which torch::manual_seed() sets and checkpoints keep.
     [[nodiscard]] static NoiseSource of_process();
     [[nodiscard]] static NoiseSource seeded(std::uint64_t seed);
-    /// One generator a picture, begun by the bytes of x[i]: whatever batch a picture is in, it meets the same noise at the same
-    /// level. What a model is evaluated with. x is copied to the CPU.
+    /// One generator a picture, begun by the bytes of x[i]: whatever batch a picture is in, it meets the same noise at
+    /// the same level. What a model is evaluated with. x is copied to the CPU.
     [[nodiscard]] static NoiseSource of_pictures(const at::Tensor& x);
 
     /// Standard normal; shape[0] is the number of pictures.

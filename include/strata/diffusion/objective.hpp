@@ -38,7 +38,8 @@ struct Noised {
     [[nodiscard]] at::Tensor loss(const at::Tensor& prediction) const;
 };
 
-/// Input and target of pictures x at levels, one a picture, with this noise; the weights are 1 and the timesteps as given.
+/// Input and target of pictures x at levels, one a picture, with this noise; the weights are 1 and the timesteps as
+/// given.
 ///
 ///   shown  the noise in the input where that is not `noise` itself (perturbation)
 [[nodiscard]] Noised noised(const at::Tensor& x, const at::Tensor& noise, const at::Tensor& shown,
@@ -57,14 +58,15 @@ struct DdpmObjectiveOptions {
 /// How SD 1.5 and SDXL are trained.
 class DdpmObjective {
 public:
-    /// Throws Errc::bad_diffusion_options: an empty range of timesteps, negative numbers, flow as the prediction, or epsilon at
-    /// a level that has no signal.
+    /// Throws Errc::bad_diffusion_options: an empty range of timesteps, negative numbers, flow as the prediction, or
+    /// epsilon at a level that has no signal.
     explicit DdpmObjective(DdpmSchedule schedule = DdpmSchedule{}, const DdpmObjectiveOptions& options = {});
 
     [[nodiscard]] const DdpmSchedule& schedule() const noexcept { return schedule_; }
     [[nodiscard]] const DdpmObjectiveOptions& options() const noexcept { return options_; }
 
-    /// Pictures x, (B, C, ...), at timesteps and with noise from `source`: noise, offset, perturbation and timestep, in this order.
+    /// Pictures x, (B, C, ...), at timesteps and with noise from `source`: noise, offset, perturbation and timestep, in
+    /// this order.
     [[nodiscard]] Noised draw(const at::Tensor& x, const NoiseSource& source) const;
     /// The same at given timesteps with given noise, as it is.
     [[nodiscard]] Noised at(const at::Tensor& x, const at::Tensor& noise,
@@ -79,8 +81,9 @@ private:
 
 struct FlowObjectiveOptions {
     TimestepDensity density = {};
-    /// The density's number u chooses an entry of the schedule's table, floor(u * timesteps), as diffusers' training scripts
-    /// do: entry 0 is noise, so that sigma is about 1 - u, shifted where the schedule's shift is static. Without it sigma is u.
+    /// The density's number u chooses an entry of the schedule's table, floor(u * timesteps), as diffusers' training
+    /// scripts do: entry 0 is noise, so that sigma is about 1 - u, shifted where the schedule's shift is static.
+    /// Without it sigma is u.
     bool from_table = true;
     double shift = 1;              ///< another static shift of sigma, behind the above
     bool shift_by_tokens = false;  ///< or that of the schedule's mu(), by the size of the pictures
@@ -91,8 +94,8 @@ struct FlowObjectiveOptions {
 /// How Flux is trained: the velocity noise - x at (1 - sigma) x + sigma noise.
 class FlowObjective {
 public:
-    /// Throws Errc::bad_diffusion_options: a deviation or shift that is not above 0, two shifts at once, shift_by_tokens of a
-    /// schedule that is not dynamic, negative noise options.
+    /// Throws Errc::bad_diffusion_options: a deviation or shift that is not above 0, two shifts at once,
+    /// shift_by_tokens of a schedule that is not dynamic, negative noise options.
     explicit FlowObjective(const FlowSchedule& schedule = FlowSchedule{}, const FlowObjectiveOptions& options = {});
 
     [[nodiscard]] const FlowSchedule& schedule() const noexcept { return schedule_; }
@@ -101,7 +104,8 @@ public:
     /// sigma of a random number, normal or uniform as the density wants it.
     [[nodiscard]] double sigma_of(double random, std::int64_t picture_tokens) const;
 
-    /// Pictures x, (B, C, ...), at levels and with noise from `source`: noise, offset, perturbation and level, in this order.
+    /// Pictures x, (B, C, ...), at levels and with noise from `source`: noise, offset, perturbation and level, in this
+    /// order.
     ///
     ///   picture_tokens  of a picture in this batch (H / 16 * W / 16 pixels of Flux.1); used with shift_by_tokens
     [[nodiscard]] Noised draw(const at::Tensor& x, const NoiseSource& source, std::int64_t picture_tokens) const;

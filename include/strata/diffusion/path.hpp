@@ -23,13 +23,13 @@ struct Path {
 
 /// The levels of `options.steps` steps through a DdpmSchedule, as each solver's peers in other programs place them:
 ///
-///   euler           leading, trailing, or evenly with fractions of timesteps; noise where levels lie between two trained ones is
-///                   interpolated in sigma / alpha
+///   euler           leading, trailing, or evenly with fractions of timesteps; between two trained levels sigma / alpha
+///                   is interpolated
 ///   ddim            leading, trailing or evenly, rounded to whole timesteps
-///   dpm_solver_2m,  as ddim, but leading and linspace space one step more and leave out its last level, so that no step is
-///   unipc           spent on next to no noise
-/// Karras' levels span those that are spaced, for dpm_solver_2m and unipc the whole schedule. A level without signal counts as
-/// alpha^2 = 2^-24, but for ddim.
+///   dpm_solver_2m,  as ddim, but leading and linspace space one step more and leave out its last level, so that no
+///   unipc           step is spent on next to no noise
+/// Karras' levels span those that are spaced, for dpm_solver_2m and unipc the whole schedule. A level without signal
+/// counts as alpha^2 = 2^-24, but for ddim.
 /// Throws Errc::bad_diffusion_options: steps below 1 or above the schedule's, or steps_offset that leads past its end.
 [[nodiscard]] Path path_of(const DdpmSchedule& schedule, const SolverOptions& options);
 

@@ -1,5 +1,5 @@
 #pragma once
-// strata/diffusion/prediction.hpp - Level and Prediction: how much noise is in a picture, and what a model says about it.
+// strata/diffusion/prediction.hpp - Level and Prediction: how much noise is in a picture, what a model says about it.
 //
 // x = alpha * x0 + sigma * noise is what every process of this room has in common: x0 is the picture, noise standard
 // normal. DDPM has alpha^2 + sigma^2 = 1, flow matching alpha + sigma = 1.

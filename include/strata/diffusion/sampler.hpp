@@ -14,8 +14,9 @@
 
 namespace strata::diffusion {
 
-/// model(x, timestep) -> what it predicts, of the shape of x: the same for an SDXL or SD 1.5 U-Net (timesteps 0 ... 999) and a
-/// Flux transformer (sigma * 1000). x is alpha * x0 + sigma * noise as in training, fp32; the answer may be of any type.
+/// model(x, timestep) -> what it predicts, of the shape of x: the same for the U-Nets of SDXL and SD 1.5 (timesteps
+/// 0 to 999) and a Flux transformer (sigma * 1000). x is alpha * x0 + sigma * noise as in training, fp32; the answer
+/// may be of any type.
 using Denoiser = core::FunctionRef<at::Tensor(const at::Tensor& x, double timestep)>;
 
 /// What may be asked for while samples are drawn. Both may be empty.
@@ -41,10 +42,11 @@ public:
     [[nodiscard]] const Path& path() const noexcept { return path_; }
     [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
 
-    /// Samples, fp32, of the shape and on the device of `noise`, which is standard normal. The model is called once a step, without
-    /// gradient recording. Deterministic; what is random comes in by `noise` and `hooks`. Local, if the model's call is.
-    /// Throws Errc::bad_diffusion_options where the plan draws noise and hooks have none, and Errc::bad_value for a prediction of
-    /// another shape.
+    /// Samples, fp32, of the shape and on the device of `noise`, which is standard normal. The model is called once a
+    /// step, without gradient recording. Deterministic; what is random comes in by `noise` and `hooks`. Local, if the
+    /// model's call is.
+    /// Throws Errc::bad_diffusion_options where the plan draws noise and hooks have none, and Errc::bad_value for a
+    /// prediction of another shape.
     [[nodiscard]] at::Tensor draw(const at::Tensor& noise, Denoiser model, const DrawHooks& hooks = {}) const;
 
 private:

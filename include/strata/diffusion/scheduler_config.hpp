@@ -26,17 +26,18 @@ struct SchedulerConfig {
 };
 
 /// Reads the configuration of DDPMScheduler, DDIMScheduler, PNDMScheduler, EulerDiscreteScheduler,
-/// EulerAncestralDiscreteScheduler, DPMSolverMultistepScheduler, UniPCMultistepScheduler and FlowMatchEulerDiscreteScheduler of
-/// diffusers, with the defaults that each class has for keys that are absent. For PNDM, which is not here, ddim takes the same
-/// timesteps. Keys that only another of these classes has are passed over, as there: published files carry many.
+/// EulerAncestralDiscreteScheduler, DPMSolverMultistepScheduler, UniPCMultistepScheduler and
+/// FlowMatchEulerDiscreteScheduler of diffusers, with the defaults that each class has for keys that are absent. For
+/// PNDM, which is not here, ddim takes the same timesteps. Keys that only another of these classes has are passed over,
+/// as there: published files carry many.
 ///
 ///   source  the file's name, for messages
 /// Throws Errc::bad_model_config with everything that is wrong: a class or key that is unknown, a value that is not
 /// implemented, or of a wrong type.
 [[nodiscard]] SchedulerConfig scheduler_config_of(const nlohmann::json& json, const std::string& source);
 
-/// The same of a file. Throws also Errc::unreadable_config for a file that is missing or no JSON. -Infinity, which Python
-/// writes into such files, is read as null.
+/// The same of a file. Throws also Errc::unreadable_config for a file that is missing or no JSON. -Infinity, which
+/// Python writes into such files, is read as null.
 [[nodiscard]] SchedulerConfig load_scheduler_config(const std::filesystem::path& file);
 
 }  // namespace strata::diffusion

@@ -9,14 +9,15 @@ namespace strata::diffusion {
 
 /// Methods that solve the process backwards. Each takes one call of the model a step.
 enum class Solver : std::uint8_t {
-    /// Straight on along what the model says: first order. The same step as ddim's, at the levels that are usual with it;
-    /// for flow matching x + (sigma' - sigma) * velocity. With eta 1 it is "Euler ancestral".
+    /// Straight on along what the model says: first order. The same step as ddim's, at the levels that are usual with
+    /// it; for flow matching x + (sigma' - sigma) * velocity. With eta 1 it is "Euler ancestral".
     euler,
     /// Song et al. 2020, arXiv:2010.02502, eq. 12. With eta 1 it is the ancestral sampling of DDPM.
     ddim,
     /// DPM-Solver++ (2M), Lu et al. 2022, arXiv:2211.01095, algorithm 2: second order by the prediction before.
     dpm_solver_2m,
-    /// UniPC, Zhao et al. 2023, arXiv:2302.04867: order 1 to 3, and each prediction also corrects the step that led to it.
+    /// UniPC, Zhao et al. 2023, arXiv:2302.04867: order 1 to 3, and each prediction also corrects the step that led to
+    /// it.
     unipc,
 };
 
@@ -80,8 +81,8 @@ struct SolverOptions {
     // Levels of a DdpmSchedule.
     Spacing spacing = Spacing::leading;
     int steps_offset = 1;  ///< added to timesteps of `leading`
-    bool karras_sigmas =
-        false;  ///< levels evenly spaced in (sigma / alpha)^(1/7) (Karras et al. 2022, arXiv:2206.00364, eq. 5); not of ddim
+    /// Levels evenly spaced in (sigma / alpha)^(1/7) (Karras et al. 2022, arXiv:2206.00364, eq. 5); not of ddim.
+    bool karras_sigmas = false;
     LastLevel last = LastLevel::clean;
 
     FlowSpacing flow_spacing = FlowSpacing::even;  ///< levels of a FlowSchedule

@@ -1,9 +1,9 @@
 #pragma once
 // strata/diffusion/step_plan.hpp - StepPlan: a solver's steps as weights, known before a model is called.
 //
-// Every solver of this room is linear in the sample and in the pictures x0 that the model predicted at the last few levels. Written
-// so (Lu et al. 2022 and Zhao et al. 2023 call it data prediction), a step is a handful of numbers: one loop serves them
-// all, and they can be tested without tensors.
+// Every solver of this room is linear in the sample and in the pictures x0 that the model predicted at the last few
+// levels. Written so (Lu et al. 2022 and Zhao et al. 2023 call it data prediction), a step is a handful of numbers: one
+// loop serves them all, and they can be tested without tensors.
 
 #include <cstddef>
 #include <deque>
@@ -25,7 +25,8 @@ struct Combination {
 
 /// From one level to the next.
 struct PlannedStep {
-    /// First: the sample anew, now that a picture was predicted there; of the sample at the level before. Only UniPC has it.
+    /// First: the sample anew, now that a picture was predicted there; of the sample at the level before. Only UniPC
+    /// has it.
     std::optional<Combination> correct;
     Combination advance;     ///< the sample at the next level
     double fresh_noise = 0;  ///< times standard normal noise, added to it
@@ -39,8 +40,8 @@ struct StepPlan {
     [[nodiscard]] bool draws_noise() const noexcept;  ///< whether any fresh_noise is above 0
 };
 
-/// The weights of a solver's steps along a path. A step from or to a level of infinite log_ratio() (noise alone, or none) is of first
-/// order, which is the limit of the others there.
+/// The weights of a solver's steps along a path. A step from or to a level of infinite log_ratio() (noise alone, or
+/// none) is of first order, which is the limit of the others there.
 /// Throws Errc::bad_diffusion_options: an order that the solver does not have, eta outside of 0 to 1, a negative clip.
 [[nodiscard]] StepPlan plan_of(const Path& path, const SolverOptions& options);
 

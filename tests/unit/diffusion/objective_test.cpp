@@ -172,6 +172,20 @@ TEST(Objective, LossIsTheMeanOfWeightedErrors) {
     EXPECT_NEAR(flow.weight_B[1].item<double>(), 100, 1e-3);
 }
 
+TEST(Objective, TrainsAsItsPageShows) {
+    namespace diffusion = strata::diffusion;
+    const FlowSchedule schedule;
+    const at::Tensor latents = at::randn({2, 4, 8, 8});
+    const std::int64_t tokens = 16;
+    const auto model = [](const at::Tensor& x, const at::Tensor&) { return at::zeros_like(x); };
+    //! [train]
+    const diffusion::FlowObjective objective{schedule, {.density = {.mean = 0, .deviation = 1}}};
+    const diffusion::Noised step = objective.draw(latents, diffusion::NoiseSource::of_process(), tokens);
+    const at::Tensor loss = step.loss(model(step.input, step.timestep_B));
+    //! [train]
+    EXPECT_NEAR(loss.item<double>(), step.target.square().mean().item<double>(), 1e-6);
+}
+
 TEST(Objective, AnswersMayBeOf16BitsAndPicturesToo) {
     const at::Tensor x = at::randn({1, 2, 2, 2}).to(at::kBFloat16);
     const Noised noised = FlowObjective{}.draw(x, NoiseSource::seeded(1), 256);

@@ -195,4 +195,25 @@ TEST(Sampler, GuidancePushesAwayFromTheEmptyCaption) {
     EXPECT_EQ(batch, 2);  // scale 1 needs no second half
 }
 
+TEST(Sampler, DrawsAsItsPageShows) {
+    namespace diffusion = strata::diffusion;
+    const DdpmSchedule schedule;
+    const at::Tensor noise = at::randn({2, 4, 8, 8});
+    int calls = 0;
+    const auto unet = [&](const at::Tensor& x, double) {
+        ++calls;
+        return x;
+    };
+    //! [draw]
+    const diffusion::Sampler sampler{
+        schedule, diffusion::Prediction::epsilon, {.solver = diffusion::Solver::unipc, .steps = 20}};
+    const at::Tensor latents = sampler.draw(noise, [&](const at::Tensor& x, double timestep) {
+        return diffusion::guided_call(unet, x, timestep, {.scale = 5, .rescale = 0.7});
+    });
+    //! [draw]
+    EXPECT_EQ(calls, 20);
+    EXPECT_EQ(latents.sizes(), noise.sizes());
+    EXPECT_TRUE(latents.isfinite().all().item<bool>());
+}
+
 }  // namespace

@@ -1,4 +1,4 @@
-// Solvers where the answer is known: data that are one picture, or normally distributed, have ideal denoisers in closed form.
+// Solvers where the answer is known: data that are one picture, or normally distributed, with their ideal denoisers.
 
 #include <cmath>
 #include <functional>
@@ -18,8 +18,8 @@ using strata::Error;
 const auto no_noise = [](std::size_t) { return 0.0; };
 const auto nothing = [](std::size_t, double, double) {};
 
-/// Numbers that are normally distributed, what the ideal denoiser says of them, and where their probability flow leads: a
-/// sample keeps its distance from the mean, in deviations.
+/// Numbers that are normally distributed, what the ideal denoiser says of them, and where their probability flow leads:
+/// a sample keeps its distance from the mean, in deviations.
 struct Normal {
     double mean = 0.8;
     double deviation = 0.35;

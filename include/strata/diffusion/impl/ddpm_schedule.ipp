@@ -7,7 +7,7 @@
 #include <numbers>
 #include <string>
 
-#include <strata/config/impl/problems.ipp>
+#include <strata/config/problems.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/diffusion/ddpm_schedule.hpp>
@@ -30,7 +30,8 @@ inline std::vector<float> evenly(float first, float last, int n) {
     return values;
 }
 
-/// beta_i = 1 - f(i + 1) / f(i), f(i) = cos^2((i / n + 0.008) / 1.008 * pi / 2), at most 0.999 (Nichol & Dhariwal 2021).
+/// beta_i = 1 - f(i + 1) / f(i), f(i) = cos^2((i / n + 0.008) / 1.008 * pi / 2), at most 0.999
+/// (Nichol & Dhariwal 2021, section 3.2).
 inline std::vector<float> squared_cosine_betas(int n) {
     const auto f = [n](int i) {
         const double cosine = std::cos((static_cast<double>(i) / n + 0.008) / 1.008 * std::numbers::pi / 2);

@@ -129,7 +129,8 @@ STRATA_INLINE Path path_of(const DdpmSchedule& schedule, const SolverOptions& op
             }
         }
         for (const double ratio : visited) path.levels.push_back(detail::level_of_ratio(ratio));
-        // The last level of `leading` is not the noisiest, and its pictures have their signal; the others start from noise alone.
+        // The last level of `leading` is not the noisiest, and its pictures have their signal; the others start from
+        // noise alone.
         if (options.solver == Solver::euler && options.spacing != Spacing::leading) path.start = path.levels[0].sigma;
     }
     path.levels.push_back(options.last == LastLevel::clean ? Level{} : schedule.level(0));

@@ -24,8 +24,8 @@ struct Leap {
     /// Orders above 1 extrapolate over h, and over none that is 0 or endless.
     [[nodiscard]] bool is_plain() const { return !std::isfinite(h) || h <= 0; }
 
-    /// x' = (sigma' / sigma) x + (alpha' - sigma' alpha / sigma) x0: exact where x0 does not change on the way. In DPM-Solver's
-    /// words the second weight is -alpha' (e^-h - 1).
+    /// x' = (sigma' / sigma) x + (alpha' - sigma' alpha / sigma) x0: exact where x0 does not change on the way. In
+    /// DPM-Solver's words the second weight is -alpha' (e^-h - 1).
     [[nodiscard]] Combination first_order(std::size_t pictures_after = 0) const {
         Combination result{to.sigma / from.sigma, std::vector<double>(pictures_after, 0.0)};
         result.of_pictures.push_back(to.alpha - to.sigma / from.sigma * from.alpha);
@@ -55,8 +55,8 @@ inline Combination dpm_step(const Leap& leap, const Leap& before, MultistepTerm 
     return result;
 }
 
-/// Zhao et al. 2023, section 3.2: the weights rho of the differences (x0 at a level - x0 at leap.from) / r, r the level's
-/// distance in h, that solve sum over k of rho_k r_k^(j - 1) = b_j for j = 1 ... r.size().
+/// Zhao et al. 2023, section 3.2: the weights rho of the differences (x0 at a level - x0 at leap.from) / r, r the
+/// level's distance in h, that solve sum over k of rho_k r_k^(j - 1) = b_j for j = 1 ... r.size().
 inline std::vector<double> unipc_weights(const std::vector<double>& r, double h, UniPcB b) {
     const auto n = static_cast<Eigen::Index>(r.size());
     using Square = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, 3, 3>;
@@ -77,8 +77,8 @@ inline std::vector<double> unipc_weights(const std::vector<double>& r, double h,
     return {rho.data(), rho.data() + n};
 }
 
-/// first order - alpha' B(h) sum over k of rho_k (x0_k - x0) / r_k, where x0 is the picture at leap.from, k older ones, and with
-/// `corrects` also the one at leap.to, which is then the newest.
+/// first order - alpha' B(h) sum over k of rho_k (x0_k - x0) / r_k, where x0 is the picture at leap.from, k older ones,
+/// and with `corrects` also the one at leap.to, which is then the newest.
 inline Combination unipc_step(const Leap& leap, std::vector<double> r, bool corrects, UniPcB b) {
     if (corrects) r.push_back(1);
     // A single difference has the weight 1/2: right to the same order as the system's solution, and what published
@@ -98,8 +98,8 @@ inline Combination unipc_step(const Leap& leap, std::vector<double> r, bool corr
     return result;
 }
 
-/// How far back of level i, in parts of the step from there, each of the `count` levels before lies; below 0. Fewer where
-/// one has no signal at all.
+/// How far back of level i, in parts of the step from there, each of the `count` levels before lies; below 0. Fewer
+/// where one has no signal at all.
 inline std::vector<double> distances(const Path& path, std::size_t i, std::size_t count) {
     std::vector<double> r;
     const double here = path.levels[i].log_ratio();
