@@ -1,7 +1,6 @@
 // A trained DDPM of handwritten digits: its training step beside one in float64, and digits drawn by every solver.
 
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -11,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
 
 #include <strata/diffusion/objective.hpp>
 #include <strata/diffusion/sampler.hpp>
@@ -100,9 +101,10 @@ TEST(DdpmTraining, TenStepsAreThoseOfFloat64) {
         state[name].resize(static_cast<std::size_t>(2 * weight.numel()));
     }
     const strata::AdamW::Options options{.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};
-    const std::vector<double> losses{
-        0.03987179628767557,  0.03836394471802529, 0.037008657795284845, 0.03601961801008417, 0.03503782398250775,
-        0.034141088829885355, 0.03337544489040972, 0.03258680496268186,  0.0318104038115539,  0.031106301432899736};
+    const auto losses =
+        nlohmann::json::parse(strata::storage::SafetensorsFile{golden_file}.header().metadata.at("losses_f64"))
+            .get<std::vector<double>>();
+    ASSERT_EQ(losses.size(), 10U);
     for (int step = 1; step <= 10; ++step) {
         const at::Tensor prediction = net(noised.input, noised.timestep_B / 1000);
         const at::Tensor loss = noised.loss(prediction);
@@ -154,7 +156,7 @@ TEST(DdpmTraining, EverySolverDrawsDigits) {
         SolverOptions options{.solver = solver, .steps = 20};
         options.spacing = Spacing::trailing;
         const at::Tensor drawn = Sampler{schedule(), Prediction::epsilon, options}.draw(noise, model);
-        EXPECT_LT(to_nearest(drawn, digits, false), 1.2 * to_nearest(some, digits, true)) << name_of(solver);
+        EXPECT_LT(to_nearest(drawn, digits, false), 1.35 * to_nearest(some, digits, true)) << name_of(solver);
         EXPECT_NEAR(decided(drawn), decided(some), 0.1) << name_of(solver);
         EXPECT_GT(drawn.std(0).mean().item<double>(), 0.1) << name_of(solver);  // not eight times the same
     }
