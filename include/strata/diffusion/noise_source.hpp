@@ -2,6 +2,7 @@
 // strata/diffusion/noise_source.hpp - NoiseSource: random numbers for training, the same on every device.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Generator.h>

@@ -1,7 +1,10 @@
 #pragma once
 // strata/diffusion/sampler.hpp - Sampler: from noise to samples by any solver, with any model that predicts.
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 
