@@ -158,7 +158,8 @@ TEST(DdpmTraining, EverySolverDrawsDigits) {
         const at::Tensor drawn = Sampler{schedule(), Prediction::epsilon, options}.draw(noise, model);
         EXPECT_LT(to_nearest(drawn, digits, false), 1.35 * to_nearest(some, digits, true)) << name_of(solver);
         EXPECT_NEAR(decided(drawn), decided(some), 0.1) << name_of(solver);
-        EXPECT_GT(drawn.std(0).mean().item<double>(), 0.1) << name_of(solver);  // not eight times the same
+        EXPECT_GT(drawn.std(at::IntArrayRef{0}, true).mean().item<double>(), 0.1)
+            << name_of(solver);  // not eight times the same
     }
 }
 

@@ -178,7 +178,7 @@ TEST(Sampler, GuidancePushesAwayFromTheEmptyCaption) {
     const at::Tensor prompt = at::randn({2, 3, 8, 8}) * 2 + 1, empty = at::randn({2, 3, 8, 8});
     EXPECT_TRUE(at::allclose(guided(prompt, empty, {.scale = 3}), empty + 3 * (prompt - empty)));
     const at::Tensor rescaled = guided(prompt, empty, {.scale = 7.5, .rescale = 1});
-    const auto deviation = [](const at::Tensor& x) { return x.flatten(1).std(1); };
+    const auto deviation = [](const at::Tensor& x) { return x.flatten(1).std(at::IntArrayRef{1}, true); };
     EXPECT_TRUE(at::allclose(deviation(rescaled), deviation(prompt), 1e-4));
     const at::Tensor half = guided(prompt, empty, {.scale = 7.5, .rescale = 0.5});
     EXPECT_TRUE(at::allclose(half, (rescaled + guided(prompt, empty, {.scale = 7.5})) / 2, 1e-4, 1e-5));

@@ -97,6 +97,9 @@ TEST(SchedulerConfig, OptionsOfMultistepSolvers) {
     EXPECT_EQ(unipc.solver, Solver::unipc);
     EXPECT_EQ(unipc.b, UniPcB::bh1);
     EXPECT_EQ(unipc.order, 3);
+    EXPECT_EQ(read(R"({"_class_name": "UniPCMultistepScheduler", "solver_type": "midpoint"})").solver.b, UniPcB::bh2);
+    EXPECT_EQ(read(R"({"_class_name": "DPMSolverMultistepScheduler", "solver_type": "bh1"})").solver.term,
+              MultistepTerm::midpoint);
 }
 
 TEST(SchedulerConfig, AllThatIsWrongIsToldAtOnce) {

@@ -140,9 +140,13 @@ inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& s
             solver.solver = Solver::dpm_solver_2m;
             multistep_keys(keys, solver);
             keys.only("algorithm_type", "dpmsolver++");
+            // Each takes the words of the other for its own default, as configurations are made of one another there.
             solver.term = keys.choice("solver_type", MultistepTerm::midpoint,
-                                      std::array<NamedValue<MultistepTerm>, 2>{
-                                          {{"midpoint", MultistepTerm::midpoint}, {"heun", MultistepTerm::heun}}});
+                                      std::array<NamedValue<MultistepTerm>, 5>{{{"midpoint", MultistepTerm::midpoint},
+                                                                                {"heun", MultistepTerm::heun},
+                                                                                {"bh1", MultistepTerm::midpoint},
+                                                                                {"bh2", MultistepTerm::midpoint},
+                                                                                {"logrho", MultistepTerm::midpoint}}});
             keys.only("euler_at_final", false);
             keys.only("use_lu_lambdas", false);
             keys.only("variance_type", nullptr);
@@ -152,7 +156,11 @@ inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& s
             solver.solver = Solver::unipc;
             multistep_keys(keys, solver);
             solver.b = keys.choice("solver_type", UniPcB::bh2,
-                                   std::array<NamedValue<UniPcB>, 2>{{{"bh1", UniPcB::bh1}, {"bh2", UniPcB::bh2}}});
+                                   std::array<NamedValue<UniPcB>, 5>{{{"bh1", UniPcB::bh1},
+                                                                      {"bh2", UniPcB::bh2},
+                                                                      {"midpoint", UniPcB::bh2},
+                                                                      {"heun", UniPcB::bh2},
+                                                                      {"logrho", UniPcB::bh2}}});
             keys.only("predict_x0", true);
             keys.only("disable_corrector", nlohmann::json::array());
             keys.only("solver_p", nullptr);
