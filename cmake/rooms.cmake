@@ -458,6 +458,26 @@ strata_room(data
         step_graph.hpp
         tensor_cache.hpp)
 
+# Reckons in plain numbers; only what touches samples (guidance, noise_source, objective, sampler) takes libtorch.
+strata_room(diffusion
+    NEEDS core config
+    PACKAGES Torch Eigen3 nlohmann_json
+    LINKS torch Eigen3::Eigen nlohmann_json::nlohmann_json
+    HEADERS
+        ddpm_schedule.hpp
+        flow_schedule.hpp
+        guidance.hpp
+        loss_weights.hpp
+        noise_source.hpp
+        objective.hpp
+        path.hpp
+        prediction.hpp
+        sampler.hpp
+        scheduler_config.hpp
+        solver.hpp
+        step_plan.hpp
+        timestep_density.hpp)
+
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero
     PACKAGES Torch
@@ -470,7 +490,7 @@ strata_room(checkpoint
         size.hpp)
 
 strata_room(models
-    NEEDS core policy optim pictures data zero
+    NEEDS core policy optim pictures data zero diffusion
     PACKAGES Torch
     LINKS torch
     HEADERS
@@ -492,7 +512,7 @@ strata_room(models
         small_flux.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero pictures datasets data checkpoint models
+    NEEDS core policy options config storage s3 comm optim zero pictures datasets data diffusion checkpoint models
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp

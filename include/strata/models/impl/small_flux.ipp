@@ -4,13 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <strata/core/error.hpp>
-#include <strata/core/random.hpp>
+#include <strata/diffusion/noise_source.hpp>
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/impl/flux_blocks.ipp>
 #include <strata/models/packing.hpp>
@@ -126,19 +123,12 @@ STRATA_INLINE at::Tensor SmallFlux::error_at(const Batch& batch, const at::Tenso
 }
 
 STRATA_INLINE at::Tensor SmallFlux::evaluation_loss(const Batch& batch) {
-    const at::Tensor x = batch.latents_BCHW.detach().cpu().contiguous();
-    const at::Tensor noise = at::empty_like(x);
-    const at::Tensor normal = at::empty({x.size(0)}, x.options());
-    for (std::int64_t i = 0; i < x.size(0); ++i) {
-        const at::Tensor picture = x[i];
-        const std::string_view bytes{static_cast<const char*>(picture.data_ptr()), picture.nbytes()};
-        at::Generator generator = at::detail::createCPUGenerator(core::number_of(bytes));
-        noise[i].normal_(0, 1, generator);
-        normal[i].normal_(0, 1, generator);
-    }
+    const at::Tensor& x = batch.latents_BCHW;
+    const auto source = diffusion::NoiseSource::of_pictures(x);
+    const at::Tensor noise = source.normal(x.sizes());
+    const at::Tensor normal = source.normal({x.size(0)});
     const at::Tensor sigma = at::sigmoid(normal * options_.timestep_deviation + options_.timestep_mean);
-    const auto device = batch.latents_BCHW.device();
-    return error_at(batch, noise.to(device), sigma.to(device));
+    return error_at(batch, noise.to(x.device()), sigma.to(x.device()));
 }
 
 }  // namespace strata::models
