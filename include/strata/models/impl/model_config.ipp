@@ -4,10 +4,6 @@
 #include <utility>
 
 #include <strata/config/document.hpp>
-#include <strata/config/impl/document.ipp>
-#include <strata/config/impl/document_builder.ipp>
-#include <strata/config/impl/document_json.ipp>
-#include <strata/config/impl/document_text.ipp>
 #include <strata/core/error.hpp>
 #include <strata/core/text.hpp>
 #include <strata/models/model_config.hpp>

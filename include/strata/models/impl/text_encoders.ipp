@@ -5,13 +5,14 @@
 #include <utility>
 
 #include <strata/core/error.hpp>
+#include <strata/core/text.hpp>
 #include <strata/models/impl/clip_text.ipp>
 #include <strata/models/impl/t5_encoder.ipp>
 #include <strata/models/text_encoders.hpp>
-#include <strata/storage/impl/content_hash.ipp>
-#include <strata/storage/impl/digest.ipp>
-#include <strata/tokenizers/impl/clip_tokenizer.ipp>
-#include <strata/tokenizers/impl/t5_tokenizer.ipp>
+#include <strata/storage/content_hash.hpp>
+#include <strata/storage/digest.hpp>
+#include <strata/tokenizers/clip_tokenizer.hpp>
+#include <strata/tokenizers/t5_tokenizer.hpp>
 
 namespace strata::models {
 

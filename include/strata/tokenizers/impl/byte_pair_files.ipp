@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/core/error.hpp>
-#include <strata/storage/impl/atomic_file.ipp>
-#include <strata/storage/impl/content_hash.ipp>
-#include <strata/storage/impl/digest.ipp>
-#include <strata/storage/impl/gzip.ipp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/storage/content_hash.hpp>
+#include <strata/storage/digest.hpp>
+#include <strata/storage/gzip.hpp>
 #include <strata/tokenizers/byte_pairs.hpp>
 #include <strata/tokenizers/impl/unicode.ipp>
 
