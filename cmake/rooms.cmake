@@ -201,12 +201,14 @@ strata_room(tables
 strata_room(tokenizers
     NEEDS core storage
     PACKAGES nlohmann_json
-    LINKS nlohmann_json::nlohmann_json sentencepiece utf8proc
+    LINKS nlohmann_json::nlohmann_json utf8proc
     HEADERS
         byte_pairs.hpp
         clip_tokenizer.hpp
         detail/html_entities.hpp
+        detail/protobuf_fields.hpp
         detail/unicode.hpp
+        sentence_pieces.hpp
         t5_tokenizer.hpp
         tokenizer.hpp)
 

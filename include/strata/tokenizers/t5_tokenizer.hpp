@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <strata/core/inline.hpp>
+#include <strata/tokenizers/sentence_pieces.hpp>
 #include <strata/tokenizers/tokenizer.hpp>
 
 namespace strata::tokenizers {
@@ -32,8 +32,8 @@ public:
 
     /// Of spiece.model, or of a folder that has it.
     ///
-    /// Throws Errc::not_found, Errc::io_failed; Errc::bad_tokenizer for bytes that are no whole sentencepiece model, or a model without
-    /// </s> and padding; Errc::bad_value for a max_length below 1.
+    /// Throws Errc::not_found, Errc::io_failed; Errc::bad_tokenizer for what SentencePieces refuses, or a model without </s> and
+    /// padding; Errc::bad_value for a max_length below 1.
     explicit T5Tokenizer(const std::filesystem::path& place, const Options& options = {});
 
     [[nodiscard]] Tokens encode(std::string_view text) const;
@@ -41,7 +41,7 @@ public:
     [[nodiscard]] std::vector<std::int64_t> ids(std::string_view text) const;
 
     /// Pieces of the file and the 100 extra ones behind them. An encoder may have room for more: T5's has 32,128 rows.
-    [[nodiscard]] std::int64_t vocabulary_size() const noexcept { return pieces_ + extra; }
+    [[nodiscard]] std::int64_t vocabulary_size() const noexcept { return pieces_.size() + extra; }
     [[nodiscard]] std::int64_t max_length() const noexcept { return options_.max_length; }
     [[nodiscard]] std::int64_t eos() const noexcept { return eos_; }  ///< 1
     [[nodiscard]] std::int64_t pad() const noexcept { return pad_; }  ///< 0
@@ -49,13 +49,12 @@ public:
 
 private:
     static constexpr std::int64_t extra = 100;
-    struct Model;  // sentencepiece's
-    void append(std::string_view text, std::vector<std::int64_t>& ids) const;
+    T5Tokenizer(const std::string& bytes, const std::string& file, const Options& options);
 
     Options options_;
-    std::shared_ptr<const Model> model_;
     std::string content_;
-    std::int64_t pieces_ = 0, eos_ = 0, pad_ = 0, unknown_ = 0;
+    SentencePieces pieces_;
+    std::int64_t eos_ = 0, pad_ = 0;
 };
 static_assert(Tokenizer<T5Tokenizer>);
 

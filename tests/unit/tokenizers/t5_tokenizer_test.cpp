@@ -45,6 +45,68 @@ TEST(T5Tokenizer, TheLikeliestPiecesWin) {
     EXPECT_EQ(small.tokenizer.vocabulary_size(), 110);
 }
 
+/// A model whose table of characters has one row, a tab that becomes a space: the double array of darts-clone, four bytes a
+/// unit, behind its length, and the texts behind that.
+std::string with_a_table(std::uint32_t length = 64 * 4, const std::string& texts = std::string{" \0", 2}) {
+    std::vector<std::uint32_t> units(64, 0);
+    units[0] = 16U << 10;                  // the first byte leads to unit 16 ^ byte
+    units[16 ^ 9] = 49U << 10 | 256U | 9;  // a tab, which is a whole text: its value is in unit 25 ^ 49
+    units[40] = 1U << 31;                  // the text at 0
+    std::string table;
+    const auto add = [&](std::uint32_t word) {
+        for (int i = 0; i < 4; ++i) table.push_back(static_cast<char>(word >> 8 * i));
+    };
+    add(length);
+    for (const std::uint32_t unit : units) add(unit);
+    MadeSentencePieces made = strata_test::small_pieces();
+    made.normalizer = strata_test::Message{}.text(3, strata_test::Message{}.text(2, table + texts).bytes).bytes;
+    return made.bytes();
+}
+
+TEST(T5Tokenizer, CharactersBecomeWhatTheFileSays) {
+    strata_test::TemporaryFolder folder;
+    const std::filesystem::path file = folder.path() / "spiece.model";
+    std::ofstream{file, std::ios::binary} << with_a_table();
+    EXPECT_EQ(T5Tokenizer{file}.ids("\tcat\t\tdog s\t"), (Ids{cat, dog, space, s}));
+    EXPECT_EQ(Small{}.tokenizer.ids("cat\tdog").at(1), unknown);  // without a table
+    for (const auto& [length, texts] : std::vector<std::pair<std::uint32_t, std::string>>{{0, {" \0", 2}},
+                                                                                          {6, {" \0", 2}},
+                                                                                          {4096, {" \0", 2}},
+                                                                                          {~0U - 3, {" \0", 2}},
+                                                                                          {64 * 4, ""},
+                                                                                          {64 * 4, " "}}) {
+        std::ofstream{file, std::ios::binary} << with_a_table(length, texts);
+        EXPECT_TRUE(thrown_by([&] { T5Tokenizer{file}; }).says("has a damaged table of characters")) << length;
+    }
+}
+
+TEST(T5Tokenizer, ModelsOfOtherKindsAreRefused) {
+    strata_test::TemporaryFolder folder;
+    const std::filesystem::path file = folder.path() / "spiece.model";
+    const auto refused = [&](const MadeSentencePieces& made) {
+        std::ofstream{file, std::ios::binary} << made.bytes();
+        return thrown_by([&] { T5Tokenizer{file}; });
+    };
+    const auto piece = [](const std::string& text, std::uint64_t type) {
+        return strata_test::Message{}.text(1, strata_test::Message{}.text(1, text).number(3, type).bytes).bytes;
+    };
+    MadeSentencePieces made = strata_test::small_pieces();
+    made.trainer = strata_test::Message{}.text(2, strata_test::Message{}.number(3, 2).bytes).bytes;
+    EXPECT_TRUE(refused(made).says("is no unigram model"));
+    made.trainer = strata_test::Message{}.text(2, strata_test::Message{}.number(35, 1).bytes).bytes;
+    EXPECT_TRUE(refused(made).says("spells what is unknown in bytes"));
+    made = strata_test::small_pieces();
+    made.pieces.back() = piece("<0x41>", 6);
+    EXPECT_TRUE(refused(made).says("piece 9 of a kind that T5 has not"));
+    made.pieces.back() = piece("s", 1);
+    EXPECT_TRUE(refused(made).says("piece 9 twice"));
+    made.pieces.back() = piece("", 1);
+    EXPECT_TRUE(refused(made).says("piece 9 is none"));
+    made = strata_test::small_pieces();
+    made.normalizer = strata_test::Message{}.text(3, strata_test::Message{}.number(5, 0).bytes).bytes;
+    EXPECT_TRUE(refused(made).says("keeps spaces as they are"));
+}
+
 TEST(T5Tokenizer, EndsCutsAndPads) {
     const Small small{{4, false}};
     Tokens tokens = small.tokenizer.encode("cat dog");
