@@ -95,7 +95,8 @@ struct Message {
     }
 };
 
-/// A sentencepiece model of T5's layout: <pad>, </s>, <unk>, and pieces with their scores. Bytes of its parts, in their order.
+/// A sentencepiece model of T5's layout: <pad>, </s>, <unk>, and pieces with their scores. Bytes of its parts, in
+/// their order.
 struct MadeSentencePieces {
     std::vector<std::string> pieces;
     std::string trainer, normalizer;

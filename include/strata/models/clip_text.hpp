@@ -1,8 +1,9 @@
 #pragma once
 // strata/models/clip_text.hpp - ClipText: the text encoders of CLIP, under the names of their published weights.
 //
-// Radford et al. 2021 (arXiv:2103.00020): L, which Stable Diffusion 1.5, SDXL and Flux.1 read captions with, and Cherti et al. 2022 (OpenCLIP,
-// arXiv:2212.07143): bigG, SDXL's second. A transformer in which a token sees those before it, layer norms before each part.
+// Radford et al. 2021 (arXiv:2103.00020): L, which Stable Diffusion 1.5, SDXL and Flux.1 read captions with, and
+// Cherti et al. 2022 (OpenCLIP, arXiv:2212.07143): bigG, SDXL's second. A transformer in which a token sees those
+// before it, layer norms before each part.
 //
 // Shapes: B texts, L tokens, D width, E width of the projection.
 
@@ -37,15 +38,16 @@ struct ClipTextOptions {
     bool has_projection = false;             ///< whether there is a text_projection: in CLIPTextModelWithProjection
     ClipActivation activation = ClipActivation::quick_gelu;  ///< hidden_act
     double epsilon = 1e-5;                                   ///< layer_norm_eps
-    /// The token whose place is the text's: where it stands first, and 0 where it does not. 2 is what old files say, those of SD, SDXL and Flux.1
-    /// among them, and means the largest number in the text.
+    /// The token whose place is the text's: where it stands first, and 0 where it does not. 2 is what old files say,
+    /// those of SD, SDXL and Flux.1 among them, and means the largest number in the text.
     std::int64_t eos = 49407;
 
     friend bool operator==(const ClipTextOptions&, const ClipTextOptions&) = default;
 };
 
-/// The `config.json` of a CLIPTextModel or CLIPTextModelWithProjection, which "architectures" tells apart; one that does not say is without. Dropout is
-/// passed over: the encoder computes without. Throws Errc::unreadable_config, and Errc::bad_model_config with everything that is wrong.
+/// The `config.json` of a CLIPTextModel or CLIPTextModelWithProjection, which "architectures" tells apart; one that
+/// does not say is without. Dropout is passed over: the encoder computes without. Throws Errc::unreadable_config, and
+/// Errc::bad_model_config with everything that is wrong.
 [[nodiscard]] ClipTextOptions read_clip_text_config(const std::filesystem::path& file);
 /// The same of a text; `source` stands for the file in messages.
 [[nodiscard]] ClipTextOptions parse_clip_text_config(std::string_view json, std::string source);
@@ -53,8 +55,8 @@ struct ClipTextOptions {
 /// What a ClipText makes of texts, in the type of its parameters.
 struct ClipTextOutput {
     at::Tensor last_hidden_state;  ///< (B, L, D), after the last norm
-    std::vector<at::Tensor>
-        hidden_states;  ///< (B, L, D) each: of the tokens and places alone, then behind each block, before the last norm
+    /// (B, L, D) each, before the last norm: of the tokens and places alone, then behind each block.
+    std::vector<at::Tensor> hidden_states;
     at::Tensor pooled;       ///< (B, D): the row of last_hidden_state that is the text's
     at::Tensor text_embeds;  ///< (B, E): its projection; undefined in a model without
 
@@ -76,8 +78,8 @@ private:
     std::shared_ptr<Projection> q_proj_, k_proj_, v_proj_, out_proj_, fc1_, fc2_;
 };
 
-/// The encoder. Every block is a Unit. Computes in the type of its parameters, fp32 or bf16, with norms, softmax and its sums in fp32; there is
-/// no dropout.
+/// The encoder. Every block is a Unit. Computes in the type of its parameters, fp32 or bf16, with norms, softmax and
+/// its sums in fp32; there is no dropout.
 class ClipText : public torch::nn::Module {
 public:
     using Units = UnitList<ClipBlock>;

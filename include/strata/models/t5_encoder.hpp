@@ -1,8 +1,10 @@
 #pragma once
-// strata/models/t5_encoder.hpp - T5Encoder: the encoder of T5 v1.1, which Flux.1 reads captions with, under the names of its published weights.
+// strata/models/t5_encoder.hpp - T5Encoder: the encoder of T5 v1.1, which Flux.1 reads captions with, under the names
+// of its published weights.
 //
-// Raffel et al. 2020 (arXiv:1910.10683), in the version 1.1 of 2020: a gated feed-forward (Shazeer 2020, arXiv:2002.05202), no biases, root-mean-square
-// norms before each part, and in place of positions a learnt number for each head and each range of distances, added to the scores.
+// Raffel et al. 2020 (arXiv:1910.10683), in the version 1.1 of 2020: a gated feed-forward (Shazeer 2020,
+// arXiv:2002.05202), no biases, root-mean-square norms before each part, and in place of positions a learnt number
+// for each head and each range of distances, added to the scores.
 //
 // Shapes: B texts, L tokens, D width, H heads, K width of a head.
 
@@ -31,24 +33,26 @@ struct T5Options {
     std::int64_t feed_forward_width = 10240;  ///< d_ff
     std::int64_t blocks = 24;                 ///< num_layers
     std::int64_t heads = 64;                  ///< num_heads: H
-    std::int64_t distance_buckets = 32;       ///< relative_attention_num_buckets, even
+    std::int64_t distance_buckets = 32;       ///< relative_attention_num_buckets, a multiple of 4
     std::int64_t longest_distance = 128;      ///< relative_attention_max_distance: what is farther counts as this far
     double epsilon = 1e-6;                    ///< layer_norm_epsilon
 
     friend bool operator==(const T5Options&, const T5Options&) = default;
 };
 
-/// The `config.json` of a T5EncoderModel or T5ForConditionalGeneration. Dropout is passed over: the encoder computes without.
-/// Throws Errc::unreadable_config, and Errc::bad_model_config with everything that is wrong.
+/// The `config.json` of a T5EncoderModel or T5ForConditionalGeneration. Dropout is passed over: the encoder computes
+/// without. Throws Errc::unreadable_config, and Errc::bad_model_config with everything that is wrong.
 [[nodiscard]] T5Options read_t5_config(const std::filesystem::path& file);
 /// The same of a text; `source` stands for the file in messages.
 [[nodiscard]] T5Options parse_t5_config(std::string_view json, std::string source);
 
-/// The bucket of a key `distance` tokens behind its query, before it if negative: the upper half for those behind; of each half the
-/// first half for single distances, and the rest for ranges that grow by a constant factor up to `longest`.
+/// The bucket of a key `distance` tokens behind its query, before it if negative: the upper half for those behind; of
+/// each half the first half for single distances, and the rest for ranges that grow by a constant factor up to
+/// `longest`.
 [[nodiscard]] std::int64_t distance_bucket(std::int64_t distance, std::int64_t buckets, std::int64_t longest);
 
-/// A block: x + o(attention), then x + wo(gelu(wi_0 n) * wi_1 n), each of n, the norm of x. Parameters layer.0.* and layer.1.*.
+/// A block: x + o(attention), then x + wo(gelu(wi_0 n) * wi_1 n), each of n, the norm of x. Parameters layer.0.* and
+/// layer.1.*.
 class T5Block : public torch::nn::Module {
 public:
     T5Block(const T5Options& options, const at::TensorOptions& of);
@@ -64,7 +68,8 @@ private:
     std::shared_ptr<RmsNorm> attention_norm_, feed_forward_norm_;
 };
 
-/// The first block, which has the numbers of distances, layer.0.SelfAttention.relative_attention_bias, that all blocks add.
+/// The first block, which has the numbers of distances, layer.0.SelfAttention.relative_attention_bias, that all
+/// blocks add.
 class T5FirstBlock : public T5Block {
 public:
     T5FirstBlock(const T5Options& options, const at::TensorOptions& of);
@@ -76,14 +81,15 @@ private:
     at::Tensor relative_bias_weight_;
 };
 
-/// The encoder. Every block is a Unit. Computes in the type of its parameters, fp32 or bf16, with norms, scores and softmax in fp32; there
-/// is no dropout.
+/// The encoder. Every block is a Unit. Computes in the type of its parameters, fp32 or bf16, with norms, scores and
+/// softmax in fp32; there is no dropout.
 class T5Encoder : public torch::nn::Module {
 public:
     using Units = UnitList<T5FirstBlock, T5Block>;
 
     /// Parameters of the type and on the device of `of`; zero until they are loaded, norms aside.
-    /// Throws Errc::bad_model_options with all sizes that do not fit: less than one of something, an odd number of buckets.
+    /// Throws Errc::bad_model_options with all sizes that do not fit: less than one of something, buckets that are no
+    /// multiple of 4.
     explicit T5Encoder(const T5Options& options = {}, const at::TensorOptions& of = at::kFloat);
 
     /// What stands for each token, (B, L, D), in the type of the parameters: last_hidden_state.

@@ -1,5 +1,6 @@
 #pragma once
-// strata/models/text_encoders.hpp - ClipTextEncoder and T5TextEncoder: a tokenizer and the encoder it is for, from captions to tensors.
+// strata/models/text_encoders.hpp - ClipTextEncoder and T5TextEncoder: a tokenizer and the encoder it is for, from
+// captions to tensors.
 
 #include <cstdint>
 #include <memory>
@@ -32,16 +33,17 @@ public:
     using Options = ClipTextEncoderOptions;
 
     ///   weights  names the numbers in `model`: a hash of the files that they were loaded from
-    /// Throws Errc::bad_model_options where the tokenizer has more tokens, or makes longer texts, than the model has rows for, where text_embeds are
-    /// asked of a model without projection, or nothing is asked for.
+    /// Throws Errc::bad_model_options where the tokenizer has more tokens, or makes longer texts, than the model has
+    /// rows for, where text_embeds are asked of a model without projection, or nothing is asked for.
     ClipTextEncoder(std::shared_ptr<const tokenizers::ClipTokenizer> tokenizer, std::shared_ptr<ClipText> model,
                     std::string weights, const Options& options = {});
 
-    /// Of tokenizer, weights, and the type that they compute in, and what is kept in which type: cached tensors of another id() are others.
+    /// Of tokenizer, weights, and the type that they compute in, and what is kept in which type: cached tensors of
+    /// another id() are others.
     [[nodiscard]] std::string id() const;
 
-    /// Tensors (B, ...) on the CPU of B captions, computed on `device`, where the model is moved if it is elsewhere; no gradients. A caption gives the
-    /// same numbers in any batch up to rounding.
+    /// Tensors (B, ...) on the CPU of B captions, computed on `device`, where the model is moved if it is elsewhere;
+    /// no gradients. A caption gives the same numbers in any batch up to rounding.
     [[nodiscard]] data::NamedTensors encode(std::span<const std::string> captions, at::Device device) const;
 
     [[nodiscard]] const tokenizers::ClipTokenizer& tokenizer() const noexcept { return *tokenizer_; }
@@ -54,7 +56,8 @@ private:
 };
 
 struct T5TextEncoderOptions {
-    /// Whether tokens look at the padding behind a text: Flux.1's pipelines let them. True hides it, and rows of padding mean nothing then.
+    /// Whether tokens look at the padding behind a text: Flux.1's pipelines let them. True hides it, and rows of
+    /// padding mean nothing then.
     bool masks_padding = false;
     at::ScalarType type = at::kFloat;
 };
@@ -71,8 +74,8 @@ public:
 
     [[nodiscard]] std::string id() const;  ///< as of ClipTextEncoder
 
-    /// As of ClipTextEncoder: "tokens" (B, L, D), and "mask" (B, L) of truth values, true where a token is one of the text or its end, whether padding
-    /// was hidden or not.
+    /// As of ClipTextEncoder: "tokens" (B, L, D), and "mask" (B, L) of truth values, true where a token is one of the
+    /// text or its end, whether padding was hidden or not.
     [[nodiscard]] data::NamedTensors encode(std::span<const std::string> captions, at::Device device) const;
 
     [[nodiscard]] const tokenizers::T5Tokenizer& tokenizer() const noexcept { return *tokenizer_; }

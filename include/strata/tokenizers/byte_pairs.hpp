@@ -16,27 +16,29 @@
 
 namespace strata::tokenizers {
 
-/// Byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909) over bytes (Radford et al. 2019), with an end of word: a word begins as
-/// its bytes, the last one marked, and the pair that was merged first in training is merged first, everywhere in the word from left to
-/// right, until no pair is left that was.
+/// Byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909) over bytes (Radford et al. 2019), with an end of word:
+/// a word begins as its bytes, the last one marked, and the pair that was merged first in training is merged first,
+/// everywhere in the word from left to right, until no pair is left that was.
 ///
-/// Read from files as CLIP's: tokens are spelled in 256 printable characters, one a byte, and "</w>" marks the end of a word.
+/// Read from files as CLIP's: tokens are spelled in 256 printable characters, one a byte, and "</w>" marks the end of
+/// a word.
 class BytePairs {
 public:
     /// Of vocab.json and merges.txt. Merges behind the 48,894th are left, as transformers leaves them.
     ///
-    /// Throws Errc::not_found, Errc::io_failed, and Errc::bad_tokenizer: no JSON object of tokens and numbers, a number twice, a merge
-    /// that is no pair, stands twice, or takes or makes what is no token.
+    /// Throws Errc::not_found, Errc::io_failed, and Errc::bad_tokenizer: no JSON object of tokens and numbers, a
+    /// number twice, a merge that is no pair, stands twice, or takes or makes what is no token.
     static BytePairs of_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
-    /// Of bpe_simple_vocab_16e6.txt, packed by gzip or not: the first 48,894 merges, numbered as OpenAI's CLIP numbers them: 256 bytes,
-    /// 256 bytes at the end of a word, merges, <|startoftext|>, <|endoftext|>. Throws as of_files(), and Errc::corrupt_gzip.
+    /// Of bpe_simple_vocab_16e6.txt, packed by gzip or not: the first 48,894 merges, numbered as OpenAI's CLIP
+    /// numbers them: 256 bytes, 256 bytes at the end of a word, merges, <|startoftext|>, <|endoftext|>. Throws as
+    /// of_files(), and Errc::corrupt_gzip.
     static BytePairs of_merges(const std::filesystem::path& file);
 
     BytePairs(BytePairs&& other) noexcept;
 
-    /// Appends the tokens of a word, a run of bytes without spaces; a byte that is no token is `unknown`. Cost: n log n in the word's
-    /// bytes; words up to 64 bytes are remembered. Several threads may call at once.
+    /// Appends the tokens of a word, a run of bytes without spaces; a byte that is no token is `unknown`. Cost: n log
+    /// n in the word's bytes; words up to 64 bytes are remembered. Several threads may call at once.
     void encode(std::string_view word, std::int64_t unknown, std::vector<std::int64_t>& ids) const;
 
     /// The number of a token as the file spells it; -1 if there is none.

@@ -16,13 +16,13 @@ namespace strata::tokenizers {
 
 /// What is done to a text before it is cut into words. Captions of plain words and punctuation come out the same.
 enum class ClipCleaning : std::uint8_t {
-    /// OpenAI's CLIP, ftfy's repairs left out: HTML's character references resolved twice, white space collapsed, lower case. What
-    /// transformers' CLIPTokenizer does beside ftfy, to a text that ftfy leaves as it is.
+    /// OpenAI's CLIP, ftfy's repairs left out: HTML's character references resolved twice, white space collapsed,
+    /// lower case. What transformers' CLIPTokenizer does beside ftfy, to a text that ftfy leaves as it is.
     openai,
     /// transformers' CLIPTokenizerFast: normal form C, white space collapsed, lower case character by character.
     transformers_fast,
-    /// transformers' CLIPTokenizer where ftfy is not installed: control characters taken away, a space around every ideograph, normal
-    /// form C, lower case.
+    /// transformers' CLIPTokenizer where ftfy is not installed: control characters taken away, a space around every
+    /// ideograph, normal form C, lower case.
     transformers_slow,
 };
 
@@ -32,19 +32,22 @@ struct ClipTokenizerOptions {
     ClipCleaning cleaning = ClipCleaning::openai;
 };
 
-/// The byte-pair tokenizer of CLIP (Radford et al. 2021, arXiv:2103.00020): <|startoftext|>, the text, <|endoftext|>, padding.
+/// The byte-pair tokenizer of CLIP (Radford et al. 2021, arXiv:2103.00020): <|startoftext|>, the text, <|endoftext|>,
+/// padding.
 ///
-/// A text that is too long loses its end, and <|endoftext|> stays last; Tokens::cut says how much. A mark that stands in a text is that
-/// token, as everywhere in this ecosystem; by openai's rules not behind other punctuation. A Tokenizer; thread-safe.
+/// A text that is too long loses its end, and <|endoftext|> stays last; Tokens::cut says how much. A mark that stands
+/// in a text is that token, as everywhere in this ecosystem; by openai's rules not behind other punctuation. A
+/// Tokenizer; thread-safe.
 class ClipTokenizer {
 public:
     using Options = ClipTokenizerOptions;
 
-    /// Of a folder with vocab.json and merges.txt, or a file bpe_simple_vocab_16e6.txt.gz. The folder's tokenizer_config.json and
-    /// special_tokens_map.json are asked for the token that pads: SDXL's second tokenizer pads with `!`, which is 0.
+    /// Of a folder with vocab.json and merges.txt, or a file bpe_simple_vocab_16e6.txt.gz. The folder's
+    /// tokenizer_config.json and special_tokens_map.json are asked for the token that pads: SDXL's second tokenizer
+    /// pads with `!`, which is 0.
     ///
-    /// Throws what BytePairs throws; Errc::bad_tokenizer for a vocabulary without both marks, or a padding that is no token;
-    /// Errc::bad_value for a max_length below 2.
+    /// Throws what BytePairs throws; Errc::bad_tokenizer for a vocabulary without both marks, or a padding that is no
+    /// token; Errc::bad_value for a max_length below 2.
     explicit ClipTokenizer(const std::filesystem::path& place, const Options& options = {});
 
     [[nodiscard]] Tokens encode(std::string_view text) const;

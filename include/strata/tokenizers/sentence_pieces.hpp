@@ -1,5 +1,6 @@
 #pragma once
-// strata/tokenizers/sentence_pieces.hpp - SentencePieces: a unigram model in sentencepiece's file, and the likeliest cut of a text.
+// strata/tokenizers/sentence_pieces.hpp - SentencePieces: a unigram model in sentencepiece's file, and the likeliest
+// cut of a text.
 
 #include <cstdint>
 #include <memory>
@@ -12,22 +13,24 @@
 
 namespace strata::tokenizers {
 
-/// A unigram language model over pieces of words (Kudo 2018, arXiv:1804.10959) with its normalisation of text, as sentencepiece writes
-/// it (Kudo & Richardson 2018, arXiv:1808.06226): T5's `spiece.model`.
+/// A unigram language model over pieces of words (Kudo 2018, arXiv:1804.10959) with its normalisation of text, as
+/// sentencepiece writes it (Kudo & Richardson 2018, arXiv:1808.06226): T5's `spiece.model`.
 ///
-/// Written here and not linked: Debian's libsentencepiece has an older Protocol Buffers inside of it, with the names of the one
-/// that libtorch loads, and a program with both does not start.
+/// Written here and not linked: Debian's libsentencepiece has an older Protocol Buffers inside of it, with the names
+/// of the one that libtorch loads, and a program with both does not start.
 class SentencePieces {
 public:
-    /// Of a file's bytes; `file` names it in messages. Throws Errc::bad_tokenizer: bytes that are no such model or break off, also between
-    /// two pieces; a model that is no unigram model, or has byte pieces, user-defined symbols or other spaces than T5's.
+    /// Of a file's bytes; `file` names it in messages. Throws Errc::bad_tokenizer: bytes that are no such model or
+    /// break off, also between two pieces; a model that is no unigram model, or has byte pieces, user-defined symbols
+    /// or other spaces than T5's.
     SentencePieces(std::string_view bytes, const std::string& file);
 
-    /// Appends the pieces of a text in UTF-8: normalised, cut so that the sum of the pieces' scores is largest, what is no piece as one
-    /// unknown() for each run of it. Cost: the text's bytes times the longest piece's.
+    /// Appends the pieces of a text in UTF-8: normalised, cut so that the sum of the pieces' scores is largest, what
+    /// is no piece as one unknown() for each run of it. Cost: the text's bytes times the longest piece's.
     void encode(std::string_view text, std::vector<std::int64_t>& ids) const;
 
-    /// The text as it is cut: characters mapped as the file says, white space collapsed, every space "▁", one more in front.
+    /// The text as it is cut: characters mapped as the file says, white space collapsed, every space "▁", one more in
+    /// front.
     [[nodiscard]] std::string normalised(std::string_view text) const;
 
     [[nodiscard]] std::int64_t size() const noexcept { return static_cast<std::int64_t>(scores_.size()); }

@@ -15,25 +15,26 @@ namespace strata::tokenizers {
 
 struct T5TokenizerOptions {
     std::int64_t max_length = 512;  ///< numbers of a text, </s> included. Flux.1 dev takes 512, schnell 256
-    /// What `</s>`, `<pad>`, `<unk>` and `<extra_id_0>` to `<extra_id_99>` in a text are: text as any other, as sentencepiece has it; or
-    /// those tokens, as transformers has it, whose tokenizers know them beside the model's file.
+    /// What `</s>`, `<pad>`, `<unk>` and `<extra_id_0>` to `<extra_id_99>` in a text are: text as any other, as
+    /// sentencepiece has it; or those tokens, as transformers has it, whose tokenizers know them beside the model's
+    /// file.
     bool marks_in_text = false;
 };
 
-/// The sentencepiece tokenizer of T5 (Kudo & Richardson 2018, arXiv:1808.06226; Raffel et al. 2020, arXiv:1910.10683): the text, </s>,
-/// padding with 0.
+/// The sentencepiece tokenizer of T5 (Kudo & Richardson 2018, arXiv:1808.06226; Raffel et al. 2020,
+/// arXiv:1910.10683): the text, </s>, padding with 0.
 ///
-/// The model's file says how text is normalised (nmt_nfkc: control characters away, compatibility forms folded, white space collapsed)
-/// and which pieces there are; the likeliest cut into pieces wins. A text that is too long loses its end, and </s> stays last;
-/// Tokens::cut says how much. A Tokenizer; thread-safe.
+/// The model's file says how text is normalised (nmt_nfkc: control characters away, compatibility forms folded, white
+/// space collapsed) and which pieces there are; the likeliest cut into pieces wins. A text that is too long loses its
+/// end, and </s> stays last; Tokens::cut says how much. A Tokenizer; thread-safe.
 class T5Tokenizer {
 public:
     using Options = T5TokenizerOptions;
 
     /// Of spiece.model, or of a folder that has it.
     ///
-    /// Throws Errc::not_found, Errc::io_failed; Errc::bad_tokenizer for what SentencePieces refuses, or a model without </s> and
-    /// padding; Errc::bad_value for a max_length below 1.
+    /// Throws Errc::not_found, Errc::io_failed; Errc::bad_tokenizer for what SentencePieces refuses, or a model
+    /// without </s> and padding; Errc::bad_value for a max_length below 1.
     explicit T5Tokenizer(const std::filesystem::path& place, const Options& options = {});
 
     [[nodiscard]] Tokens encode(std::string_view text) const;

@@ -1,5 +1,6 @@
 #pragma once
-// strata/models/impl/transformers_config.ipp - what the config.json of every model of transformers has besides the model.
+// strata/models/impl/transformers_config.ipp - what the config.json of every model of transformers has besides the
+// model.
 
 #include <algorithm>
 #include <initializer_list>

@@ -1,5 +1,6 @@
 #pragma once
-// strata/tokenizers/detail/protobuf_fields.hpp - ProtobufFields: the fields of a message of Protocol Buffers, one after the other.
+// strata/tokenizers/detail/protobuf_fields.hpp - ProtobufFields: the fields of a message of Protocol Buffers, one
+// after the other.
 
 #include <algorithm>
 #include <bit>

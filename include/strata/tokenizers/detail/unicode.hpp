@@ -10,8 +10,8 @@
 
 namespace strata::tokenizers::detail {
 
-/// UTF-8 as code points. What is none becomes U+FFFD, one for each longest piece that a valid character might begin with (Unicode 15,
-/// section 3.9, and Python's errors="replace").
+/// UTF-8 as code points. What is none becomes U+FFFD, one for each longest piece that a valid character might begin
+/// with (Unicode 15, section 3.9, and Python's errors="replace").
 [[nodiscard]] std::u32string code_points(std::string_view text);
 
 void append_utf8(std::string& text, char32_t c);
@@ -32,8 +32,8 @@ void append_utf8(std::string& text, char32_t c);
     char32_t c) noexcept;                          ///< \p{C}: controls, format characters, code points of no character
 [[nodiscard]] bool is_blank(char32_t c) noexcept;  ///< \p{Zs}
 
-/// Whether a capital sigma at the end of a word becomes the small letter that Greek has for that place: Python's str.lower() does it,
-/// a mapping of single characters does not.
+/// Whether a capital sigma at the end of a word becomes the small letter that Greek has for that place: Python's
+/// str.lower() does it, a mapping of single characters does not.
 enum class Sigma { by_place, everywhere_the_same };
 
 [[nodiscard]] std::u32string lower_case(std::u32string_view text, Sigma sigma);

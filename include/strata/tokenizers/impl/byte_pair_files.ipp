@@ -1,5 +1,6 @@
 #pragma once
-// strata/tokenizers/impl/byte_pair_files.ipp - vocabularies of byte pairs read from the files that models are published with.
+// strata/tokenizers/impl/byte_pair_files.ipp - vocabularies of byte pairs read from the files that models are
+// published with.
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,6 @@
 #pragma once
-// strata/tokenizers/impl/byte_pairs.ipp - words merged pair by pair, with a queue of the pairs that stand beside each other.
+// strata/tokenizers/impl/byte_pairs.ipp - words merged pair by pair, with a queue of the pairs that stand beside each
+// other.
 
 #include <functional>
 #include <queue>

@@ -20,8 +20,8 @@ namespace detail {
 inline constexpr std::u32string_view start_of_text = U"<|startoftext|>";
 inline constexpr std::u32string_view end_of_text = U"<|endoftext|>";
 
-/// The Greek iota below: a mark whose capital is a letter. Where a regular expression ignores case it is neither a letter nor anything else,
-/// so that no word takes it.
+/// The Greek iota below: a mark whose capital is a letter. Where a regular expression ignores case it is neither a
+/// letter nor anything else, so that no word takes it.
 inline constexpr char32_t lost_mark = 0x345;
 
 /// Characters between which transformers' slow tokenizer puts spaces: ideographs, not syllables.
@@ -70,8 +70,8 @@ inline constexpr char32_t lost_mark = 0x345;
     return true;
 }
 
-/// How long the word at the beginning of `text` is, which does not begin with white space: a mark, an English ending, a run of letters, one
-/// digit, or a run of anything else.
+/// How long the word at the beginning of `text` is, which does not begin with white space: a mark, an English ending,
+/// a run of letters, one digit, or a run of anything else.
 [[nodiscard]] inline std::size_t word_length(std::u32string_view text, bool ignores_case) {
     constexpr std::u32string_view whole[] = {start_of_text, end_of_text, U"'s",  U"'t", U"'re",
                                              U"'ve",        U"'m",       U"'ll", U"'d"};

@@ -1,5 +1,6 @@
 #pragma once
-// strata/tokenizers/impl/sentence_pieces.ipp - sentencepiece's file read, text normalised by it, and Viterbi's search for the likeliest cut.
+// strata/tokenizers/impl/sentence_pieces.ipp - sentencepiece's file read, text normalised by it, and Viterbi's search
+// for the likeliest cut.
 
 #include <algorithm>
 #include <cmath>
@@ -133,8 +134,8 @@ STRATA_INLINE const SentencePieces::Step* SentencePieces::step(std::uint32_t nod
 
 STRATA_INLINE std::size_t SentencePieces::mapped(std::string_view text, std::string_view& as) const {
     if (units_.empty()) return 0;
-    // A unit of darts-clone: bits 0 to 7 the byte that leads to it, 8 whether a text ends here, 9 whether its offset is in
-    // steps of 256, 10 to 30 the offset; or, with bit 31, what stands for the text that ends.
+    // A unit of darts-clone: bits 0 to 7 the byte that leads to it, 8 whether a text ends here, 9 whether its offset
+    // is in steps of 256, 10 to 30 the offset; or, with bit 31, what stands for the text that ends.
     const auto offset = [](std::uint32_t unit) { return (unit >> 10) << ((unit & (1U << 9)) >> 6); };
     std::size_t longest = 0;
     std::uint32_t at = offset(units_[0]);

@@ -41,7 +41,8 @@ STRATA_INLINE std::u32string code_points(std::string_view text) {
             ++i;
             continue;
         }
-        // The second byte has a narrower range where the first could begin an overlong form, a surrogate or too large a number.
+        // The second byte has a narrower range where the first could begin an overlong form, a surrogate or too large
+        // a number.
         unsigned least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
         unsigned most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
         char32_t c = first & (0xFFU >> (length + 1));
@@ -85,7 +86,8 @@ STRATA_INLINE bool is_control(char32_t c) noexcept {
 }
 STRATA_INLINE bool is_blank(char32_t c) noexcept { return category(c) == UTF8PROC_CATEGORY_ZS; }
 
-/// Of the property Cased: letters with a case, and what Other_Lowercase and Other_Uppercase add outside of Lm, which is_passed_over() has.
+/// Of the property Cased: letters with a case, and what Other_Lowercase and Other_Uppercase add outside of Lm, which
+/// is_passed_over() has.
 [[nodiscard]] inline bool is_cased(char32_t c) noexcept {
     const utf8proc_category_t kind = category(c);
     return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LT) || c == 0xAA || c == 0xBA ||
@@ -93,8 +95,8 @@ STRATA_INLINE bool is_blank(char32_t c) noexcept { return category(c) == UTF8PRO
            (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
 }
 
-/// Of the property Case_Ignorable: marks, modifiers, format characters, and the punctuation of Word_Break MidLetter, MidNumLet and
-/// Single_Quote.
+/// Of the property Case_Ignorable: marks, modifiers, format characters, and the punctuation of Word_Break MidLetter,
+/// MidNumLet and Single_Quote.
 [[nodiscard]] inline bool is_passed_over(char32_t c) noexcept {
     switch (category(c)) {
         case UTF8PROC_CATEGORY_MN:
