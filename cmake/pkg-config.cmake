@@ -6,7 +6,7 @@
 set(strata_pc_names
     ZLIB=zlib nlohmann_json=nlohmann_json yaml-cpp=yaml-cpp tomlplusplus=tomlplusplus CURL=libcurl OpenSSL=libcrypto pugixml=pugixml TBB=tbb PNG=libpng JPEG=libjpeg SQLite3=sqlite3
     deflate=libdeflate uring=liburing webp=libwebp webpdemux=libwebpdemux lcms2=lcms2 tiff=libtiff-4 gif=libgif avif=libavif heif=libheif
-    snappy=snappy zstd=libzstd lz4=liblz4 brotlidec=libbrotlidec pcre2-8=libpcre2-8 Eigen3=eigen3)
+    snappy=snappy zstd=libzstd lz4=liblz4 brotlidec=libbrotlidec pcre2-8=libpcre2-8 Eigen3=eigen3 utf8proc=libutf8proc)
 
 # The flags of an imported target that CMake found, as this file's lists want them.
 function(strata_pc_add_target target)

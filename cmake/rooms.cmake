@@ -198,6 +198,20 @@ strata_room(tables
         table.hpp
         table_file.hpp)
 
+strata_room(tokenizers
+    NEEDS core storage
+    PACKAGES nlohmann_json
+    LINKS nlohmann_json::nlohmann_json utf8proc
+    HEADERS
+        byte_pairs.hpp
+        clip_tokenizer.hpp
+        detail/html_entities.hpp
+        detail/protobuf_fields.hpp
+        detail/unicode.hpp
+        sentence_pieces.hpp
+        t5_tokenizer.hpp
+        tokenizer.hpp)
+
 include("${CMAKE_CURRENT_LIST_DIR}/picture-libraries.cmake")
 if(STRATA_WITH_TIFF)
     list(APPEND pictures_headers detail/tiff_rows.hpp tiff.hpp)
@@ -490,11 +504,12 @@ strata_room(checkpoint
         size.hpp)
 
 strata_room(models
-    NEEDS core policy optim pictures data zero diffusion
+    NEEDS core policy config storage tokenizers optim zero pictures data diffusion
     PACKAGES Torch
     LINKS torch
     HEADERS
         attention.hpp
+        clip_text.hpp
         detail/lane_loops.hpp
         encoders.hpp
         flow_sampler.hpp
@@ -505,11 +520,15 @@ strata_room(models
         kernel_rows.hpp
         kernels.hpp
         linear_codec.hpp
+        model_config.hpp
         norms.hpp
         packing.hpp
+        projection.hpp
         resnet_block.hpp
         rotary.hpp
-        small_flux.hpp)
+        small_flux.hpp
+        t5_encoder.hpp
+        text_encoders.hpp)
 
 strata_room(train
     NEEDS core policy options config storage s3 comm optim zero pictures datasets data diffusion checkpoint models

@@ -102,7 +102,6 @@ enum class Errc : std::uint16_t {
     bad_model_options = 2701,  ///< a model's sizes do not fit together
     bad_tokenizer = 2702,      ///< a tokenizer's file is no such file, or damaged
     bad_model_config = 2703,   ///< a model's config.json names what is not known, or sizes that fit no model
-
     bad_diffusion_options = 2704,  ///< numbers of a noise schedule, a sampler or an objective do not go together
 };
 
