@@ -100,6 +100,8 @@ enum class Errc : std::uint16_t {
     bad_json_line = 2625,        ///< a line of a table in JSON lines is no JSON object, or too long
 
     bad_model_options = 2701,  ///< a model's sizes do not fit together
+    bad_weight_files = 2705,   ///< a folder or an index of weights names files that are missing, or disagree with it
+    weights_do_not_fit = 2706,  ///< weights of a file have other names, shapes or types than the model
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.
@@ -137,6 +139,8 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_argument:
         case Errc::cannot_launch:
         case Errc::bad_model_options:
+        case Errc::bad_weight_files:
+        case Errc::weights_do_not_fit:
         case Errc::output_not_writable:
         case Errc::swap_in_use:
         case Errc::output_in_use:
