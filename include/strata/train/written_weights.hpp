@@ -16,7 +16,8 @@ namespace strata::train {
 ///
 ///   averages  the engine keeps an average
 std::vector<std::filesystem::path> write_weights(Session& session, AnyModel& model, AnyEngine& engine, bool averages,
-                                                 const std::filesystem::path& path, const weights::SaveOptions& options);
+                                                 const std::filesystem::path& path,
+                                                 const weights::SaveOptions& options);
 
 }  // namespace strata::train
 

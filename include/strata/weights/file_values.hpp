@@ -32,7 +32,8 @@ class FileValues final : public zero::UnitValues {
 public:
     ///   found   by number of parameter; none: it has its value from `others`
     ///   others  where values came from before
-    FileValues(WeightFiles files, std::vector<std::optional<WeightFiles::Tensor>> found, std::shared_ptr<zero::UnitValues> others);
+    FileValues(WeightFiles files, std::vector<std::optional<WeightFiles::Tensor>> found,
+               std::shared_ptr<zero::UnitValues> others);
 
     [[nodiscard]] bool reads_ranges() const noexcept override { return complete_; }
     void read(std::size_t parameter, std::int64_t begin, const at::Tensor& values) override;

@@ -26,13 +26,14 @@ struct LoadedWeights {
 
 /// A tensor of a model that is to be loaded.
 struct LoadTarget {
-    std::vector<std::string> names;              ///< all that it is registered under
-    at::Tensor tensor;                           ///< the model's own
-    std::shared_ptr<zero::UnitLink> link{};      ///< of the unit that it is a parameter of, if it is
+    std::vector<std::string> names;          ///< all that it is registered under
+    at::Tensor tensor;                       ///< the model's own
+    std::shared_ptr<zero::UnitLink> link{};  ///< of the unit that it is a parameter of, if it is
 };
 
 /// Loads into these tensors; load_weights() for what is no module. Errors are load_weights()'s.
-LoadedWeights load_into(const std::vector<LoadTarget>& targets, const WeightFiles& files, const LoadOptions& options = {});
+LoadedWeights load_into(const std::vector<LoadTarget>& targets, const WeightFiles& files,
+                        const LoadOptions& options = {});
 
 /// Parameters and buffers of a module, each tensor once. Local.
 template <class Module>

@@ -72,7 +72,8 @@ private:
 };
 
 /// The tensors that are written, in order. Throws bad_value for options that do not fit each other.
-[[nodiscard]] std::vector<SavedTensor> saved_tensors(const std::filesystem::path& path, std::vector<SavedTensor> tensors, const SaveOptions& options);
+[[nodiscard]] std::vector<SavedTensor> saved_tensors(const std::filesystem::path& path,
+                                                     std::vector<SavedTensor> tensors, const SaveOptions& options);
 
 }  // namespace detail
 
@@ -84,8 +85,9 @@ private:
 /// Returns what was written, on rank 0. Collective. Throws on all ranks if rank 0 could not write: bad_value for a path or a type that is none
 /// of those above, or values that fp16 cannot hold; bad_parameter, io_failed, no_space. Nothing is left behind then.
 template <comm::Communicator Comm, class Hold>
-std::vector<std::filesystem::path> save_weights(Comm& comm, const std::filesystem::path& path, std::vector<SavedTensor> tensors,
-                                                Hold&& hold, const SaveOptions& options = {}) {
+std::vector<std::filesystem::path> save_weights(Comm& comm, const std::filesystem::path& path,
+                                                std::vector<SavedTensor> tensors, Hold&& hold,
+                                                const SaveOptions& options = {}) {
     comm::agree(comm, [&] { tensors = detail::saved_tensors(path, std::move(tensors), options); });
     std::unique_ptr<detail::WeightWriter> writer;
     std::vector<std::filesystem::path> files;

@@ -15,7 +15,8 @@ namespace strata::weights {
 
 /// A tensor of a model.
 struct WantedWeight {
-    std::vector<std::string> names;  ///< several: it is registered under each of them (tied weights), and files have one or more
+    std::vector<std::string>
+        names;  ///< several: it is registered under each of them (tied weights), and files have one or more
     storage::Dtype dtype = storage::Dtype::f32;
     std::vector<std::int64_t> shape;
 };

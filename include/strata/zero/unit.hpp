@@ -102,14 +102,14 @@ template <class Block>
 class Unit final : public zero::detail::UnitForward<Block, typename zero::detail::SignatureOfForward<Block>::type> {
     using Base = zero::detail::UnitForward<Block, typename zero::detail::SignatureOfForward<Block>::type>;
     template <class... Args>
-    static constexpr bool is_copy = (sizeof...(Args) == 1 && (std::derived_from<std::remove_cvref_t<Args>, Base> && ...));
+    static constexpr bool is_copy = (sizeof...(Args) == 1 &&
+                                     (std::derived_from<std::remove_cvref_t<Args>, Base> && ...));
 
 public:
     /// The constructors of Block. In a call of in_units() the block's memory is given back when they are through, and the block is
     /// made again, from copies of these arguments, when an engine takes it over.
     template <class... Args>
-    requires(!is_copy<Args...> && std::constructible_from<Base, Args...>)
-    explicit Unit(Args&&... args)
+    requires(!is_copy<Args...> && std::constructible_from<Base, Args...>) explicit Unit(Args&&... args)
         : Unit{zero::detail::UnitBeingMade{zero::detail::maker_of<Unit, Base, Args...>(args...)},
                std::forward<Args>(args)...} {}
 

@@ -8,12 +8,12 @@
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
 #include <strata/train/written_weights.hpp>
-#include <strata/weights/impl/save_weights.ipp>
 
 namespace strata::train {
 
-STRATA_INLINE std::vector<std::filesystem::path> write_weights(Session& session, AnyModel& model, AnyEngine& engine, bool averages,
-                                                               const std::filesystem::path& path, const weights::SaveOptions& options) {
+STRATA_INLINE std::vector<std::filesystem::path> write_weights(Session& session, AnyModel& model, AnyEngine& engine,
+                                                               bool averages, const std::filesystem::path& path,
+                                                               const weights::SaveOptions& options) {
     auto& comm = session.comm();
     comm::agree(comm, [&] {
         if (!options.average || averages) return;
@@ -22,12 +22,14 @@ STRATA_INLINE std::vector<std::filesystem::path> write_weights(Session& session,
     });
     std::vector<weights::SavedTensor> tensors;
     for (const zero::Buffer& buffer : model.named_buffers()) tensors.push_back({buffer.name, buffer.tensor});
-    for (const zero::Buffer& parameter : model.named_parameters()) tensors.push_back({parameter.name, parameter.tensor});
+    for (const zero::Buffer& parameter : model.named_parameters())
+        tensors.push_back({parameter.name, parameter.tensor});
     if (options.average) engine.swap_average();
     std::exception_ptr failure;
     std::vector<std::filesystem::path> files;
     try {
-        files = weights::save_weights(comm, path, std::move(tensors), [&](const at::Tensor& tensor) { engine.hold_unit_of(tensor); }, options);
+        files = weights::save_weights(
+            comm, path, std::move(tensors), [&](const at::Tensor& tensor) { engine.hold_unit_of(tensor); }, options);
     } catch (...) {  // on all ranks
         failure = std::current_exception();
     }

@@ -23,7 +23,8 @@ inline std::vector<WantedWeight> wanted_of(const std::vector<LoadTarget>& target
     for (const LoadTarget& target : targets) {
         const std::optional<storage::Dtype> dtype = file_type(target.tensor.scalar_type());
         if (!dtype)
-            throw Error{Errc::bad_parameter, "'" + target.names.front() + "' has an element type that safetensors files do not have",
+            throw Error{Errc::bad_parameter,
+                        "'" + target.names.front() + "' has an element type that safetensors files do not have",
                         "register it in a type such as fp32 or bf16"};
         wanted.push_back({target.names, *dtype, target.tensor.sizes().vec()});
     }
@@ -36,7 +37,8 @@ inline void check_has_memory(const LoadTarget& target) {
     const bool deferred = target.link && target.link->deferred;
     if (deferred || !tensor.has_storage() || tensor.numel() == 0 || tensor.storage().data() != nullptr) return;
     throw Error{Errc::bad_parameter,
-                "the parameter " + target.names.front() + " has no memory, because an engine of ZeroStage<3> has it: nothing can be loaded into it",
+                "the parameter " + target.names.front() +
+                    " has no memory, because an engine of ZeroStage<3> has it: nothing can be loaded into it",
                 "call load_weights() before the model is given to a trainer"};
 }
 

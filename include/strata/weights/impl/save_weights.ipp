@@ -11,8 +11,6 @@
 
 #include <strata/core/error.hpp>
 #include <strata/storage/atomic_file.hpp>
-#include <strata/storage/impl/atomic_file.ipp>
-#include <strata/storage/impl/safetensors.ipp>
 #include <strata/weights/file_values.hpp>
 #include <strata/weights/impl/file_values.ipp>
 #include <strata/weights/save_weights.hpp>
@@ -37,7 +35,8 @@ inline std::string shard_name(const std::string& stem, std::size_t number, std::
 inline storage::Dtype written_type(const SavedTensor& saved, const SaveOptions& options) {
     const std::optional<storage::Dtype> own = file_type(saved.tensor.scalar_type());
     if (!own)
-        throw Error{Errc::bad_parameter, "the tensor " + saved.name + " has an element type that safetensors files do not have",
+        throw Error{Errc::bad_parameter,
+                    "the tensor " + saved.name + " has an element type that safetensors files do not have",
                     "convert it to a real floating point or integer type"};
     return options.dtype && saved.tensor.is_floating_point() ? *options.dtype : *own;
 }
@@ -56,18 +55,21 @@ inline std::set<std::string> shards_named_by(const std::filesystem::path& path) 
     return shards;
 }
 
-STRATA_INLINE std::vector<SavedTensor> saved_tensors(const std::filesystem::path& path, std::vector<SavedTensor> tensors,
-                                                     const SaveOptions& options) {
+STRATA_INLINE std::vector<SavedTensor> saved_tensors(const std::filesystem::path& path,
+                                                     std::vector<SavedTensor> tensors, const SaveOptions& options) {
     using storage::Dtype;
     const std::string name = path.filename().string();
     if (!name.ends_with(weights_ending) || name.size() == weights_ending.size())
-        throw Error{Errc::bad_value, "weights were to be written to '" + path.string() + "', which does not end in .safetensors",
+        throw Error{Errc::bad_value,
+                    "weights were to be written to '" + path.string() + "', which does not end in .safetensors",
                     "name a file such as model.safetensors: shards and an index are named after it"};
     if (options.dtype && *options.dtype != Dtype::f32 && *options.dtype != Dtype::bf16 && *options.dtype != Dtype::f16)
         throw Error{Errc::bad_value, "weights were to be written as " + std::string{storage::name_of(*options.dtype)},
                     "write them as f32, bf16 or f16"};
     std::erase_if(tensors, [&](const SavedTensor& saved) { return options.wanted && !options.wanted(saved.name); });
-    if (tensors.empty()) throw Error{Errc::bad_value, "no weights are left to write: SaveOptions::wanted refuses all names", "let it take some"};
+    if (tensors.empty())
+        throw Error{Errc::bad_value, "no weights are left to write: SaveOptions::wanted refuses all names",
+                    "let it take some"};
     return tensors;
 }
 
@@ -84,7 +86,8 @@ STRATA_INLINE WeightWriter::WeightWriter(const std::filesystem::path& path, std:
     for (const SavedTensor& saved : tensors) {
         const storage::Dtype dtype = written_type(saved, options);
         const std::uint64_t bytes = static_cast<std::uint64_t>(saved.tensor.numel()) * storage::bits_of(dtype) / 8;
-        const bool fits = !shards_.empty() && (options.max_shard_size == 0 || shards_.back()->bytes + bytes <= options.max_shard_size);
+        const bool fits = !shards_.empty() &&
+                          (options.max_shard_size == 0 || shards_.back()->bytes + bytes <= options.max_shard_size);
         if (!fits) shards_.push_back(std::make_unique<Shard>());
         Shard& shard = *shards_.back();
         places_.push_back({shards_.size() - 1, shard.outlines.size()});
@@ -110,7 +113,8 @@ STRATA_INLINE void WeightWriter::write(std::size_t tensor, const at::Tensor& val
     const at::Tensor written = own.cpu().to(type).contiguous();
     if (type == at::kHalf && own.scalar_type() != at::kHalf && !written.isfinite().all().item().toBool() &&
         own.isfinite().all().item().toBool())
-        throw Error{Errc::bad_value, "the tensor " + names_[tensor] + " has values beyond 65504, which fp16 cannot hold",
+        throw Error{Errc::bad_value,
+                    "the tensor " + names_[tensor] + " has values beyond 65504, which fp16 cannot hold",
                     "write the weights as bf16 or f32"};
     shards_[places_[tensor].shard]->file->write(places_[tensor].tensor, zero::detail::bytes_of(written));
 }

@@ -13,8 +13,6 @@
 #include <strata/core/error.hpp>
 #include <strata/core/fnv1a.hpp>
 #include <strata/storage/atomic_file.hpp>
-#include <strata/storage/impl/atomic_file.ipp>
-#include <strata/storage/impl/safetensors.ipp>
 #include <strata/weights/weight_files.hpp>
 
 namespace strata::weights {
@@ -25,11 +23,14 @@ inline constexpr std::string_view weights_ending = ".safetensors";
 inline constexpr std::string_view index_ending = ".safetensors.index.json";
 
 /// What the ecosystem calls the weights of a model, the first one that is there counts.
-inline constexpr std::array<std::string_view, 8> usual_names{
-    "diffusion_pytorch_model.safetensors",      "diffusion_pytorch_model.safetensors.index.json",
-    "model.safetensors",                        "model.safetensors.index.json",
-    "diffusion_pytorch_model.fp16.safetensors", "diffusion_pytorch_model.safetensors.index.fp16.json",
-    "model.fp16.safetensors",                   "model.safetensors.index.fp16.json"};
+inline constexpr std::array<std::string_view, 8> usual_names{"diffusion_pytorch_model.safetensors",
+                                                             "diffusion_pytorch_model.safetensors.index.json",
+                                                             "model.safetensors",
+                                                             "model.safetensors.index.json",
+                                                             "diffusion_pytorch_model.fp16.safetensors",
+                                                             "diffusion_pytorch_model.safetensors.index.fp16.json",
+                                                             "model.fp16.safetensors",
+                                                             "model.safetensors.index.fp16.json"};
 
 inline bool is_index(const std::filesystem::path& path) {
     const std::string name = path.filename().string();
@@ -71,7 +72,9 @@ inline std::filesystem::path weights_in(const std::filesystem::path& folder) {
             break;
         }
     }
-    if (failure) throw Error{Errc::io_failed, "reading the folder '" + folder.string() + "': " + failure.message(), "look at its rights"};
+    if (failure)
+        throw Error{Errc::io_failed, "reading the folder '" + folder.string() + "': " + failure.message(),
+                    "look at its rights"};
     if (found.size() == 1) return folder / found.front();
     std::sort(found.begin(), found.end());
     std::sort(below.begin(), below.end());
@@ -148,16 +151,18 @@ struct WeightFiles::Contents {
                 const auto [place, is_new] = tensors.emplace(entry.name, Tensor{files.back().get(), &entry});
                 const auto said = file_of.find(entry.name);
                 if (!is_new)
-                    wrongs.add("the tensor '" + entry.name + "' is in '" + place->second.file->path().filename().string() +
-                               "' and in '" + shard + "'");
+                    wrongs.add("the tensor '" + entry.name + "' is in '" +
+                               place->second.file->path().filename().string() + "' and in '" + shard + "'");
                 else if (said != file_of.end() && said->second != shard)
-                    wrongs.add("the tensor '" + entry.name + "' is in '" + shard + "' and not in '" + said->second + "'");
+                    wrongs.add("the tensor '" + entry.name + "' is in '" + shard + "' and not in '" + said->second +
+                               "'");
             }
         }
         for (const auto& [name, shard] : file_of) {
             if (!tensors.contains(name)) wrongs.add("the tensor '" + name + "' is not in '" + shard + "'");
         }
-        wrongs.finish("the index '" + index.string() + "'", "fetch the index and all of its shards anew: they are of different versions");
+        wrongs.finish("the index '" + index.string() + "'",
+                      "fetch the index and all of its shards anew: they are of different versions");
     }
     void sum() {
         std::string text;

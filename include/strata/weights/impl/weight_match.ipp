@@ -86,8 +86,12 @@ inline std::string listed(std::string_view what, const std::vector<std::string>&
 
 STRATA_INLINE bool is_read_as(storage::Dtype from, storage::Dtype to) noexcept {
     using enum storage::Dtype;
-    const auto is_float = [](storage::Dtype dtype) { return dtype == f64 || dtype == f32 || dtype == bf16 || dtype == f16; };
-    const auto is_signed = [](storage::Dtype dtype) { return dtype == i64 || dtype == i32 || dtype == i16 || dtype == i8; };
+    const auto is_float = [](storage::Dtype dtype) {
+        return dtype == f64 || dtype == f32 || dtype == bf16 || dtype == f16;
+    };
+    const auto is_signed = [](storage::Dtype dtype) {
+        return dtype == i64 || dtype == i32 || dtype == i16 || dtype == i8;
+    };
     if (is_float(from) || is_float(to)) return is_float(from) && is_float(to);
     if (is_signed(from) && is_signed(to)) return storage::bits_of(from) <= storage::bits_of(to);
     if (from == u8 && is_signed(to)) return storage::bits_of(to) > 8;
@@ -118,11 +122,12 @@ STRATA_INLINE std::vector<std::optional<WeightFiles::Tensor>> match_weights(cons
         }
         const WantedWeight& weight = wanted[place->second];
         if (tensor.entry->shape != weight.shape) {
-            misfits.others.push_back("'" + *name + "' has the shape " + detail::shape_text(tensor.entry->shape) + ", the model's " +
-                                     detail::shape_text(weight.shape));
+            misfits.others.push_back("'" + *name + "' has the shape " + detail::shape_text(tensor.entry->shape) +
+                                     ", the model's " + detail::shape_text(weight.shape));
         } else if (!is_read_as(tensor.entry->dtype, weight.dtype)) {
-            misfits.others.push_back("'" + *name + "' is of type " + std::string{storage::name_of(tensor.entry->dtype)} +
-                                     ", the model's of " + std::string{storage::name_of(weight.dtype)});
+            misfits.others.push_back("'" + *name + "' is of type " +
+                                     std::string{storage::name_of(tensor.entry->dtype)} + ", the model's of " +
+                                     std::string{storage::name_of(weight.dtype)});
         }
         if (!found[place->second]) found[place->second] = tensor;
     }

@@ -42,7 +42,8 @@ template <class Arg>
 inline constexpr bool may_share_v = holds_tensors_v<Arg> || requires(const std::remove_cvref_t<Arg>& arg) {
     arg.get();
     arg.use_count();
-} || requires(const std::remove_cvref_t<Arg>& arg) { arg.ptr(); };
+}
+|| requires(const std::remove_cvref_t<Arg>& arg) { arg.ptr(); };
 
 /// A constructor's argument, from a copy of it.
 template <class Arg, class Held>
@@ -73,12 +74,13 @@ template <class Module>
 template <class Unit, class Base, class... Args>
 [[nodiscard]] MakeBlock maker_of(const std::remove_reference_t<Args>&... args) {
     if (!making_in_units().on || making_in_units().depth > 0) return {};
-    if constexpr ((!may_share_v<Args> && ...) && (std::constructible_from<std::decay_t<Args>, const std::remove_reference_t<Args>&> && ...) &&
+    if constexpr ((!may_share_v<Args> && ...) &&
+                  (std::constructible_from<std::decay_t<Args>, const std::remove_reference_t<Args>&> && ...) &&
                   (std::copy_constructible<std::decay_t<Args>> && ...)) {
         if constexpr (std::constructible_from<Base, again_t<Args>...>) {
             return [held = std::tuple<std::decay_t<Args>...>(args...)]() mutable -> MadeBlock {
-                const std::shared_ptr<Unit> unit = std::apply(
-                    [](auto&... each) { return std::make_shared<Unit>(again<Args>(each)...); }, held);
+                const std::shared_ptr<Unit> unit =
+                    std::apply([](auto&... each) { return std::make_shared<Unit>(again<Args>(each)...); }, held);
                 return {unit, parameters_once(*unit)};
             };
         }

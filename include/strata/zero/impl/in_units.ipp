@@ -9,8 +9,6 @@
 
 #include <strata/core/error.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
-#include <strata/zero/impl/buffer_pool.ipp>
-#include <strata/zero/impl/unit_making.ipp>
 #include <strata/zero/in_units.hpp>
 
 namespace strata::zero {
@@ -19,11 +17,14 @@ STRATA_INLINE void check_units_can_be_made(const std::vector<Parameter>& paramet
     for (const Parameter& parameter : parameters) {
         const at::Tensor& tensor = parameter.tensor;
         const bool has_memory = !tensor.has_storage() || tensor.numel() == 0 || tensor.storage().data() != nullptr;
-        if (has_memory || (parameter.link && parameter.link->deferred && parameter.link->deferred->find(tensor))) continue;
-        throw Error{Errc::bad_parameter,
-                    "the parameter " + parameter.name + " is shared by two units, or by a unit and the model, so that in_units() cannot make it "
-                    "with one unit",
-                    "make what units share outside of them, and give it to their forward, or make the model without in_units()"};
+        if (has_memory || (parameter.link && parameter.link->deferred && parameter.link->deferred->find(tensor)))
+            continue;
+        throw Error{
+            Errc::bad_parameter,
+            "the parameter " + parameter.name +
+                " is shared by two units, or by a unit and the model, so that in_units() cannot make it "
+                "with one unit",
+            "make what units share outside of them, and give it to their forward, or make the model without in_units()"};
     }
 }
 
@@ -54,13 +55,14 @@ namespace detail {
 
 STRATA_INLINE void explain_early_use(const c10::Error& error) {
     const auto says = [&](const char* words) { return error.msg().find(words) != std::string::npos; };
-    if (!says("not allocated") && !says("out of bounds for storage of size 0") && !says("no arguments had PyInterpreter") &&
-        !says("without Python support"))
+    if (!says("not allocated") && !says("out of bounds for storage of size 0") &&
+        !says("no arguments had PyInterpreter") && !says("without Python support"))
         return;
-    throw Error{Errc::bad_parameter,
-                "a model that in_units() makes used a parameter of a unit after the unit's constructor, where it has no memory",
-                "give parameters their first values in the constructor of their block, and leave type and device of the model alone: "
-                "the engine converts and moves it"};
+    throw Error{
+        Errc::bad_parameter,
+        "a model that in_units() makes used a parameter of a unit after the unit's constructor, where it has no memory",
+        "give parameters their first values in the constructor of their block, and leave type and device of the model alone: "
+        "the engine converts and moves it"};
 }
 
 }  // namespace detail

@@ -23,8 +23,7 @@ STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, con
         text << "parameter " << parameter.name << ' ' << parameter.tensor.sizes() << " in unit " << parameter.unit
              << ", group " << groups[i] << (parameter.tensor.requires_grad() ? "" : ", frozen")
              << (parameter.excepted ? ", excepted" : "");
-        if (parameter.link && parameter.link->deferred)
-            text << ", " << parameter.link->deferred->values->description();
+        if (parameter.link && parameter.link->deferred) text << ", " << parameter.link->deferred->values->description();
         text << '\n';
     }
     return text.str();

@@ -76,7 +76,8 @@ STRATA_INLINE void TakeOver::take_frozen() {
         if (DeferredUnit* const unit = deferred_of(parameter)) {
             leave(unit);
             const at::Tensor& tensor = parameter.tensor;
-            const at::ScalarType dtype = tensor.is_floating_point() ? dtype_of(parameter.excepted) : tensor.scalar_type();
+            const at::ScalarType dtype =
+                tensor.is_floating_point() ? dtype_of(parameter.excepted) : tensor.scalar_type();
             values = at::empty(tensor.sizes(), at::TensorOptions{}.dtype(dtype).device(device));
             if (exchange_.rank() == 0) read_values(*unit, {tensor}, 0, values.view(-1));
             detail::forbid_use(tensor, false);
@@ -97,7 +98,8 @@ STRATA_INLINE void TakeOver::read_values(DeferredUnit& unit, const std::vector<a
         for (const at::Tensor& tensor : tensors) {
             const std::int64_t from = std::max(begin, at);
             const std::int64_t to = std::min(end, at + tensor.numel());
-            if (from < to) unit.values->read(unit.find(tensor).value(), from - at, values.narrow(0, from - begin, to - from));
+            if (from < to)
+                unit.values->read(unit.find(tensor).value(), from - at, values.narrow(0, from - begin, to - from));
             at += tensor.numel();
         }
     } catch (...) {
@@ -116,7 +118,10 @@ STRATA_INLINE std::vector<at::Tensor> TakeOver::tensors_of(std::size_t bucket) c
 STRATA_INLINE at::Tensor TakeOver::all_values(std::size_t bucket) {
     const Bucket& b = buckets_[bucket].bucket;
     const Parameter& first = trained_[b.first_parameter];
-    const at::Tensor values_B = pool_.zeros(buckets_.padded_of(bucket), at::kFloat, MemoryKind::buffers, Place::device);
+    const std::int64_t padded = buckets_.padded_of(bucket);
+    // Its pages come one by one, while those of a unit that is made for it go.
+    const at::Tensor values_B = pool_.empty(padded, at::kFloat, MemoryKind::buffers, Place::device);
+    values_B.narrow(0, b.numel, padded - b.numel).zero_();
     if (options_.gather) options_.gather(first.tensor);
     if (DeferredUnit* const unit = deferred_of(first)) {
         if (exchange_.rank() == 0) read_values(*unit, tensors_of(bucket), 0, values_B.narrow(0, 0, b.numel));
@@ -135,7 +140,10 @@ STRATA_INLINE at::Tensor TakeOver::all_values(std::size_t bucket) {
 STRATA_INLINE at::Tensor TakeOver::without_memory(std::int64_t numel, at::ScalarType dtype) const {
     static char place = 0;  // nobody reads or writes it
     const at::Device device = pool_.device_of(Place::device);
-    return at::for_blob(&place, {numel}).options(at::TensorOptions{}.dtype(dtype).device(device)).target_device(device).make_tensor();
+    return at::for_blob(&place, {numel})
+        .options(at::TensorOptions{}.dtype(dtype).device(device))
+        .target_device(device)
+        .make_tensor();
 }
 
 STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {

@@ -2,19 +2,18 @@
 // strata/zero/impl/unit_making.ipp - MadeAgain: the values of a unit that is constructed for a second time.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <ATen/core/grad_mode.h>
 
 #include <strata/core/crc32c.hpp>
 #include <strata/core/error.hpp>
-#include <strata/core/impl/crc32c.ipp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/generator_states.hpp>
-#include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/detail/unit_making.hpp>
-#include <strata/zero/impl/buffer_pool.ipp>
 
 namespace strata::zero::detail {
 
@@ -27,7 +26,8 @@ struct ParameterSum {
 };
 inline ParameterSum parameter_sum(const at::Tensor& tensor) {
     const at::Tensor values = tensor.detach().contiguous();
-    return {tensor.sizes().vec(), tensor.scalar_type(), core::crc32c(bytes_of(values))};
+    const std::span bytes{static_cast<const std::byte*>(values.data_ptr()), values.nbytes()};
+    return {tensor.sizes().vec(), tensor.scalar_type(), core::crc32c(bytes)};
 }
 
 class MadeAgain final : public UnitValues {
@@ -42,8 +42,12 @@ public:
     [[nodiscard]] bool reads_ranges() const noexcept override { return false; }
     void read(std::size_t parameter, std::int64_t begin, const at::Tensor& values) override {
         const at::NoGradGuard no_grad;
-        if (!block_.owner) make();
-        values.copy_(block_.parameters[parameter].detach().contiguous().view(-1).narrow(0, begin, values.numel()));
+        if (!block_.owner || !block_.parameters[parameter].defined()) make();
+        at::Tensor& made = block_.parameters[parameter];
+        values.copy_(made.detach().contiguous().view(-1).narrow(0, begin, values.numel()));
+        if (values.numel() < made.numel()) return;
+        drop_memory(made);  // the unit is in memory once, and not twice
+        made.reset();
     }
     void let_go() noexcept override { block_ = {}; }
     [[nodiscard]] std::int64_t bytes_beside() const noexcept override { return bytes_; }
@@ -59,10 +63,11 @@ private:
         for (const at::Tensor& tensor : block_.parameters) sums.push_back(parameter_sum(tensor));
         if (sums == sums_) return;
         block_ = {};
-        throw Error{Errc::bad_parameter,
-                    "a unit of a model that was made by in_units() has other values when its block is constructed for a second time",
-                    "let constructors of blocks draw random numbers from libtorch's default generator only, or make the model "
-                    "without in_units()"};
+        throw Error{
+            Errc::bad_parameter,
+            "a unit of a model that was made by in_units() has other values when its block is constructed for a second time",
+            "let constructors of blocks draw random numbers from libtorch's default generator only, or make the model "
+            "without in_units()"};
     }
 
     MakeBlock make_;
@@ -79,7 +84,7 @@ STRATA_INLINE void UnitBeingMade::remember_random_numbers() {
 STRATA_INLINE void UnitBeingMade::defer(UnitLink& link, std::vector<at::Tensor> parameters) {
     const auto is_its_own = [](const at::Tensor& tensor) {
         return tensor.layout() == at::kStrided && tensor.is_cpu() && tensor.has_storage() && tensor.is_leaf() &&
-               tensor.storage().use_count() == 1 && own_bytes(tensor) > 0;
+               tensor.storage().use_count() == 1 && tensor.nbytes() > 0 && tensor.storage().nbytes() >= tensor.nbytes();
     };
     if (parameters.empty() || !std::all_of(parameters.begin(), parameters.end(), is_its_own)) return;
     const auto deferred = std::make_shared<DeferredUnit>();

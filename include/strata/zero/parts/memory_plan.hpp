@@ -25,7 +25,7 @@ struct MemoryPlan {
     at::ScalarType excepted_dtype = at::kFloat;  ///< those are that keep the other number format
     GradientReduction::Options gradients{};
     std::int64_t beside = 0;  ///< of host memory, while a unit is made that has none yet
-    PlaceBytes state{};  ///< masters and states, on every tier
+    PlaceBytes state{};       ///< masters and states, on every tier
     PlaceBytes average{};
     PlaceBytes sums{};  ///< of gradients, where a tier has them
     PlaceBytes trained_shards{};

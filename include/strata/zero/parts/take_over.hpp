@@ -101,10 +101,13 @@ private:
         return excepted ? options_.excepted_dtype : options_.dtype;
     }
     /// Where the values of a parameter come from that has no memory; else nullptr.
-    [[nodiscard]] static DeferredUnit* deferred_of(const Parameter& parameter) noexcept { return parameter.link ? parameter.link->deferred.get() : nullptr; }
+    [[nodiscard]] static DeferredUnit* deferred_of(const Parameter& parameter) noexcept {
+        return parameter.link ? parameter.link->deferred.get() : nullptr;
+    }
     /// Elements begin, begin + 1, ... of tensors that lie one behind the other, from where they have their values. What that throws is
     /// kept, and the others go on: end_values() says it.
-    void read_values(DeferredUnit& unit, const std::vector<at::Tensor>& tensors, std::int64_t begin, const at::Tensor& values);
+    void read_values(DeferredUnit& unit, const std::vector<at::Tensor>& tensors, std::int64_t begin,
+                     const at::Tensor& values);
     [[nodiscard]] at::Tensor all_values(std::size_t bucket);
     [[nodiscard]] at::Tensor without_memory(std::int64_t numel, at::ScalarType dtype) const;
     [[nodiscard]] std::vector<at::Tensor> tensors_of(std::size_t bucket) const;
