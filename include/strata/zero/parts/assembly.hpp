@@ -274,7 +274,6 @@ private:
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
         const at::Tensor values = model.take_bucket(bucket);
-        const bool own = values.numel() != buckets.padded_of(bucket);
         if (average) {  // of the weights as they are kept
             const bool has_master = Formats::has_master(buckets.excepted(bucket));
             detail::tensor_over(average->values(bucket), pool->device_of(average->memory()))
@@ -282,7 +281,7 @@ private:
         }
         gradients.take(bucket);
         model.shard_bucket(bucket);
-        return model.start_of_state(values, buckets.excepted(bucket), own);
+        return model.start_of_state(values, buckets.excepted(bucket), values.numel() != buckets.padded_of(bucket));
     }
     void hand_over_units(TakeOver& model) {
         gathering =

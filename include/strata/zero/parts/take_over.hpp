@@ -132,4 +132,5 @@ private:
 
 #ifndef STRATA_COMPILED
 #include <strata/zero/impl/take_over.ipp>
+#include <strata/zero/impl/take_over_values.ipp>
 #endif
