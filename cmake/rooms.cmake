@@ -327,15 +327,18 @@ strata_room(zero
         buffers.hpp
         compute_device.hpp
         detail/buffer_pool.hpp
+        detail/generator_states.hpp
         detail/gradient_hooks.hpp
         detail/loss.hpp
         detail/preparation.hpp
         detail/recompute.hpp
         detail/unit_call.hpp
+        detail/unit_making.hpp
         detail/update_run.hpp
         device_kernels.hpp
         engine.hpp
         engine_options.hpp
+        in_units.hpp
         layout.hpp
         memory_meter.hpp
         non_finite.hpp
@@ -390,6 +393,7 @@ strata_room(zero
         tiers/split.hpp
         unit.hpp
         unit_link.hpp
+        unit_values.hpp
         ${zero_headers})
 
 if(STRATA_WITH_CUDA AND NOT TARGET torch_cuda)
@@ -503,6 +507,18 @@ strata_room(checkpoint
         resume.hpp
         size.hpp)
 
+strata_room(weights
+    NEEDS core storage comm zero
+    PACKAGES Torch nlohmann_json
+    LINKS torch nlohmann_json::nlohmann_json
+    HEADERS
+        file_values.hpp
+        load_weights.hpp
+        save_weights.hpp
+        weight_files.hpp
+        weight_match.hpp
+        weight_names.hpp)
+
 strata_room(models
     NEEDS core policy config storage tokenizers optim zero pictures data diffusion
     PACKAGES Torch
@@ -531,7 +547,7 @@ strata_room(models
         text_encoders.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero pictures datasets data diffusion checkpoint models
+    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp
@@ -594,7 +610,8 @@ strata_room(train
         turn_taker.hpp
         turns.hpp
         unit_rules.hpp
-        validate.hpp)
+        validate.hpp
+        written_weights.hpp)
 
 strata_room(testing
     NEEDS core policy storage optim offload ${testing_needs}

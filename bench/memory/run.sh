@@ -1,6 +1,8 @@
 #!/bin/bash
 # bench/memory/run.sh [--ranks "1 2 4"] [--cases "stage0 stage3both"] [--width D] [--layers N] - called by bench/run.sh memory.
 #
+# Behind them: how much a process holds at most while a model is made and taken over, at once, in units and from files.
+#
 # A process a case, so that none finds the memory of another. Files go below $TMPDIR, else beside the executable.
 set -uo pipefail
 ranks="1 2 4"
@@ -39,6 +41,18 @@ for n in $ranks; do
         echo "the cases on $n ranks end with different gradients" >&2
         status=1
     fi
+done
+echo
+echo "MB a rank while a model of 24 units is made and taken over by ZeroStage<3> in bf16: kept are the shards, gradients and state"
+echo "| made | N | kept | a unit | resident at most | beyond what is kept, in units |"
+echo "|---|---|---|---|---|---|"
+for n in $ranks; do
+    for case in at_once in_units from_files; do
+        out="$(mpirun -n "$n" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
+            "$BENCH_BINARIES/strata_bench_construction" --case "$case" --folder "$swap")" || status=1
+        grep -v '^{' <<<"$out"
+        lines+="$(grep '^{' <<<"$out")"$'\n'
+    done
 done
 printf '%s' "$lines"
 exit $status

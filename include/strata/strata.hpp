@@ -21,4 +21,6 @@
 #include <strata/train/trainer.hpp>
 #include <strata/train/trainer_for.hpp>
 #include <strata/train/turns.hpp>
+#include <strata/weights/load_weights.hpp>
+#include <strata/zero/in_units.hpp>
 #include <strata/zero/unit.hpp>

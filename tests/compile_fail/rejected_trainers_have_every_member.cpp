@@ -44,6 +44,7 @@ void use(Session& session) {
     trainer.set_trainable([](std::string_view name) { return name != "table"; });
     trainer.with_average([&] { trainer.model().eval(); });
     trainer.with_whole_model([&] { trainer.model().eval(); });
+    trainer.report().title += trainer.save_weights("model.safetensors", {.average = true}).front().string();
     const at::Device where = trainer.device();
     const std::int64_t bytes = trainer.memory().total(zero::Place::host).now;
     trainer.report().title += result.interrupted || where.is_cuda() || bytes > 0 ? "!" : "";

@@ -204,7 +204,7 @@ template <class AnyEngine, class Comm>
 Trace train(Comm& comm, const Case& settings) {
     torch::manual_seed(static_cast<std::uint64_t>(1 + comm.rank()));  // rank 0's weights must win
     const auto model = settings.model();
-    model->to(device_for<AnyEngine>());
+    if (!device_for<AnyEngine>().is_cpu()) model->to(device_for<AnyEngine>());
     AnyEngine engine{comm, strata::zero::parameters_of(*model), options_of<AnyEngine>(settings)};
     Trace trace;
     for (int step = 0; step < settings.steps; ++step) {

@@ -1,6 +1,8 @@
 // A trainer with exceptions of its precision: it resumes exactly, and its checkpoints have every parameter in its own format.
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,10 +56,11 @@ struct TrainerExceptions : strata_test::TrainerRuns {
         return given;
     }
     template <class... Policies>
-    std::vector<float> train(const std::string& name, std::int64_t steps) {
+    std::vector<float> train(const std::string& name, std::int64_t steps, bool unit_by_unit = false) {
         std::vector<float> gains;
         in_session(name, [&](Session& session) {
-            Trainer<GainedNet, Policies...> trainer{session, GainedNet{}, with_gains(steps)};
+            const auto make = [] { return GainedNet{}; };
+            Trainer<GainedNet, Policies...> trainer{session, unit_by_unit ? in_units(make) : make(), with_gains(steps)};
             trainer.fit(FunctionSource{plain, 10, 8});
             trainer.with_whole_model([&] {
                 for (const torch::Tensor& gain : {trainer.model().gain, trainer.model().block->gain}) {
@@ -75,6 +78,46 @@ TEST_F(TrainerExceptions, ARunThatIsResumedAtAnotherStageHasTheBitsOfAWholeOne) 
     train<Mixed, ZeroStage<2>, Ema<>>("run", 3);
     EXPECT_EQ((train<Mixed, ZeroStage<3>, Ema<>>("run", 6)), whole);
     EXPECT_EQ(losses("run"), losses("whole"));
+}
+
+TEST_F(TrainerExceptions, AModelMadeUnitByUnitHasTheSameBits) {
+    const auto whole = train<Mixed, ZeroStage<2>, Ema<>>("whole", 3);
+    EXPECT_EQ((train<Mixed, ZeroStage<3>, Ema<>>("unit by unit", 3, true)), whole);
+    EXPECT_EQ(losses("unit by unit"), losses("whole"));
+}
+
+TEST_F(TrainerExceptions, WrittenWeightsAreThoseOfTheCheckpoint) {
+    const auto folder = root / "weights";
+    in_session("run", [&](Session& session) {
+        Trainer<GainedNet, Mixed, ZeroStage<3>, Ema<>> trainer{session, GainedNet{}, with_gains(2)};
+        trainer.fit(FunctionSource{plain, 10, 8});
+        trainer.save_weights(folder / "model.safetensors");
+        trainer.save_weights(folder / "model_ema.safetensors", {.average = true});
+    });
+    comm.barrier();
+    for (const char* const name : {"model.safetensors", "model_ema.safetensors"}) {
+        const weights::WeightFiles written{folder / name};
+        const weights::WeightFiles expected{checkpoint("run", 2) / name};
+        ASSERT_EQ(written.tensors().size(), expected.tensors().size());
+        for (const auto& [tensor, place] : expected.tensors()) {
+            ASSERT_NE(written.find(tensor), nullptr) << tensor;
+            EXPECT_EQ(written.find(tensor)->entry->dtype, place.entry->dtype) << tensor;
+            std::vector<std::byte> bytes(place.bytes());
+            std::vector<std::byte> of_checkpoint(place.bytes());
+            weights::WeightFiles::read(*written.find(tensor), bytes);
+            weights::WeightFiles::read(place, of_checkpoint);
+            EXPECT_EQ(bytes, of_checkpoint) << name << ": " << tensor;
+        }
+    }
+}
+
+TEST_F(TrainerExceptions, AnAverageThatThereIsNotCannotBeWritten) {
+    in_session("run", [&](Session& session) {
+        Trainer<GainedNet, Mixed, ZeroStage<1>> trainer{session, GainedNet{}, with_gains(1)};
+        const auto error = error_of([&] { trainer.save_weights(root / "model.safetensors", {.average = true}); });
+        EXPECT_EQ(error.code(), Errc::bad_value);
+    });
+    EXPECT_FALSE(std::filesystem::exists(root / "model.safetensors"));
 }
 
 TEST_F(TrainerExceptions, ACheckpointHasEachParameterInItsFormat) {

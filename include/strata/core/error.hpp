@@ -100,9 +100,11 @@ enum class Errc : std::uint16_t {
     bad_json_line = 2625,        ///< a line of a table in JSON lines is no JSON object, or too long
 
     bad_model_options = 2701,  ///< a model's sizes do not fit together
-    bad_tokenizer = 2702,      ///< a tokenizer's file is no such file, or damaged
-    bad_model_config = 2703,   ///< a model's config.json names what is not known, or sizes that fit no model
+    bad_tokenizer = 2702,  ///< a tokenizer's file is no such file, or damaged
+    bad_model_config = 2703,  ///< a model's config.json names what is not known, or sizes that fit no model
     bad_diffusion_options = 2704,  ///< numbers of a noise schedule, a sampler or an objective do not go together
+    bad_weight_files = 2705,  ///< a folder or an index of weights names files that are missing, or disagree with it
+    weights_do_not_fit = 2706,  ///< weights of a file have other names, shapes or types than the model
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.
@@ -140,9 +142,11 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_argument:
         case Errc::cannot_launch:
         case Errc::bad_model_options:
-        case Errc::bad_tokenizer:
-        case Errc::bad_model_config:
         case Errc::bad_diffusion_options:
+        case Errc::bad_model_config:
+        case Errc::bad_tokenizer:
+        case Errc::bad_weight_files:
+        case Errc::weights_do_not_fit:
         case Errc::output_not_writable:
         case Errc::swap_in_use:
         case Errc::output_in_use:

@@ -1,11 +1,14 @@
 #pragma once
 // strata/zero/unit.hpp - Unit<Block>: marks a module as a grain of sharding, recomputation and parameter offload.
 
+#include <concepts>
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <strata/zero/detail/unit_call.hpp>
+#include <strata/zero/detail/unit_making.hpp>
 #include <strata/zero/unit_link.hpp>
 
 namespace strata {
@@ -97,8 +100,24 @@ struct SignatureOfForward<Block> {
 ///   Block  a torch::nn::Module that is not final, and whose forward() returns tensors
 template <class Block>
 class Unit final : public zero::detail::UnitForward<Block, typename zero::detail::SignatureOfForward<Block>::type> {
+    using Base = zero::detail::UnitForward<Block, typename zero::detail::SignatureOfForward<Block>::type>;
+    template <class... Args>
+    static constexpr bool is_copy = (sizeof...(Args) == 1 &&
+                                     (std::derived_from<std::remove_cvref_t<Args>, Base> && ...));
+
 public:
-    using zero::detail::UnitForward<Block, typename zero::detail::SignatureOfForward<Block>::type>::UnitForward;
+    /// The constructors of Block. In a call of in_units() the block's memory is given back when they are through, and the block is
+    /// made again, from copies of these arguments, when an engine takes it over.
+    template <class... Args>
+    requires(!is_copy<Args...> && std::constructible_from<Base, Args...>) explicit Unit(Args&&... args)
+        : Unit{zero::detail::UnitBeingMade{zero::detail::maker_of<Unit, Base, Args...>(args...)},
+               std::forward<Args>(args)...} {}
+
+private:
+    template <class... Args>
+    explicit Unit(zero::detail::UnitBeingMade&& making, Args&&... args) : Base(std::forward<Args>(args)...) {
+        making.made(*this);
+    }
 };
 
 }  // namespace strata

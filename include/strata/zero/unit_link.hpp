@@ -9,6 +9,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/zero/unit_values.hpp>
+
 namespace strata::zero {
 
 /// What an engine does around the forward and backward passes of a model's units.
@@ -36,6 +38,8 @@ struct UnitLink {
     UnitHooks* hooks = nullptr;
     std::int32_t number = -1;  ///< in registration order
     std::string name{};        ///< as in the state dict: "block0"
+    /// Of a unit without memory (in_units()), until an engine has taken it over; else nullptr.
+    std::shared_ptr<DeferredUnit> deferred{};
 };
 
 /// What every Unit<Block> is as well, whatever its block: how a walk over a model finds units.
@@ -46,8 +50,12 @@ public:
 
 protected:
     UnitBase() = default;
-    UnitBase(const UnitBase&) {}  // a copy is another unit
-    UnitBase& operator=(const UnitBase&) { return *this; }
+    /// A copy is another unit. It has the same parameters, and so the values that these are to have.
+    UnitBase(const UnitBase& other) { link_->deferred = other.link_->deferred; }
+    UnitBase& operator=(const UnitBase& other) {
+        link_->deferred = other.link_->deferred;
+        return *this;
+    }
 
 private:
     std::shared_ptr<UnitLink> link_ = std::make_shared<UnitLink>();

@@ -29,6 +29,8 @@
 #include <strata/train/trainable.hpp>
 #include <strata/train/trainer_run.hpp>
 #include <strata/train/validate.hpp>
+#include <strata/train/written_weights.hpp>
+#include <strata/weights/save_weights.hpp>
 #include <strata/zero/engine.hpp>
 
 namespace strata::detail {
@@ -190,6 +192,15 @@ public:
     template <class Body>
     void with_whole_model(Body&& body) {
         engine_.with_whole_model(std::forward<Body>(body));
+    }
+
+    /// Writes the model's weights and buffers into a safetensors file under their own names, or into shards and an index, as other programs
+    /// read them: at every stage, tensor by tensor, while its unit is gathered; rank 0 writes. They are what the model computes with, also where
+    /// options.dtype asks for more digits; options.average takes the moving average instead. Between steps. Returns what was written, on rank 0.
+    /// Collective. Throws what weights::save_weights() throws, and bad_value where an average is asked for and there is none.
+    std::vector<std::filesystem::path> save_weights(const std::filesystem::path& path,
+                                                    const weights::SaveOptions& options = {}) {
+        return train::write_weights(session_, any_model_, any_engine_, Setup::averaging::enabled, path, options);
     }
 
     /// Bytes of training state on this rank, by what they hold and where.

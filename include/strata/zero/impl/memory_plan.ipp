@@ -33,14 +33,14 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
         const std::int64_t leaving = gradients.sums_on_tier ? buckets.share_of(i) * of_sum : 0;  // a sum, to its tier
         largest = std::max(largest, all * std::max<std::int64_t>(sizeof(float), in_use) + leaving);
     }
-    device += largest;
+    device += largest + (device_is_host ? beside : 0);
 
     // What parameters give back is in the memory where they are now.
     const auto given_back = [&](const at::Tensor& tensor, bool of_device) {
         const bool here = device_is_host || tensor.is_cpu() != of_device;
         return here ? detail::own_bytes(tensor) : 0;
     };
-    std::int64_t host = 0;
+    std::int64_t host = device_is_host ? 0 : beside;
     for (const TrainedParameter& p : buckets.parameters()) {
         device -= given_back(p.tensor, true);
         if (!device_is_host) host -= given_back(p.tensor, false);

@@ -22,7 +22,9 @@ STRATA_INLINE std::string describe(const std::vector<Parameter>& parameters, con
         const Parameter& parameter = parameters[i];
         text << "parameter " << parameter.name << ' ' << parameter.tensor.sizes() << " in unit " << parameter.unit
              << ", group " << groups[i] << (parameter.tensor.requires_grad() ? "" : ", frozen")
-             << (parameter.excepted ? ", excepted" : "") << '\n';
+             << (parameter.excepted ? ", excepted" : "");
+        if (parameter.link && parameter.link->deferred) text << ", " << parameter.link->deferred->values->description();
+        text << '\n';
     }
     return text.str();
 }
@@ -51,6 +53,7 @@ STRATA_INLINE void check_same_model(const std::vector<std::string>& descriptions
 STRATA_INLINE void check_values_are_there(const std::vector<Parameter>& parameters) {
     for (const Parameter& parameter : parameters) {
         const at::Tensor& tensor = parameter.tensor;
+        if (parameter.link && parameter.link->deferred) continue;
         if (tensor.has_storage() && tensor.numel() > 0 && tensor.storage().data() == nullptr) {
             refuse(parameter, "has no memory: its values are with another engine, of ZeroStage<3>, or went with it",
                    "make one trainer a model, and for another one build the model again");

@@ -1,8 +1,11 @@
 #pragma once
 // strata/zero/impl/take_over.ipp - parameters become views of buckets, and shards.
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+
+#include <ATen/ops/empty.h>
 
 #include <strata/zero/layout.hpp>
 #include <strata/zero/memory_meter.hpp>
@@ -21,6 +24,7 @@ STRATA_INLINE std::vector<FrozenUnit> frozen_units_of(const std::vector<Paramete
         if (!shards_frozen(parameter)) continue;
         FrozenUnit& unit = units[{parameter.unit, parameter.excepted}];
         unit.unit = parameter.unit;
+        unit.link = parameter.link;
         unit.excepted = parameter.excepted;
         unit.tensors.push_back(parameter.tensor);
         unit.numel += parameter.tensor.numel();
@@ -59,46 +63,71 @@ STRATA_INLINE std::vector<char> TakeOver::shards_excepted() const {
 }
 
 STRATA_INLINE void TakeOver::take_frozen() {
+    DeferredUnit* last = nullptr;
+    const auto leave = [&](DeferredUnit* next) {
+        if (last != nullptr && last != next) last->values->let_go();
+        last = next;
+    };
     for (const Parameter& parameter : frozen_) {
         if (buckets_.shards_units() && shards_frozen(parameter)) continue;
-        const at::Tensor values =
-            detail::converted_frozen(parameter.tensor, dtype_of(parameter.excepted), pool_.device_of(Place::device));
+        const at::Device device = pool_.device_of(Place::device);
+        at::Tensor values;
+        if (DeferredUnit* const unit = deferred_of(parameter)) {
+            leave(unit);
+            const at::Tensor& tensor = parameter.tensor;
+            const at::ScalarType dtype =
+                tensor.is_floating_point() ? dtype_of(parameter.excepted) : tensor.scalar_type();
+            values = at::empty(tensor.sizes(), at::TensorOptions{}.dtype(dtype).device(device));
+            if (exchange_.rank() == 0) read_values(*unit, {tensor}, 0, values.view(-1));
+            detail::forbid_use(tensor, false);
+        } else {
+            values = detail::converted_frozen(parameter.tensor, dtype_of(parameter.excepted), device);
+        }
         exchange_.broadcast(values);
         at::Tensor{parameter.tensor}.set_data(values);
     }
+    leave(nullptr);
 }
 
 STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {
     taken_ = bucket + 1;
     TrainedBucket& b = buckets_[bucket];
     const std::int64_t padded = buckets_.padded_of(bucket);
-    const at::Tensor values_B = pool_.zeros(padded, at::kFloat, MemoryKind::buffers, Place::device);
     const std::size_t first = b.bucket.first_parameter;
     const std::size_t end = first + b.bucket.parameter_count;
-    const auto view_of = [&](const at::Tensor& all_B, std::size_t i) {
-        const TrainedParameter& p = buckets_.parameter(i);
-        return all_B.narrow(0, p.offset, p.tensor.numel()).view(p.tensor.sizes());
-    };
-    if (options_.gather) options_.gather(trained_[first].tensor);
-    for (std::size_t i = first; i < end; ++i) view_of(values_B, i).copy_(trained_[i].tensor.detach());
-    exchange_.broadcast(values_B);
-
-    b.weight_B = pool_.empty(padded, dtype_of(b.bucket.excepted),
-                             b.sharded ? MemoryKind::gathered : MemoryKind::parameters, Place::device);
-    b.weight_B.copy_(values_B);
+    const at::ScalarType dtype = dtype_of(b.bucket.excepted);
+    DeferredUnit* const unit = deferred_of(trained_[first]);
+    own_weight_S_.reset();
+    at::Tensor values;
+    if (unit != nullptr && b.sharded && unit->values->reads_ranges()) {
+        const ElementRun own = buckets_.own(bucket);
+        values = pool_.zeros(buckets_.share_of(bucket), at::kFloat, MemoryKind::buffers, Place::device);
+        read_values(*unit, tensors_of(bucket), own.begin - b.bucket.begin, values.narrow(0, 0, own.numel));
+        unit->values->let_go();
+        own_weight_S_ = pool_.empty(values.numel(), dtype, MemoryKind::buffers, Place::device).copy_(values);
+        b.weight_B = without_memory(padded, dtype);
+    } else {
+        values = all_values(bucket);
+        b.weight_B =
+            pool_.empty(padded, dtype, b.sharded ? MemoryKind::gathered : MemoryKind::parameters, Place::device);
+        b.weight_B.copy_(values);
+    }
     for (std::size_t i = first; i < end; ++i) {
+        const TrainedParameter& p = buckets_.parameter(i);
         at::Tensor tensor = trained_[i].tensor;
+        if (unit != nullptr) detail::forbid_use(tensor, false);
         tensor.mutable_grad().reset();
-        tensor.set_data(view_of(b.weight_B, i));
+        tensor.set_data(b.weight_B.narrow(0, p.offset, p.tensor.numel()).view(p.tensor.sizes()));
     }
     trim_now_and_then(padded);
-    return values_B;
+    return values;
 }
 
 STRATA_INLINE void TakeOver::shard_bucket(std::size_t bucket) {
     const TrainedBucket& b = buckets_[bucket];
     if (!b.sharded) return;
-    shards_.fill(b.shard, buckets_.own_share(b.weight_B));
+    shards_.fill(b.shard, own_weights(bucket));
+    own_weight_S_.reset();
     detail::drop_memory(b.weight_B);
 }
 
@@ -110,34 +139,53 @@ STRATA_INLINE void TakeOver::trim_now_and_then(std::int64_t numel) {
     untrimmed_ = 0;
 }
 
-STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values_B, bool excepted) const {
+STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values, bool excepted, bool own) const {
     const bool moves = (excepted ? options_.excepted_state : options_.state) != options_.device;
-    const bool all = buckets_.replicates_state();
-    if (!moves && (all || exchange_.alone())) return values_B;
-    const at::Tensor kept = all ? values_B : buckets_.own_share(values_B);
+    const bool as_it_is = own || buckets_.replicates_state();
+    if (!moves && (as_it_is || exchange_.alone())) return values;
+    const at::Tensor kept = as_it_is ? values : buckets_.own_share(values);
     const at::Tensor copy =
         pool_.empty(kept.numel(), at::kFloat, MemoryKind::buffers, moves ? Place::host : Place::device);
-    return copy.copy_(kept);  // lets values_B go
+    return copy.copy_(kept);  // lets the others go
 }
 
 STRATA_INLINE void TakeOver::take_frozen_unit(std::size_t unit) {
     const FrozenUnit& frozen = frozen_units_[unit];
-    const std::int64_t padded = share_numel(frozen.numel, buckets_.world()) * buckets_.world();
-    const at::Tensor all_B = pool_.zeros(padded, dtype_of(frozen.excepted), MemoryKind::gathered, Place::device);
+    const std::int64_t share = share_numel(frozen.numel, buckets_.world());
+    const std::int64_t padded = share * buckets_.world();
+    const at::ScalarType dtype = dtype_of(frozen.excepted);
+    DeferredUnit* const source = frozen.link ? frozen.link->deferred.get() : nullptr;
+    at::Tensor all_B;
+    at::Tensor own_S;
     if (options_.gather) options_.gather(frozen.tensors.front());
-    std::int64_t at = 0;
-    for (const at::Tensor& tensor : frozen.tensors) {
-        all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
-        at += tensor.numel();
+    if (source != nullptr && source->values->reads_ranges()) {
+        const std::int64_t begin = std::min(frozen.numel, share * buckets_.rank());
+        own_S = pool_.zeros(share, dtype, MemoryKind::buffers, Place::device);
+        read_values(*source, frozen.tensors, begin, own_S.narrow(0, 0, std::min(frozen.numel - begin, share)));
+        all_B = without_memory(padded, dtype);
+    } else {
+        all_B = pool_.zeros(padded, dtype, MemoryKind::gathered, Place::device);
+        if (source == nullptr) {
+            std::int64_t at = 0;
+            for (const at::Tensor& tensor : frozen.tensors) {
+                all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()).copy_(tensor.detach());
+                at += tensor.numel();
+            }
+        } else if (exchange_.rank() == 0) {
+            read_values(*source, frozen.tensors, 0, all_B.narrow(0, 0, frozen.numel));
+        }
+        exchange_.broadcast(all_B);
+        own_S = buckets_.own_share(all_B);
     }
-    exchange_.broadcast(all_B);
-    at = 0;
+    if (source != nullptr) source->values->let_go();
+    std::int64_t at = 0;
     for (at::Tensor tensor : frozen.tensors) {
+        if (source != nullptr) detail::forbid_use(tensor, false);
         tensor.set_data(all_B.narrow(0, at, tensor.numel()).view(tensor.sizes()));
         at += tensor.numel();
     }
     const std::size_t shard = buckets_.shard_numels().size() + unit;
-    shards_.fill(shard, buckets_.own_share(all_B));
+    shards_.fill(shard, own_S);
     detail::drop_memory(all_B);
     frozen_flats_.push_back({all_B, shard, frozen.tensors, true});
 }

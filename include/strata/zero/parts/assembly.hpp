@@ -218,7 +218,8 @@ private:
         MemoryPlan plan{.device_is_host = Compute::is_host,
                         .dtype = Formats::dtype(false),
                         .excepted_dtype = Formats::dtype(true),
-                        .gradients = settings_.gradients()};
+                        .gradients = settings_.gradients(),
+                        .beside = model.bytes_beside()};
         exchange.agree([&] {  // tiers and averages may be a program's own
             average = made_average<typename Setup::averaging, Kept>(options);
             plan.state = state_bytes();
@@ -254,6 +255,7 @@ private:
         while (model.taken() < buckets.size()) failure.keep([&] { take_bucket(model, model.taken()); });
         for (std::size_t i = 0; i < model.frozen_units().size(); ++i) failure.keep([&] { model.take_frozen_unit(i); });
         failure.tell(exchange);
+        model.end_values();
         if (before != nullptr && before->gathers()) before->gathering->drop_all();
         if (sharded.parameters || Setup::recompute::any) hand_over_units(model);
         pool->trim();
@@ -271,16 +273,15 @@ private:
         if (average) average->make(tier_context("average", MemoryKind::state, options.tiers.state), shares);
     }
     at::Tensor take_bucket(TakeOver& model, std::size_t bucket) {
-        const at::Tensor values_B = model.take_bucket(bucket);
+        const at::Tensor values = model.take_bucket(bucket);
         if (average) {  // of the weights as they are kept
-            const at::Tensor& weights_B =
-                Formats::has_master(buckets.excepted(bucket)) ? values_B : buckets[bucket].weight_B;
+            const bool has_master = Formats::has_master(buckets.excepted(bucket));
             detail::tensor_over(average->values(bucket), pool->device_of(average->memory()))
-                .copy_(buckets.own_share(weights_B));
+                .copy_(has_master ? model.own_values(bucket, values) : model.own_weights(bucket));
         }
         gradients.take(bucket);
         model.shard_bucket(bucket);
-        return model.start_of_state(values_B, buckets.excepted(bucket));
+        return model.start_of_state(values, buckets.excepted(bucket), values.numel() != buckets.padded_of(bucket));
     }
     void hand_over_units(TakeOver& model) {
         gathering =

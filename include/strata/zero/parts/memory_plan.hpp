@@ -24,7 +24,8 @@ struct MemoryPlan {
     at::ScalarType dtype = at::kFloat;           ///< parameters are kept in
     at::ScalarType excepted_dtype = at::kFloat;  ///< those are that keep the other number format
     GradientReduction::Options gradients{};
-    PlaceBytes state{};  ///< masters and states, on every tier
+    std::int64_t beside = 0;  ///< of host memory, while a unit is made that has none yet
+    PlaceBytes state{};       ///< masters and states, on every tier
     PlaceBytes average{};
     PlaceBytes sums{};  ///< of gradients, where a tier has them
     PlaceBytes trained_shards{};

@@ -2,11 +2,15 @@
 // strata/zero/parts/take_over.hpp - TakeOver: a model's parameters become buckets and shards, with the values of rank 0.
 //
 // Shapes: B  elements of a bucket with padding      S = B / world, a rank's share of it
+//
+// The values of units that have no memory yet (in_units()) come from where these have them, unit by unit.
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -25,6 +29,7 @@ namespace strata::zero {
 /// Frozen parameters of a unit, which are sharded with it.
 struct FrozenUnit {
     std::int32_t unit = -1;
+    std::shared_ptr<UnitLink> link{};
     std::vector<at::Tensor> tensors;
     std::int64_t numel = 0;
     bool excepted = false;  ///< they keep the other number format; others of the unit are apart
@@ -60,17 +65,33 @@ public:
 
     /// Converts the frozen parameters that are not sharded and gives them rank 0's values. Collective.
     void take_frozen();
-    /// Places a bucket's parameters and returns their values in fp32 (B). Once for each bucket, in order. Collective.
+    /// Places a bucket's parameters and returns their values in fp32: (B), or this rank's share (S) of a sharded bucket that every
+    /// rank reads its own share of. Once for each bucket, in order. Collective.
     at::Tensor take_bucket(std::size_t bucket);
+    /// This rank's share (S) of such values, and of the bucket's parameters in their own format. Before shard_bucket(). Local.
+    [[nodiscard]] at::Tensor own_values(std::size_t bucket, const at::Tensor& values) const {
+        return values.numel() == buckets_.padded_of(bucket) ? buckets_.own_share(values) : values;
+    }
+    [[nodiscard]] at::Tensor own_weights(std::size_t bucket) const {
+        return own_weight_S_.defined() ? own_weight_S_ : buckets_.own_share(buckets_[bucket].weight_B);
+    }
     /// Fills a sharded bucket's shard, and lets its memory go; nothing for others. When all else has its values. Local.
     void shard_bucket(std::size_t bucket);
     /// What the state of a bucket starts its masters with: this rank's part of these values, in the state's memory. Local.
-    [[nodiscard]] at::Tensor start_of_state(const at::Tensor& values_B, bool excepted = false) const;
+    ///
+    ///   values  (B), or (S) where `own`
+    [[nodiscard]] at::Tensor start_of_state(const at::Tensor& values, bool excepted = false, bool own = false) const;
     /// How many buckets were taken.
     [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
     /// Fills the shard of a unit's frozen parameters. Once for each unit of frozen_units(), in order. Collective.
     void take_frozen_unit(std::size_t unit);
     [[nodiscard]] const std::vector<FrozenUnit>& frozen_units() const noexcept { return frozen_units_; }
+
+    /// Bytes that the making of one unit takes beside its values, at most. Local.
+    [[nodiscard]] std::int64_t bytes_beside() const;
+    /// The units that had no memory have it now, or shards: where their values came from may go. Throws on all ranks what failed on one
+    /// while values were read or made. Collective.
+    void end_values();
 
     /// Hands all units over in registration order; returns their numbers by tensor. Local.
     [[nodiscard]] std::map<const void*, std::int32_t> add_units(UnitGathering& gathering);
@@ -79,6 +100,17 @@ private:
     [[nodiscard]] at::ScalarType dtype_of(bool excepted) const noexcept {
         return excepted ? options_.excepted_dtype : options_.dtype;
     }
+    /// Where the values of a parameter come from that has no memory; else nullptr.
+    [[nodiscard]] static DeferredUnit* deferred_of(const Parameter& parameter) noexcept {
+        return parameter.link ? parameter.link->deferred.get() : nullptr;
+    }
+    /// Elements begin, begin + 1, ... of tensors that lie one behind the other, from where they have their values. What that throws is
+    /// kept, and the others go on: end_values() says it.
+    void read_values(DeferredUnit& unit, const std::vector<at::Tensor>& tensors, std::int64_t begin,
+                     const at::Tensor& values);
+    [[nodiscard]] at::Tensor all_values(std::size_t bucket);
+    [[nodiscard]] at::Tensor without_memory(std::int64_t numel, at::ScalarType dtype) const;
+    [[nodiscard]] std::vector<at::Tensor> tensors_of(std::size_t bucket) const;
     void trim_now_and_then(std::int64_t numel);
 
     Exchange& exchange_;
@@ -90,6 +122,8 @@ private:
     Options options_;
     std::vector<FrozenUnit> frozen_units_;           // where units are sharded
     std::vector<UnitGathering::Flat> frozen_flats_;  // of them
+    at::Tensor own_weight_S_;                        // of the bucket that is taken over, where no rank has all of it
+    std::exception_ptr failure_;                     // of where values come from
     std::size_t taken_ = 0;
     std::int64_t untrimmed_ = 0;
 };
@@ -98,4 +132,5 @@ private:
 
 #ifndef STRATA_COMPILED
 #include <strata/zero/impl/take_over.ipp>
+#include <strata/zero/impl/take_over_values.ipp>
 #endif
