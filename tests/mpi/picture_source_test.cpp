@@ -1,8 +1,11 @@
 // Captioned pictures over ranks: every rank its share of the work, together the one sequence of batches.
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -235,6 +238,41 @@ TEST(PictureSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf) {
             }
         }
     }
+}
+
+/// A set that is evaluated: the last batch is short, and a rank may have nothing in it that counts.
+TEST(PictureSource, EachOnceShowsTheSameSamplesWithTheSameCaptionsOnceOnAnyNumberOfRanks) {
+    PictureFolder shared;
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    auto options = options_for(5);
+    options.each_once = true;
+    auto list = shared.list("vae");
+    list.images[0].repeats = 3;  // of a set that is trained on as well
+    const auto shown = [&](auto& comm) {
+        const auto source = prepared<Source>(comm, list, codec, text, options);
+        const std::int64_t batches = source->micro_batches_per_epoch();
+        EXPECT_EQ(batches, (24 + 5 * comm.world() - 1) / (5 * comm.world()));
+        std::string mine;
+        for (std::int64_t b = 0; b < batches; ++b) {
+            const auto batch = source->next();
+            const std::int64_t counted = source->samples_in(b);
+            EXPECT_EQ(static_cast<std::int64_t>(batch.samples.size()), std::max<std::int64_t>(counted, 1));
+            for (std::size_t i = 0; i < static_cast<std::size_t>(counted); ++i)
+                mine += batch.samples[i] + ": " + batch.captions[i] + "\n";
+        }
+        std::multiset<std::string> lines;
+        for (const std::string& some : comm.all_gather_varied(mine)) {
+            std::istringstream words{some};
+            for (std::string line; std::getline(words, line);) lines.insert(line);
+        }
+        return lines;
+    };
+    const std::multiset<std::string> together = shown(shared.comm);
+    EXPECT_EQ(together.size(), 24U);
+    EXPECT_EQ(std::set<std::string>(together.begin(), together.end()).size(), 24U);
+    strata::comm::SelfComm self;
+    EXPECT_EQ(shown(self), together);
 }
 
 TEST(PictureSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {

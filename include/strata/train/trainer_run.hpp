@@ -12,6 +12,7 @@
 #include <strata/core/within.hpp>
 #include <strata/train/any_engine.hpp>
 #include <strata/train/any_model.hpp>
+#include <strata/train/evaluation.hpp>
 #include <strata/train/fit_result.hpp>
 #include <strata/train/ranks_together.hpp>
 #include <strata/train/run_plan.hpp>
@@ -78,8 +79,11 @@ public:
         const core::Within under_way{steps_under_way()};
         const double learning_rate = begin_step();
         StepPass<comm::AnyComm, Model, Engine> pass{session().comm(), model_, engine_, together(), of_passes()};
-        const StepSums sums = pass.run(
+        StepSums sums = pass.run(
             source, [this] { return session().stop_requested(); }, [this] { return record().seconds(); });
+        if constexpr (CountsItsSamples<Source>)  // one step is of one data set, which has the same batch on all ranks
+            for (int i = 0; i < settings().micro_batches; ++i)
+                sums.samples += source.samples_in(next_micro_batch() + i) * session().world();
         const StepEnd end =
             end_step(learning_rate, sums, pass.samples(), NamesItsSamples<typename Model::Batch>, last_step);
         if (end.done)

@@ -45,6 +45,17 @@ using strata_test::write_file;
 
 int number_of(const std::string& sample) { return std::stoi(std::filesystem::path{sample}.stem().string().substr(1)); }
 
+TEST(PictureSource, ABatchHasAsManySamplesAsItsDataSetSays) {
+    const Fixture fixture;
+    auto list = fixture.list();
+    list.images[0].train_batch_size = 3;
+    strata::comm::SelfComm comm;
+    const auto source = prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options);
+    EXPECT_EQ(source->samples_per_micro_batch(), 4) << "what data sets without their own have";
+    EXPECT_EQ(source->samples_in(0), 3);
+    EXPECT_EQ(source->next().samples.size(), 3U);
+}
+
 TEST(PictureSource, AnEpochShowsEveryPictureWithItsLatentsAndCaption) {
     const Fixture fixture;
     const auto source = fixture.open();

@@ -69,6 +69,13 @@ public:
     }
     /// Of one rank, of data sets without their own train_batch_size.
     [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }
+    /// Of this rank in a micro-batch, those that count: as many as its data set's train_batch_size, and with each_once fewer or none
+    /// at the end of a bucket; next() then returns one sample at least, so that all ranks have the same number of batches.
+    [[nodiscard]] std::int64_t samples_in(std::int64_t micro_batch) const {
+        require_prepared();
+        const datasets::GlobalBatch part = part_of(micro_batch);
+        return options_.each_once ? part.fresh : static_cast<std::int64_t>(part.visits.size());
+    }
 
     /// Moves to a micro-batch, counted from the start of epoch 0. What comes is what an uninterrupted run gets there.
     void seek(std::int64_t micro_batch) {
@@ -206,6 +213,7 @@ private:
     void named(const SampleWork& work, const Call& call) const;
 
     // picture_source_stream.hpp
+    [[nodiscard]] datasets::GlobalBatch part_of(std::int64_t micro_batch) const;
     [[nodiscard]] std::shared_ptr<Group> visits_of(std::int64_t position) const;
     [[nodiscard]] std::size_t usable_place(const datasets::Bucket& bucket, std::size_t place) const;
     [[nodiscard]] std::string name_of(std::size_t dataset, const datasets::Sample& sample) const;

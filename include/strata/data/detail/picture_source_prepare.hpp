@@ -126,7 +126,7 @@ void PictureSourceBody<Store>::prepare_pictures() {
     });
     latents_report_.entries = static_cast<std::int64_t>(tasks.size() - failures.size());
     if (failures.empty()) return;
-    if (options_.on_broken_sample == config::OnBrokenSample::replace)
+    if (options_.on_broken_sample == config::OnBrokenSample::replace && !options_.each_once)  // whose turns nobody takes
         replace_later(tasks, std::move(failures));
     else
         leave_out(tasks, std::move(failures));

@@ -25,7 +25,7 @@ PictureSourceBody<Store>::PictureSourceBody(std::shared_ptr<comm::AnyComm> comm,
       list_{std::move(datasets)},
       stores_{list_, options_.retry, {.say = datasets::is_first_on_machine(*comm_) ? options_.note : nullptr}},
       recipe_{std::move(recipe)},
-      shape_{options_.train_batch_size, comm_->world(), options_.gradient_accumulation_steps},
+      shape_{options_.train_batch_size, comm_->world(), options_.gradient_accumulation_steps, options_.each_once},
       rank_{comm_->rank()},
       collection_{options_.buckets()},
       dropped_{recipe_->dropped_caption()} {
@@ -38,7 +38,8 @@ PictureSourceBody<Store>::PictureSourceBody(std::shared_ptr<comm::AnyComm> comm,
 template <class Store>
 void PictureSourceBody<Store>::require_same_settings() {
     datasets::FieldWriter settings;
-    settings << settings_text(options_, list_) << static_cast<int>(options_.on_broken_sample) << recipe_->picture_id()
+    settings << settings_text(options_, list_) << static_cast<int>(options_.on_broken_sample)
+             << static_cast<int>(options_.each_once) << recipe_->picture_id()
              << recipe_->caption_id();
     const std::vector<std::string> all =
         comm_->all_gather_varied(std::to_string(datasets::fingerprint({settings.bytes()})));
