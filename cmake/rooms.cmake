@@ -403,13 +403,16 @@ strata_room(datasets
         byte_fields.hpp
         cache_cost.hpp
         cache_identity.hpp
+        caption_files.hpp
         caption_filter.hpp
         captions.hpp
         collection.hpp
         contents.hpp
         detail/catalog.hpp
         detail/discovery.hpp
+        detail/examine.hpp
         detail/index_rows.hpp
+        detail/picture_reading.hpp
         detail/sqlite_statement.hpp
         discovered.hpp
         discovery.hpp
