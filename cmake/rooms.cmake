@@ -417,13 +417,14 @@ strata_room(datasets
         discovered.hpp
         discovery.hpp
         epoch_phases.hpp
-        first_on_machine.hpp
         folder_place.hpp
         for_all.hpp
         indexed_picture.hpp
         latent_caching.hpp
         permutation.hpp
         picture_fault.hpp
+        picture_notes.hpp
+        ranks_on_machine.hpp
         report.hpp
         sample.hpp
         sample_choice.hpp

@@ -97,6 +97,14 @@ public:
     }
     using TrainingRun::step;
 
+    using TrainingRun::save;
+    /// A checkpoint, and what the source found out is kept for later runs.
+    template <class Source>
+    void save(Source& source) {
+        save();
+        if constexpr (requires { source.remember(session().comm()); }) source.remember(session().comm());
+    }
+
     /// Steps until `last_step` is done or a stop signal came, with checkpoints where they are due; then end(), or what is thrown,
     /// with what was saved.
     template <class Source>
@@ -107,7 +115,7 @@ public:
             while (step() < last_step && !stopped) {
                 const StepEnd one = step(source, last_step);
                 stopped = one.stop;
-                if (one.stop || one.due) save();
+                if (one.stop || one.due) save(source);
             }
             end(source);
         } catch (...) {

@@ -145,9 +145,7 @@ void PictureSourceBody<Store>::end_epochs_before(std::int64_t epoch) {
 
 template <class Store>
 void PictureSourceBody<Store>::remove_some_stale() {
-    std::int64_t largest = options_.train_batch_size;
-    for (const config::ImageDataset& settings : list_.images) largest = std::max(largest, settings.train_batch_size);
-    for (std::int64_t left = 2 * largest; left > 0; --left) {  // more than a batch makes
+    for (std::int64_t left = 2 * largest_batch_; left > 0; --left) {  // more than a batch makes
         Stale entry;
         {
             const std::lock_guard lock{mutex_};

@@ -91,7 +91,8 @@ private:
     std::vector<char> is_changed_;
     std::map<std::size_t, std::string> failures_;
     std::int64_t noted_ = 0;  // pictures with a note
-    std::string first_noted_;
+    std::string first_noted_;  // its key
+    std::string first_note_;
     std::vector<std::string> notes_;
 
     std::uint64_t table_source_ = 0;

@@ -214,7 +214,10 @@ STRATA_INLINE void Catalog::apply(ReadAnswer&& answer) {
         picture.decoded = true;
         picture.sample.content = answer.content;
         picture.pixel_fault = boxed(answer.pixel_fault);
-        if (!answer.note.empty() && ++noted_ == 1) first_noted_ = picture.sample.key + ": " + answer.note;
+        if (!answer.note.empty() && ++noted_ == 1) {
+            first_noted_ = picture.sample.key;
+            first_note_ = answer.note;
+        }
     }
 }
 

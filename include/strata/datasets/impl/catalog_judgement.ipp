@@ -6,6 +6,7 @@
 #include <strata/core/inline.hpp>
 #include <strata/datasets/caption_files.hpp>
 #include <strata/datasets/detail/catalog.hpp>
+#include <strata/datasets/picture_notes.hpp>
 #include <strata/datasets/sample_choice.hpp>
 #include <strata/pictures/buckets.hpp>
 #include <strata/pictures/formats.hpp>
@@ -64,9 +65,7 @@ STRATA_INLINE Discovered Catalog::finish(const std::function<std::string(const s
     Discovered result;
     result.found = found();
     result.examined = to_examine();
-    if (noted_ > 0)
-        notes_.push_back("data set '" + dataset_.id + "': " + first_noted_ +
-                         (noted_ > 1 ? "; and so with " + std::to_string(noted_ - 1) + " more" : ""));
+    if (noted_ > 0) notes_.push_back(picture_note_line(dataset_.id, first_noted_, first_note_, noted_));
     result.notes = std::move(notes_);
     result.samples.reserve(pictures_.size());
     for (std::size_t i = 0; i < pictures_.size(); ++i) {
