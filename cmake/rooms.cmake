@@ -453,6 +453,7 @@ strata_room(data
         detail/sample_work.hpp
         detail/source_identity.hpp
         detail/source_texts.hpp
+        entry_shapes.hpp
         named_tensors.hpp
         picture_source.hpp
         recipe.hpp
