@@ -15,6 +15,7 @@
 #include <strata/comm/self_comm.hpp>
 #include <strata/data/picture_source.hpp>
 #include <strata/datasets/folder_place.hpp>
+#include <strata/datasets/for_all.hpp>
 #include <strata/datasets/sample_index.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
@@ -238,6 +239,23 @@ TEST(PictureSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf) {
             }
         }
     }
+}
+
+TEST(PictureSource, RanksOfAMachineShareItsCores) {
+    PictureFolder shared;
+    auto options = options_for(1);
+    const auto threads_of_all = [&] {
+        const auto codec = std::make_shared<MeanCodec>();
+        const Source source{shared.comm, shared.list("vae"),
+                            std::make_shared<const strata_test::FakeRecipe>(*codec, LengthText{}), options};
+        std::vector<double> sum{static_cast<double>(source.threads())};
+        shared.comm.all_reduce_sum(sum);
+        return static_cast<int>(sum[0]);
+    };
+    options.threads = 0;
+    EXPECT_EQ(threads_of_all(), std::max(strata::datasets::threads_for(0), shared.comm.world()));
+    options.threads = 3;
+    EXPECT_EQ(threads_of_all(), 3 * shared.comm.world()) << "as it was said";
 }
 
 /// A set that is evaluated: the last batch is short, and a rank may have nothing in it that counts.
