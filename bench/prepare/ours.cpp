@@ -201,8 +201,7 @@ public:
     void operator()() {
         typename Graph::Steps steps;
         steps.encode = [this](Graph::Group& group) {
-            (void)encoded(encoder_,
-                          pixels_B3HW_.narrow(0, 0, std::min(batch_, count_ - group.number * batch_)));
+            (void)encoded(encoder_, pixels_B3HW_.narrow(0, 0, std::min(batch_, count_ - group.number * batch_)));
         };
         Graph graph{std::move(steps), data::StepBounds::of(threads_, threads_, std::int64_t{1} << 30), threads_};
         for (std::int64_t i = 0; i * batch_ < count_; ++i) {

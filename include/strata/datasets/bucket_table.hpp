@@ -33,7 +33,8 @@ struct BatchShape {
     std::int64_t train_batch_size = 1;  ///< samples of one rank in one micro-batch
     std::int64_t ranks = 1;
     std::int64_t gradient_accumulation_steps = 1;
-    bool each_once = false;  ///< an epoch shows every sample once: no bucket is too small, because last batches are short
+    bool each_once =
+        false;  ///< an epoch shows every sample once: no bucket is too small, because last batches are short
     [[nodiscard]] constexpr std::int64_t micro() const noexcept { return train_batch_size * ranks; }
     [[nodiscard]] constexpr std::int64_t effective() const noexcept { return micro() * gradient_accumulation_steps; }
 };

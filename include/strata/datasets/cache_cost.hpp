@@ -23,8 +23,9 @@ struct EntryShapes {
     /// Of a picture of that training size, in the order of their names.
     std::function<std::vector<storage::TensorOutline>(const pictures::PictureSize& target)> picture_tensors;
     std::string caption_id;
-    std::vector<storage::TensorOutline> caption_tensors;    ///< in the order of their names
-    std::optional<std::string> dropped_caption;  ///< what is cached in the place of a dropped caption; nothing: no entry
+    std::vector<storage::TensorOutline> caption_tensors;  ///< in the order of their names
+    std::optional<std::string>
+        dropped_caption;  ///< what is cached in the place of a dropped caption; nothing: no entry
 };
 
 /// Entries and their bytes on disk, without gzip.

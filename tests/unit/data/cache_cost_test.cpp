@@ -146,7 +146,9 @@ TEST(CacheCost, IsThatOfTheRecipesOwnTensors) {
     std::set<std::string> texts(captions.begin(), captions.end());
     if (shapes.dropped_caption) texts.insert(*shapes.dropped_caption);
     expect_equal(text_cost(texts, shapes), files_below(fixture.folder.path() / "text"));
-    EXPECT_EQ(strata_test::thrown_by([] { (void)outlines_of({{"masks", at::kFloat, {TensorSpec::any, 2}}}); }).code,
+    EXPECT_EQ(strata_test::thrown_by([] {
+                  (void)outlines_of({{"masks", at::kFloat, {TensorSpec::any, 2}}});
+              }).code,
               strata::Errc::bad_recipe);
 }
 

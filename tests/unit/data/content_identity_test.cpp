@@ -219,7 +219,8 @@ TEST(ContentIdentity, EqualPicturesShareAnEntry) {
     for (int i = 1; i < 8; ++i) write_file(fixture.picture(i), padded(0));
     auto source = fixture.open();
     EXPECT_EQ(fixture.latent_files().size(), 1U);
-    EXPECT_LE(*fixture.codec->calls, 2) << "once in each of two batches of four, where both were read before one was kept";
+    EXPECT_LE(*fixture.codec->calls, 2)
+        << "once in each of two batches of four, where both were read before one was kept";
     for (const float red : Fixture::reds(*source)) EXPECT_NEAR(red, -1, 1e-4F);
 }
 

@@ -63,7 +63,8 @@ TEST(PictureSource, WhatDecodersNoteIsCountedAndNamedOnce) {
     const std::vector<std::byte> noise(200, std::byte{7});
     for (const int i : {5, 3})
         write_file(fixture.data() / ("p0" + std::to_string(i) + ".png"),
-                   strata_test::inserted(strata_test::plain_png(64, 64, static_cast<std::uint8_t>(i), 20, 30), strata_test::after_png_header, strata_test::profile_chunk(noise)));
+                   strata_test::inserted(strata_test::plain_png(64, 64, static_cast<std::uint8_t>(i), 20, 30),
+                                         strata_test::after_png_header, strata_test::profile_chunk(noise)));
     const auto is_note = [](const std::string& line) {
         return line.starts_with("data set 'pictures': p03.png: ") && line.ends_with("; and so with 1 more");
     };

@@ -266,8 +266,7 @@ struct PlacedRecipe : SdxlRecipe {
         seen->push_back(batch.pixels_B3HW.device());
         const auto& size = batch.geometry.front().frame.target;
         return std::vector<NamedTensors>(
-            batch.geometry.size(),
-            {{"moments", torch::zeros({6, size.height / 8, size.width / 8}, torch::kBFloat16)}});
+            batch.geometry.size(), {{"moments", torch::zeros({6, size.height / 8, size.width / 8}, torch::kBFloat16)}});
     }
 };
 
@@ -279,8 +278,8 @@ TEST(Recipe, EncodersComputeWhereTheOptionsSay) {
         std::filesystem::remove_all(fixture.folder.path() / "text");
         fixture.options.device = device;
         const PlacedRecipe recipe;
-        PictureSource<PlacedRecipe, strata::Local> source{comm, fixture.list(),
-                                                          std::make_shared<const PlacedRecipe>(recipe), fixture.options};
+        PictureSource<PlacedRecipe, strata::Local> source{
+            comm, fixture.list(), std::make_shared<const PlacedRecipe>(recipe), fixture.options};
         source.prepare();
         EXPECT_GT(recipe.seen->size(), 2U);
         for (const at::Device& one : *recipe.seen) EXPECT_EQ(one, device);

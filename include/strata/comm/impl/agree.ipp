@@ -20,10 +20,9 @@ STRATA_INLINE std::string failure_of(int rank, core::FunctionRef<void()> work) {
     } catch (const std::filesystem::filesystem_error& error) {
         mine = Error{Errc::io_failed, error.what(), "check that the disk has room and the folder's permissions"};
     } catch (const std::exception& error) {
-        mine = Error{
-            Errc::rank_failed,
-            "rank " + std::to_string(rank) + " failed: " + std::string{core::first_line(error.what())},
-            "mend that cause; the other ranks stopped because of it"};
+        mine = Error{Errc::rank_failed,
+                     "rank " + std::to_string(rank) + " failed: " + std::string{core::first_line(error.what())},
+                     "mend that cause; the other ranks stopped because of it"};
     } catch (...) {
         mine = Error{Errc::rank_failed,
                      "rank " + std::to_string(rank) + " failed with an exception that is no std::exception",

@@ -256,7 +256,7 @@ private:
     bool encodes_captions_later_ = false;
     bool prepared_ = false;
     std::int64_t largest_batch_ = 0;  // samples of a rank in a micro-batch
-    std::int64_t leftovers_ = 0;  // temporary files of killed runs that the ranks removed from the caches
+    std::int64_t leftovers_ = 0;      // temporary files of killed runs that the ranks removed from the caches
     std::int64_t position_ = 0;
     std::unique_ptr<datasets::Contents> contents_;
     datasets::BrokenSamples broken_;

@@ -82,7 +82,8 @@ void PictureSourceBody<Store>::prepare_pictures() {
     });
 
     std::vector<std::vector<Missing>> groups;  // each of one size
-    std::map<std::string, std::size_t> group_of;  // of what is known to be there: pictures that hold the same are encoded once
+    std::map<std::string, std::size_t>
+        group_of;  // of what is known to be there: pictures that hold the same are encoded once
     const auto size_of = [&](const Missing& one) { return tasks[one.task].frame.target; };
     const auto together = static_cast<std::size_t>(std::max<std::int64_t>(options_.vae_batch_size, 1));
     std::size_t different = 0;  // in the last group
@@ -142,7 +143,8 @@ void PictureSourceBody<Store>::prepare_pictures() {
     });
     latents_report_.entries = static_cast<std::int64_t>(tasks.size() - failures.size());
     if (failures.empty()) return;
-    if (options_.on_broken_sample == config::OnBrokenSample::replace && !options_.each_once)  // whose turns nobody takes
+    if (options_.on_broken_sample == config::OnBrokenSample::replace &&
+        !options_.each_once)  // whose turns nobody takes
         replace_later(tasks, std::move(failures));
     else
         leave_out(tasks, std::move(failures));

@@ -40,8 +40,7 @@ template <class Store>
 void PictureSourceBody<Store>::require_same_settings() {
     datasets::FieldWriter settings;
     settings << settings_text(options_, list_) << static_cast<int>(options_.on_broken_sample)
-             << static_cast<int>(options_.each_once) << recipe_->picture_id()
-             << recipe_->caption_id();
+             << static_cast<int>(options_.each_once) << recipe_->picture_id() << recipe_->caption_id();
     const std::vector<std::string> all =
         comm_->all_gather_varied(std::to_string(datasets::fingerprint({settings.bytes()})));
     for (std::size_t r = 1; r < all.size(); ++r)
@@ -71,8 +70,8 @@ void PictureSourceBody<Store>::require_settings_that_fit() const {
 /// The ranks of a host divide its cores among themselves.
 template <class Store>
 void PictureSourceBody<Store>::share_the_cores() {
-    threads_ = options_.threads > 0 ? datasets::threads_for(options_.threads)
-                                    : machine_.share_of(datasets::threads_for(0));
+    threads_ =
+        options_.threads > 0 ? datasets::threads_for(options_.threads) : machine_.share_of(datasets::threads_for(0));
     const auto decoding = static_cast<int>(
         options_.decode_threads > 0 ? std::min<std::int64_t>(options_.decode_threads, threads_) : threads_);
     bounds_ = StepBounds::of(threads_, decoding, options_.decode_memory_bytes);
@@ -97,8 +96,8 @@ void PictureSourceBody<Store>::open_stores() {
         ends_epochs_ |= is_for_epochs;
         encodes_pictures_later_ |= caching != datasets::LatentCaching::ahead;
         encodes_captions_later_ |= settings.skip_file_discovery.text;
-        largest_batch_ = std::max(
-            largest_batch_, datasets::batch_shape(shape_, settings.train_batch_size).train_batch_size);
+        largest_batch_ =
+            std::max(largest_batch_, datasets::batch_shape(shape_, settings.train_batch_size).train_batch_size);
         sources_.push_back(
             {std::move(pictures),
              TensorCache<Store>{std::move(latents), cache.compress_disk_cache.value_or(options_.compress_disk_cache),

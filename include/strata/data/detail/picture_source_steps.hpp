@@ -48,8 +48,7 @@ typename PictureSourceBody<Store>::Graph::Steps PictureSourceBody<Store>::graph_
         const std::string place = "'" + sources_[work.dataset].pictures.where(work.sample->key) + "'";
         named(work, [&] { as_fault_of_picture(work, [&] { detail::decode(work, place); }); });
         // A set that is scanned has its notes from there.
-        if (!list_.images[work.dataset].scan_for_errors)
-            notes_.add(work.dataset, work.sample->key, work.decoded.note);
+        if (!list_.images[work.dataset].scan_for_errors) notes_.add(work.dataset, work.sample->key, work.decoded.note);
     };
     steps.frame = [this, is_wanted](SampleWork& work) {
         if (is_wanted(work)) named(work, [&] { detail::frame(work); });
@@ -174,10 +173,10 @@ void PictureSourceBody<Store>::named(const SampleWork& work, const Call& call) c
         if (error.code() == Errc::interrupted) throw;
         throw Error{error.code(), name_of(work.dataset, *work.sample) + ": " + error.problem(), error.fix()};
     } catch (const std::exception& failure) {
-        throw Error{Errc::sample_failed,
-                    name_of(work.dataset, *work.sample) + " cannot be made: " +
-                        std::string{core::first_line(failure.what())},
-                    "mend what the message names, or take the sample out of the data set"};
+        throw Error{
+            Errc::sample_failed,
+            name_of(work.dataset, *work.sample) + " cannot be made: " + std::string{core::first_line(failure.what())},
+            "mend what the message names, or take the sample out of the data set"};
     }
 }
 
@@ -243,8 +242,7 @@ void PictureSourceBody<Store>::encode_pictures(Group& group, std::span<const std
         const auto failed = std::make_exception_ptr(
             PictureFailure{picture_failure(work, Errc::bad_picture,
                                            "'" + sources_[work.dataset].pictures.where(work.sample->key) +
-                                               "' cannot be encoded: " +
-                                               std::string{core::first_line(failure.what())},
+                                               "' cannot be encoded: " + std::string{core::first_line(failure.what())},
                                            "mend or remove the file, or the encoder"),
                            work.dataset, *work.sample});
         for (const std::size_t i : part[0]) group.failures[i] = failed;
@@ -272,8 +270,8 @@ void PictureSourceBody<Store>::encode_captions(Group& group, std::span<const std
         }
         throw Error{Errc::bad_cache_entry,
                     cannot_remake(first.caption_outcome, texts_[first.texts].where(caption_identity(first))) +
-                        "the text encoder fails at '" + *first.caption + "': " +
-                        std::string{core::first_line(failure.what())},
+                        "the text encoder fails at '" + *first.caption +
+                        "': " + std::string{core::first_line(failure.what())},
                     "mend the text encoder, or remove the caption"};
     }
 }

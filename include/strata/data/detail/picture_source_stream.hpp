@@ -106,8 +106,9 @@ std::shared_ptr<typename PictureSourceBody<Store>::Group> PictureSourceBody<Stor
         global.random = core::combine({options_.seed, SourcePurpose::bucket, core::number_of(set.settings.id),
                                        static_cast<std::uint64_t>(global.bucket)});
         for (datasets::Visit& visit : global.visits)
-            visit.random = core::combine({options_.seed, SourcePurpose::sample, core::number_of(set.settings.id),
-                                          core::number_of(set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]].key)});
+            visit.random = core::combine(
+                {options_.seed, SourcePurpose::sample, core::number_of(set.settings.id),
+                 core::number_of(set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]].key)});
     }
     const pictures::PictureSize size = pictures::drawn(bucket.shapes, global.random);
     auto group = std::make_shared<Group>();

@@ -90,7 +90,7 @@ private:
     std::vector<std::size_t> changed_;
     std::vector<char> is_changed_;
     std::map<std::size_t, std::string> failures_;
-    std::int64_t noted_ = 0;  // pictures with a note
+    std::int64_t noted_ = 0;   // pictures with a note
     std::string first_noted_;  // its key
     std::string first_note_;
     std::vector<std::string> notes_;

@@ -76,9 +76,8 @@ STRATA_INLINE std::optional<ImageFormat> format_of_name(std::string_view name) n
 }
 
 STRATA_INLINE bool is_picture_name(std::string_view name) noexcept {
-    return format_of_name(name) ||
-           std::any_of(other_picture_endings.begin(), other_picture_endings.end(),
-                       [&](std::string_view ending) { return detail::ends_as(name, ending); });
+    return format_of_name(name) || std::any_of(other_picture_endings.begin(), other_picture_endings.end(),
+                                               [&](std::string_view ending) { return detail::ends_as(name, ending); });
 }
 
 STRATA_INLINE std::optional<ImageFormat> format_of(std::span<const std::byte> head) noexcept {
