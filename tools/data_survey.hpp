@@ -126,7 +126,8 @@ struct PlannedBatch {
 /// The first steps after survey_plan(), `count` or as many as there are.
 [[nodiscard]] std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t count);
 
-/// A model whose cache entries are known: the recipe that strata has of it, or one in fp32 with the shapes of its published encoders.
+/// A model whose cache entries are known: the recipe that strata has of it, or one in fp32 with the shapes of its
+/// published encoders.
 struct KnownModel {
     std::string_view name;
     datasets::EntryShapes recipe;

@@ -5,11 +5,12 @@
 // Pictures of 1.5 times the training size in both edges, as files, to cached latents: found, decoded, resized, encoded and written,
 // into empty caches. The encoder has the layers of SDXL's (Podell et al. 2023: 128, 256, 512, 512 channels, two residual blocks each,
 // 34 million parameters) without attention, and random weights. The limit: that encoder alone, over as many tensors that
-// are in memory, in the same batches, on each rank its share at the same time. It runs as the source lets its encoder run: one call at
-// a time, on whichever worker of a StepGraph of as many threads is free, and so in the same teams of OpenMP; a limit that is computed on the main
-// thread has a team of its own, which spins where the others, on a machine that has more threads than cores by then, give way. The bench fails if
-// the two see other numbers of threads. Both take turns in every round, with batches of 1 and of 8. Rates are medians over the rounds,
-// ratios medians of the rounds' own ratios. Before a time is printed, entries are compared with what the encoder makes of the same pixels.
+// are in memory, in the same batches, on each rank its share at the same time. It runs as the source lets its encoder
+// run: one call at a time, on whichever worker of a StepGraph of as many threads is free, and so in the same teams of
+// OpenMP; a limit that is computed on the main thread has a team of its own, which spins where the others, on a machine
+// that has more threads than cores by then, give way. The bench fails if the two see other numbers of threads. Both
+// take turns in every round, with batches of 1 and of 8. Rates are medians over the rounds, ratios medians of the
+// rounds' own ratios. Before a time is printed, entries are compared with what the encoder makes of the same pixels.
 
 #include <unistd.h>
 

@@ -107,7 +107,8 @@ TEST_F(TrainerEvaluation, TheLossIsTheModelsOverAllOfTheSet) {
     }
 }
 
-/// Seven samples, dealt to the ranks two at a time: the last batches are short, and a rank that has nothing left shows one that does not count.
+/// Seven samples, dealt to the ranks two at a time: the last batches are short, and a rank that has nothing left shows
+/// one that does not count.
 struct SevenSamples {
     std::int64_t rank;
     std::int64_t world;

@@ -13,8 +13,8 @@
 
 namespace strata::data {
 
-/// As they stand in a file, in the order of their names. Throws Errc::bad_recipe for an edge that differs from entry to entry: its size is
-/// not foreseen; unsupported_dtype for a type that files have no name for.
+/// As they stand in a file, in the order of their names. Throws Errc::bad_recipe for an edge that differs from entry to
+/// entry: its size is not foreseen; unsupported_dtype for a type that files have no name for.
 [[nodiscard]] std::vector<storage::TensorOutline> outlines_of(const std::vector<TensorSpec>& specs);
 
 /// Of a recipe, which is copied. Local; picture_tensors throws what outlines_of() throws.

@@ -17,7 +17,8 @@
 
 namespace strata::datasets {
 
-/// What the size of cache entries follows from: a recipe without what its encoders compute. data::entry_shapes() has that of any Recipe.
+/// What the size of cache entries follows from: a recipe without what its encoders compute. data::entry_shapes() has
+/// that of any Recipe.
 struct EntryShapes {
     std::string picture_id;  ///< stands in every entry
     /// Of a picture of that training size, in the order of their names.
@@ -45,8 +46,8 @@ struct CacheCost {
 /// The latents of a bucket as latent_caching() has its data set: with ahead and on_demand those of all pictures, with
 /// none nothing. With each_epoch those of one epoch: where an epoch shows a part of a round only, or several sizes are
 /// drawn from, the mean over epochs.
-/// Pictures that hold the same share an entry and are counted once, as far as it is known what they hold: an index knows it of pictures that were
-/// read.
+/// Pictures that hold the same share an entry and are counted once, as far as it is known what they hold: an index
+/// knows it of pictures that were read.
 [[nodiscard]] CacheCost latent_cost(const PictureSet& set, const Bucket& bucket, const EntryShapes& recipe);
 
 /// The embedded captions of one cache; what stands in for a dropped caption is among them, if it is meant to be.

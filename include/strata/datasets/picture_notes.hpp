@@ -13,8 +13,8 @@
 
 namespace strata::datasets {
 
-/// Notes of a rank's decoders (pictures::Picture::note): an ICC profile that is not used, say. Each picture counts once, however often it is
-/// decoded. Thread-safe.
+/// Notes of a rank's decoders (pictures::Picture::note): an ICC profile that is not used, say. Each picture counts
+/// once, however often it is decoded. Thread-safe.
 class PictureNotes {
 public:
     ///   set   of the picture, in the list of data sets
@@ -24,8 +24,8 @@ public:
     /// What was added since the last call, for the other ranks.
     [[nodiscard]] std::string pack();
 
-    /// "data set 'faces': a.jpg: NOTE; and so with 3 more", a line for each data set with notes, from pack() of all ranks. The
-    /// one that is named is the first by its key.
+    /// "data set 'faces': a.jpg: NOTE; and so with 3 more", a line for each data set with notes, from pack() of all
+    /// ranks. The one that is named is the first by its key.
     ///
     ///   ids  of the data sets
     [[nodiscard]] static std::vector<std::string> lines(const std::vector<std::string>& packed,

@@ -34,8 +34,8 @@ concept JudgesItself = requires(M& model, const typename M::Batch& batch) {
     { model.evaluation_loss(batch) } -> std::convertible_to<at::Tensor>;
 };
 
-/// A source whose micro-batches are not all of one size says how many samples of this rank count in each; 0 where there is a batch only because
-/// other ranks have one.
+/// A source whose micro-batches are not all of one size says how many samples of this rank count in each; 0 where there
+/// is a batch only because other ranks have one.
 template <class S>
 concept CountsItsSamples = requires(const S& source, std::int64_t micro_batch) {
     { source.samples_in(micro_batch) } -> std::convertible_to<std::int64_t>;
@@ -73,12 +73,12 @@ struct EvaluationSettings {
     std::string who;             ///< for a failure: "the evaluation of 'faces'"
 };
 
-/// The mean loss over the samples of an epoch of a source, from its first micro-batch on, in evaluation mode and without gradients. Afterwards the model is in
-/// training mode and its buffers are as they were.
+/// The mean loss over the samples of an epoch of a source, from its first micro-batch on, in evaluation mode and
+/// without gradients. Afterwards the model is in training mode and its buffers are as they were.
 ///
 ///   Model   with loss(batch), and evaluation_loss(batch) if it judges itself
-///   source  this rank's batches; sought to 0. Each counts by its samples if the source says how many they are (CountsItsSamples), else all
-///           count the same
+///   source  this rank's batches; sought to 0. Each counts by its samples if the source says how many they are
+///           (CountsItsSamples), else all count the same
 /// Collective. Throws on all ranks what failed on one; in a model whose forward passes are collective, that rank's failure parts the ranks.
 template <comm::Communicator Comm, class Model, class Source>
 [[nodiscard]] double evaluated(Comm& comm, Model& model, Source& source, RanksTogether& together,

@@ -57,7 +57,8 @@ TEST(PictureSource, ABatchHasAsManySamplesAsItsDataSetSays) {
     EXPECT_EQ(source->next().samples.size(), 3U);
 }
 
-/// An ICC profile that cannot be used changes no pixel, and is said once a data set: while caching, and at visits where nothing is cached ahead.
+/// An ICC profile that cannot be used changes no pixel, and is said once a data set: while caching, and at visits where
+/// nothing is cached ahead.
 TEST(PictureSource, WhatDecodersNoteIsCountedAndNamedOnce) {
     Fixture fixture;
     const std::vector<std::byte> noise(200, std::byte{7});

@@ -250,8 +250,8 @@ TEST(Recipe, EncodersAreLoadedOnceGoneBehindPrepareAndNotLoadedForFullCaches) {
     EXPECT_EQ(pictures.recipe.captions->loaded, 1);
 }
 
-/// A recipe that notes where its encoders are loaded and where pictures come to them. The device is one without values, which is there
-/// in every build.
+/// A recipe that notes where its encoders are loaded and where pictures come to them. The device is one without values,
+/// which is there in every build.
 struct PlacedRecipe : SdxlRecipe {
     std::shared_ptr<std::vector<at::Device>> seen = std::make_shared<std::vector<at::Device>>();
     strata_test::Loaded load_picture_encoders(at::Device device) const {

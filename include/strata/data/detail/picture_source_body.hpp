@@ -71,8 +71,9 @@ public:
     }
     /// Of one rank, of data sets without their own train_batch_size.
     [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }
-    /// Of this rank in a micro-batch, those that count: as many as its data set's train_batch_size, and with each_once fewer or none
-    /// at the end of a bucket; next() then returns one sample at least, so that all ranks have the same number of batches.
+    /// Of this rank in a micro-batch, those that count: as many as its data set's train_batch_size, and with each_once
+    /// fewer or none at the end of a bucket; next() then returns one sample at least, so that all ranks have the same
+    /// number of batches.
     [[nodiscard]] std::int64_t samples_in(std::int64_t micro_batch) const {
         require_prepared();
         const datasets::GlobalBatch part = part_of(micro_batch);
@@ -93,9 +94,9 @@ public:
     template <comm::Communicator Comm>
     [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm);
 
-    /// Tells all ranks, and the index, what files turned out to hold since the last call: a run that is killed then need not read them
-    /// again. fit() calls it with every checkpoint, and closing_lines() at the end. Batches may be made meanwhile. Collective. Throws
-    /// what Contents::share() throws.
+    /// Tells all ranks, and the index, what files turned out to hold since the last call: a run that is killed then
+    /// need not read them again. fit() calls it with every checkpoint, and closing_lines() at the end. Batches may be
+    /// made meanwhile. Collective. Throws what Contents::share() throws.
     template <comm::Communicator Comm>
     void remember(Comm& comm) {
         contents_->share(comm, collection_);

@@ -180,8 +180,8 @@ void PictureSourceBody<Store>::named(const SampleWork& work, const Call& call) c
     }
 }
 
-/// All that is missing, in batches. A group may show a picture or a caption twice, or two pictures that hold the same: they are
-/// encoded once.
+/// All that is missing, in batches. A group may show a picture or a caption twice, or two pictures that hold the same:
+/// they are encoded once.
 template <class Store>
 void PictureSourceBody<Store>::encode(Group& group) {
     // All of one size. By what they hold, where their tensors are cached under it, else by their names.
