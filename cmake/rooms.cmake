@@ -421,24 +421,28 @@ strata_room(datasets
         byte_fields.hpp
         cache_cost.hpp
         cache_identity.hpp
+        caption_files.hpp
         caption_filter.hpp
         captions.hpp
         collection.hpp
         contents.hpp
         detail/catalog.hpp
         detail/discovery.hpp
+        detail/examine.hpp
         detail/index_rows.hpp
+        detail/picture_reading.hpp
         detail/sqlite_statement.hpp
         discovered.hpp
         discovery.hpp
         epoch_phases.hpp
-        first_on_machine.hpp
         folder_place.hpp
         for_all.hpp
         indexed_picture.hpp
         latent_caching.hpp
         permutation.hpp
         picture_fault.hpp
+        picture_notes.hpp
+        ranks_on_machine.hpp
         report.hpp
         sample.hpp
         sample_choice.hpp
@@ -467,6 +471,7 @@ strata_room(data
         detail/sample_work.hpp
         detail/source_identity.hpp
         detail/source_texts.hpp
+        entry_shapes.hpp
         named_tensors.hpp
         picture_source.hpp
         recipe.hpp

@@ -107,7 +107,7 @@ int data_command(std::span<const std::string> words) {
     answer.names = arguments.integer("--names", 0, 1'000'000'000).value_or(answer.names);
     answer.batches = arguments.integer("--batches", 0, 1'000'000'000).value_or(answer.batches);
     const std::string model = arguments.text("--model").value_or("small_flux");
-    const datasets::EncoderSizes& encoders = encoders_of(model);
+    const datasets::EntryShapes& recipe = recipe_of(model);
     answer.model = model;
 
     Survey found = survey_with_progress(read_survey_file(request), request, *signal);
@@ -116,7 +116,7 @@ int data_command(std::span<const std::string> words) {
     SurveyStatistics statistics;
     SurveyPlan plan;
     if (action == "stats") {
-        statistics = survey_statistics(found, encoders);
+        statistics = survey_statistics(found, recipe);
         answer.statistics = &statistics;
     } else if (action == "plan") {
         plan = survey_plan(found, request.ranks);

@@ -20,6 +20,17 @@ bool differs_by_epoch(const config::ImageDataset& settings) {
            settings.end_step > 0;
 }
 
+/// Latents in fp32, of so many channels, an eighth of the picture's edges.
+auto latents_of(std::int64_t channels) {
+    return [channels](const pictures::PictureSize& target) {
+        return std::vector<storage::TensorOutline>{
+            {"latents", storage::Dtype::f32, {channels, target.height / 8, target.width / 8}}};
+    };
+}
+std::vector<storage::TensorOutline> embedding_of(std::int64_t tokens, std::int64_t width, std::int64_t pooled) {
+    return {{"pooled", storage::Dtype::f32, {pooled}}, {"tokens", storage::Dtype::f32, {tokens, width}}};
+}
+
 }  // namespace
 
 SurveyedFile read_survey_file(const SurveyRequest& request) {
@@ -80,7 +91,7 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
     return {std::move(source), std::move(sets), std::move(collection), stores.traffic()};
 }
 
-SurveyStatistics survey_statistics(const Survey& survey, const datasets::EncoderSizes& encoders) {
+SurveyStatistics survey_statistics(const Survey& survey, const datasets::EntryShapes& recipe) {
     const datasets::Collection& collection = survey.collection;
     const config::DatasetList& list = survey.source.list;
     const auto is_gzip = [&](const config::CachePlace& place) {
@@ -88,20 +99,20 @@ SurveyStatistics survey_statistics(const Survey& survey, const datasets::Encoder
     };
     const auto seed = survey.source.config.options.seed;
     SurveyStatistics all;
-    std::map<std::string, std::set<std::string>> captions;  // by cache; the empty one is for caption dropout
+    std::map<std::string, std::set<std::string>> captions;  // by cache
     for (std::size_t d = 0; d < collection.sets().size(); ++d) {
         const datasets::PictureSet& set = collection.sets()[d];
         SetStatistics& one = all.sets.emplace_back();
         one.pictures = datasets::picture_statistics(set.samples);
         one.captions = datasets::caption_statistics(set, seed);
         std::set<std::string>& cache = captions[set.settings.text_embeds];
-        cache.insert("");
+        if (recipe.dropped_caption) cache.insert(*recipe.dropped_caption);
         cache.insert(one.captions.different.begin(), one.captions.different.end());
         one.caching = datasets::latent_caching(set.settings);
         one.gzip = is_gzip(list.latent_cache_of(set.settings));
         for (const datasets::Bucket& bucket : collection.buckets()) {
             if (bucket.dataset != d) continue;
-            one.latents.push_back(datasets::latent_cost(set, bucket, encoders));
+            one.latents.push_back(datasets::latent_cost(set, bucket, recipe));
             one.all_latents += one.latents.back();
         }
         all.kept += one.all_latents;
@@ -115,7 +126,7 @@ SurveyStatistics survey_statistics(const Survey& survey, const datasets::Encoder
         const auto found = captions.find(embeds.id);
         if (found == captions.end()) continue;
         all.texts.push_back({embeds.id, is_gzip(config::text_cache_of(embeds)), skips_captions(embeds.id),
-                             datasets::text_cost(found->second, encoders)});
+                             datasets::text_cost(found->second, recipe)});
         all.kept += all.texts.back().cost;
     }
     return all;
@@ -171,18 +182,19 @@ const std::vector<KnownModel>& known_models() {
     // Flux.1: an autoencoder of 16 channels, T5 of 512 tokens of 4096, CLIP of 768; SDXL: 4 channels, two CLIPs of 77
     // tokens side by side, 768 + 1280, of which the second gives the pooled vector.
     static const std::vector<KnownModel> models{
-        {"small_flux", {"linear-codec-8x8x16-v1", 16, 8, "hashed-text-8x128-v1", 8, 128, 128}},
-        {"flux", {"", 16, 8, "", 512, 4096, 768}},
-        {"sdxl", {"", 4, 8, "", 77, 2048, 1280}},
+        {"small_flux",
+         {"linear-codec-8x8x16-v1", latents_of(16), "hashed-text-8x128-v1", embedding_of(8, 128, 128), ""}},
+        {"flux", {"", latents_of(16), "", embedding_of(512, 4096, 768), ""}},
+        {"sdxl", {"", latents_of(4), "", embedding_of(77, 2048, 1280), ""}},
     };
     return models;
 }
 
-const datasets::EncoderSizes& encoders_of(std::string_view model) {
+const datasets::EntryShapes& recipe_of(std::string_view model) {
     std::vector<std::string_view> names;
     std::string list;
     for (const KnownModel& known : known_models()) {
-        if (known.name == model) return known.encoders;
+        if (known.name == model) return known.recipe;
         names.push_back(known.name);
         list += (list.empty() ? "" : ", ") + std::string{known.name};
     }

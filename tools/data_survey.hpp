@@ -109,7 +109,7 @@ using SurveyProgress =
 [[nodiscard]] Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyProgress& progress,
                             const std::function<void(const std::string&)>& note, const std::function<bool()>& stopped);
 
-[[nodiscard]] SurveyStatistics survey_statistics(const Survey& survey, const datasets::EncoderSizes& encoders);
+[[nodiscard]] SurveyStatistics survey_statistics(const Survey& survey, const datasets::EntryShapes& recipe);
 
 /// Throws Errc::small_bucket and no_samples as a training start does. Raises repeats of survey.collection, merges and
 /// drops as `small_buckets` says.
@@ -126,13 +126,14 @@ struct PlannedBatch {
 /// The first steps after survey_plan(), `count` or as many as there are.
 [[nodiscard]] std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t count);
 
-/// A model whose encoders' sizes are known.
+/// A model whose cache entries are known: the recipe that strata has of it, or one in fp32 with the shapes of its
+/// published encoders.
 struct KnownModel {
     std::string_view name;
-    datasets::EncoderSizes encoders;
+    datasets::EntryShapes recipe;
 };
 [[nodiscard]] const std::vector<KnownModel>& known_models();
 /// Throws Errc::bad_argument.
-[[nodiscard]] const datasets::EncoderSizes& encoders_of(std::string_view model);
+[[nodiscard]] const datasets::EntryShapes& recipe_of(std::string_view model);
 
 }  // namespace strata::tools

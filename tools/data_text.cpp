@@ -146,7 +146,7 @@ std::string caches_text(const DataAnswer& answer) {
     text += "  The empty caption, of caption dropout, is among the captions. Bytes are those without gzip: ";
     text += has_gzip ? "with it files are smaller,\n  by an amount that is not foreseen.\n"
                      : "compress_disk_cache makes\n  files smaller, by an amount that is not foreseen.\n";
-    if (encoders_of(model).autoencoder.empty())
+    if (recipe_of(model).picture_id.empty())
         text += "  Every entry names the encoder that made it; that name comes on top, some bytes an entry.\n";
     return text;
 }

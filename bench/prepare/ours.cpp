@@ -5,13 +5,17 @@
 // Pictures of 1.5 times the training size in both edges, as files, to cached latents: found, decoded, resized, encoded and written,
 // into empty caches. The encoder has the layers of SDXL's (Podell et al. 2023: 128, 256, 512, 512 channels, two residual blocks each,
 // 34 million parameters) without attention, and random weights. The limit: that encoder alone, over as many tensors that
-// are in memory, in the same batches, on each rank its share at the same time. Both take turns in every round, with
-// batches of 1 and of 8. Rates are medians over the rounds, ratios medians of the rounds' own ratios. Before a time is
-// printed, entries are compared with what the encoder makes of the same pixels.
+// are in memory, in the same batches, on each rank its share at the same time. It runs as the source lets its encoder
+// run: one call at a time, on whichever worker of a StepGraph of as many threads is free, and so in the same teams of
+// OpenMP; a limit that is computed on the main thread has a team of its own, which spins where the others, on a machine
+// that has more threads than cores by then, give way. The bench fails if the two see other numbers of threads. Both
+// take turns in every round, with batches of 1 and of 8. Rates are medians over the rounds, ratios medians of the
+// rounds' own ratios. Before a time is printed, entries are compared with what the encoder makes of the same pixels.
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +32,8 @@
 
 #include <strata/comm/mpi_comm.hpp>
 #include <strata/data/picture_source.hpp>
+#include <strata/data/step_graph.hpp>
+#include <strata/datasets/for_all.hpp>
 #include <strata/pictures/decode_image.hpp>
 #include <strata/pictures/png.hpp>
 #include <strata/pictures/resample.hpp>
@@ -91,6 +97,25 @@ torch::nn::Sequential make_encoder() {
     return layers;
 }
 
+/// Threads that a call of the encoder has, the least and the most since reset().
+struct ThreadsSeen {
+    std::atomic<int> least{1 << 30};
+    std::atomic<int> most{0};
+    void reset() { least = 1 << 30, most = 0; }
+    void note() {  // one call at a time
+        least = std::min<int>(least, at::get_num_threads());
+        most = std::max<int>(most, at::get_num_threads());
+    }
+};
+ThreadsSeen threads_seen;
+
+/// One call, without gradients: what is timed of both.
+at::Tensor encoded(torch::nn::Sequential& encoder, const at::Tensor& pixels_B3HW) {
+    threads_seen.note();
+    const at::NoGradGuard no_gradients;
+    return encoder->forward(pixels_B3HW);
+}
+
 /// Latents of that encoder; captions are nothing, so that pictures are what is timed.
 struct Recipe {
     using Batch = at::Tensor;
@@ -109,7 +134,7 @@ struct Recipe {
     CaptionEncoders load_caption_encoders(at::Device) const { return {}; }
     std::vector<data::NamedTensors> encode_pictures(PictureEncoders& layers, const data::PictureBatch& batch) const {
         std::vector<data::NamedTensors> entries;
-        for (const at::Tensor& one : layers->forward(batch.pixels_B3HW).unbind()) entries.push_back({{"moments", one}});
+        for (const at::Tensor& one : encoded(layers, batch.pixels_B3HW).unbind()) entries.push_back({{"moments", one}});
         return entries;
     }
     std::vector<data::NamedTensors> encode_captions(CaptionEncoders&, std::span<const std::string> captions) const {
@@ -165,6 +190,39 @@ double together(MpiComm& comm, const std::function<void()>& work) {
     });
 }
 
+/// The encoder alone, over `count` pictures in batches, as a source's graph calls it.
+class Alone {
+public:
+    Alone(const Recipe& recipe, const Settings& settings, std::int64_t count, std::int64_t batch, int threads)
+        : encoder_{recipe.encoder},
+          pixels_B3HW_{at::rand({batch, 3, settings.size, settings.size}) * 2 - 1},
+          count_{count},
+          batch_{batch},
+          threads_{threads} {}
+    void operator()() {
+        typename Graph::Steps steps;
+        steps.encode = [this](Graph::Group& group) {
+            (void)encoded(encoder_, pixels_B3HW_.narrow(0, 0, std::min(batch_, count_ - group.number * batch_)));
+        };
+        Graph graph{std::move(steps), data::StepBounds::of(threads_, threads_, std::int64_t{1} << 30), threads_};
+        for (std::int64_t i = 0; i * batch_ < count_; ++i) {
+            auto group = std::make_shared<Graph::Group>();
+            group->number = i;
+            graph.put(std::move(group));
+        }
+        graph.wait();
+    }
+
+private:
+    struct Nothing {};
+    using Graph = data::StepGraph<Nothing>;
+    torch::nn::Sequential encoder_;
+    at::Tensor pixels_B3HW_;
+    std::int64_t count_;
+    std::int64_t batch_;
+    int threads_;
+};
+
 /// The first picture is in some rank's batches.
 void verify(MpiComm& comm, data::PictureSource<Recipe, Local>& source, const Recipe& recipe,
             const at::Tensor& pixels_3HW) {
@@ -208,18 +266,15 @@ int main(int argc, char** argv) {
     comm.barrier();
 
     const auto recipe = std::make_shared<const Recipe>();
+    if (settings.pictures % (8 * comm.world()) != 0) fail("--pictures must be a multiple of 8 times the ranks");
     const std::int64_t share = settings.pictures / comm.world();
+    const int threads = std::max(1, strata::datasets::threads_for(0) / comm.world());
     for (const std::int64_t batch : {1, 8}) {
-        const at::Tensor pixels_B3HW = at::rand({batch, 3, settings.size, settings.size}) * 2 - 1;
-        const auto alone = [&] {
-            const at::NoGradGuard no_gradients;
-            auto encoder = recipe->encoder;
-            for (std::int64_t i = 0; i < share; i += batch)
-                (void)encoder->forward(pixels_B3HW.narrow(0, 0, std::min(batch, share - i)));
-        };
+        Alone alone{*recipe, settings, share, batch, threads};
         data::SourceOptions options;
         options.train_batch_size = 1;
         options.vae_batch_size = batch;
+        options.threads = threads;
         int cache = 0;
         std::unique_ptr<data::PictureSource<Recipe, Local>> source;
         const auto prepare = [&] {
@@ -231,12 +286,17 @@ int main(int argc, char** argv) {
             source->prepare();
         };
         std::vector<double> ours, limit;
-        together(comm, alone);  // the library's threads, memory and choices of algorithm are there
+        together(comm, alone);    // the library's threads, memory and choices of algorithm are there,
+        together(comm, prepare);  // and those of the graph
+        threads_seen.reset();
         for (int round = 0; round < settings.rounds; ++round) {
             if (round % 2 == 0) limit.push_back(together(comm, alone));
             ours.push_back(together(comm, prepare));
             if (round % 2 == 1) limit.push_back(together(comm, alone));
         }
+        if (threads_seen.least != threads_seen.most)
+            fail("the encoder had between " + std::to_string(threads_seen.least) + " and " +
+                 std::to_string(threads_seen.most) + " threads: set OMP_NUM_THREADS");
         if (source->report().latents.made != settings.pictures) fail("not every picture was encoded");
         const auto file = strata::storage::read_file(folder / "data" / (name_of(0) + ".png"));
         const auto planar = pictures::cover_and_crop(pictures::decode_image(file), settings.size, settings.size);
@@ -250,9 +310,9 @@ int main(int argc, char** argv) {
             };
             std::printf(
                 "{\"bench\":\"prepare\",\"case\":\"batches of %lld, %d rank%s\",\"ours\":%.2f,\"unit\":\"pictures/s\",\"limit\":%.2f,"
-                "\"limit_name\":\"the encoder alone\",\"of_limit\":%.3f}\n",
+                "\"limit_name\":\"the encoder alone\",\"of_limit\":%.3f,\"encoder_threads\":%d}\n",
                 static_cast<long long>(batch), comm.world(), comm.world() == 1 ? "" : "s", rate(ours), rate(limit),
-                bench::median_ratio(limit, ours));
+                bench::median_ratio(limit, ours), threads_seen.most.load());
             std::fflush(stdout);
         }
     }

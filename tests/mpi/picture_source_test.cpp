@@ -1,8 +1,11 @@
 // Captioned pictures over ranks: every rank its share of the work, together the one sequence of batches.
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include <strata/comm/self_comm.hpp>
 #include <strata/data/picture_source.hpp>
 #include <strata/datasets/folder_place.hpp>
+#include <strata/datasets/for_all.hpp>
 #include <strata/datasets/sample_index.hpp>
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
@@ -235,6 +239,58 @@ TEST(PictureSource, EqualEffectiveBatchesGiveTheSequenceWhateverTheyAreMadeOf) {
             }
         }
     }
+}
+
+TEST(PictureSource, RanksOfAMachineShareItsCores) {
+    PictureFolder shared;
+    auto options = options_for(1);
+    const auto threads_of_all = [&] {
+        const auto codec = std::make_shared<MeanCodec>();
+        const Source source{shared.comm, shared.list("vae"),
+                            std::make_shared<const strata_test::FakeRecipe>(*codec, LengthText{}), options};
+        std::vector<double> sum{static_cast<double>(source.threads())};
+        shared.comm.all_reduce_sum(sum);
+        return static_cast<int>(sum[0]);
+    };
+    options.threads = 0;
+    EXPECT_EQ(threads_of_all(), std::max(strata::datasets::threads_for(0), shared.comm.world()));
+    options.threads = 3;
+    EXPECT_EQ(threads_of_all(), 3 * shared.comm.world()) << "as it was said";
+}
+
+/// A set that is evaluated: the last batch is short, and a rank may have nothing in it that counts.
+TEST(PictureSource, EachOnceShowsTheSameSamplesWithTheSameCaptionsOnceOnAnyNumberOfRanks) {
+    PictureFolder shared;
+    const auto codec = std::make_shared<MeanCodec>();
+    const auto text = std::make_shared<LengthText>();
+    auto options = options_for(5);
+    options.each_once = true;
+    auto list = shared.list("vae");
+    list.images[0].repeats = 3;  // of a set that is trained on as well
+    const auto shown = [&](auto& comm) {
+        const auto source = prepared<Source>(comm, list, codec, text, options);
+        const std::int64_t batches = source->micro_batches_per_epoch();
+        EXPECT_EQ(batches, (24 + 5 * comm.world() - 1) / (5 * comm.world()));
+        std::string mine;
+        for (std::int64_t b = 0; b < batches; ++b) {
+            const auto batch = source->next();
+            const std::int64_t counted = source->samples_in(b);
+            EXPECT_EQ(static_cast<std::int64_t>(batch.samples.size()), std::max<std::int64_t>(counted, 1));
+            for (std::size_t i = 0; i < static_cast<std::size_t>(counted); ++i)
+                mine += batch.samples[i] + ": " + batch.captions[i] + "\n";
+        }
+        std::multiset<std::string> lines;
+        for (const std::string& some : comm.all_gather_varied(mine)) {
+            std::istringstream words{some};
+            for (std::string line; std::getline(words, line);) lines.insert(line);
+        }
+        return lines;
+    };
+    const std::multiset<std::string> together = shown(shared.comm);
+    EXPECT_EQ(together.size(), 24U);
+    EXPECT_EQ(std::set<std::string>(together.begin(), together.end()).size(), 24U);
+    strata::comm::SelfComm self;
+    EXPECT_EQ(shown(self), together);
 }
 
 TEST(PictureSource, OneStoppedRankStopsAllAndTheNextRunGoesOn) {

@@ -1,5 +1,6 @@
 // Sets that are evaluated while a run trains: the loss is the model's own, the same each time, and no bit of the run changes.
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -104,6 +105,55 @@ TEST_F(TrainerEvaluation, TheLossIsTheModelsOverAllOfTheSet) {
     if (comm.rank() == 0) {
         EXPECT_NE(text_of(root / "run" / "report.html").find("held_out</b>: lowest"), std::string::npos);
     }
+}
+
+/// Seven samples, dealt to the ranks two at a time: the last batches are short, and a rank that has nothing left shows
+/// one that does not count.
+struct SevenSamples {
+    std::int64_t rank;
+    std::int64_t world;
+    std::int64_t position = 0;
+    Rows next() {
+        const std::int64_t begin = first(position);
+        const std::int64_t count = std::max<std::int64_t>(samples_in(position++), 1);
+        const Rows all = held_out(2);
+        return {all.x.narrow(0, std::min<std::int64_t>(begin, 7), count),
+                all.y.narrow(0, std::min<std::int64_t>(begin, 7), count)};
+    }
+    void seek(std::int64_t micro_batch) { position = micro_batch; }
+    [[nodiscard]] std::int64_t micro_batches_per_epoch() const { return (7 + 2 * world - 1) / (2 * world); }
+    [[nodiscard]] static std::int64_t samples_per_micro_batch() { return 2; }
+    [[nodiscard]] std::int64_t first(std::int64_t micro_batch) const { return (micro_batch * world + rank) * 2; }
+    [[nodiscard]] std::int64_t samples_in(std::int64_t micro_batch) const {
+        return std::clamp<std::int64_t>(7 - first(micro_batch), 0, 2);
+    }
+};
+
+/// The bound: float sums of a mean over two samples and over seven differ in their last bits.
+TEST_F(TrainerEvaluation, EverySampleCountsTheSameInShortBatchesToo) {
+    const auto expect_mean_of_all = [&]<class... Policies>(const std::string& name) {
+        in_session(name, [&](Session& session) {
+            Trainer<JudgingNet, Policies...> trainer{session, JudgingNet{}, options(1)};
+            SevenSamples source{comm.rank(), comm.world()};
+            trainer.evaluate_every(1, "held_out", source);
+            (void)trainer.fit(FunctionSource{plain, 10, 8});
+            double expected = 0;
+            trainer.with_whole_model([&] {
+                const torch::NoGradGuard no_gradients;
+                trainer.model().eval();
+                const Rows all = held_out(2);
+                expected = trainer.model()
+                               .evaluation_loss({all.x.narrow(0, 0, 7), all.y.narrow(0, 0, 7)})
+                               .template item<double>();
+                trainer.model().train();
+            });
+            const auto log = lines(name);
+            ASSERT_EQ(log.size(), 1U);
+            EXPECT_NEAR(log[0]["evaluations"]["held_out"].template get<double>(), expected, 1e-6 * expected);
+        });
+    };
+    expect_mean_of_all.operator()<ZeroStage<1>>("s1");
+    expect_mean_of_all.operator()<ZeroStage<3>>("s3");  // forward passes are collective: nobody may leave one out
 }
 
 TEST_F(TrainerEvaluation, AModelThatDoesNotJudgeItselfMeetsTheSameRandomnessEachTime) {

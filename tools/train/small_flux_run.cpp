@@ -39,7 +39,7 @@ SmallFluxRun::SmallFluxRun(Session& its_session, const TrainSettings& its_settin
         data::SourceOptions options = data_options();
         options.gradient_accumulation_steps = 1;
         options.caption_dropout_probability = 0;
-        options.allow_dataset_oversubscription = true;  // a set of a few pictures is worth evaluating
+        options.each_once = true;
         options.cache_memory_bytes = 0;
         evaluated.push_back(
             {list.images.front().id, std::make_unique<Pictures>(session.comm(), list, recipe, options)});

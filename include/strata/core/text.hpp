@@ -18,6 +18,9 @@ inline std::string_view trimmed(std::string_view text) noexcept {
     return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
 }
 
+/// Up to its first line break, which is not in it: libtorch appends a stack trace to what it says.
+inline std::string_view first_line(std::string_view text) noexcept { return text.substr(0, text.find('\n')); }
+
 inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 /// Without the one at its beginning, if there is one.

@@ -21,6 +21,10 @@ namespace strata::data {
 struct SourceOptions {
     std::int64_t train_batch_size = 4;  ///< samples of one rank in one micro-batch, of data sets without their own
     std::int64_t gradient_accumulation_steps = 1;
+    /// For a set that is evaluated: an epoch shows every sample exactly once, whatever its set says of repeats,
+    /// probability and epochs; last batches of a bucket are short. What is drawn for a sample (its caption, crop and
+    /// training size) is the same on any number of ranks.
+    bool each_once = false;
     std::uint64_t seed = 42;
     std::int64_t aspect_bucket_alignment = 64;  ///< pixels; a multiple of the recipe's alignment()
     config::BucketMode bucket_mode = config::BucketMode::nearest;

@@ -33,6 +33,8 @@ struct BatchShape {
     std::int64_t train_batch_size = 1;  ///< samples of one rank in one micro-batch
     std::int64_t ranks = 1;
     std::int64_t gradient_accumulation_steps = 1;
+    bool each_once =
+        false;  ///< an epoch shows every sample once: no bucket is too small, because last batches are short
     [[nodiscard]] constexpr std::int64_t micro() const noexcept { return train_batch_size * ranks; }
     [[nodiscard]] constexpr std::int64_t effective() const noexcept { return micro() * gradient_accumulation_steps; }
 };
@@ -51,9 +53,10 @@ static_assert(batch_shape({4, 8, 2}, 1).effective() == 16);
 [[nodiscard]] inline std::int64_t effective_batch(const Bucket& bucket, const BatchShape& shape) noexcept {
     return batch_shape(shape, bucket.train_batch_size).effective();
 }
-/// Visits of a round, count * (repeats + 1), are fewer than that.
+/// Visits of a round, count * (repeats + 1), are fewer than that, and a batch must be full.
 [[nodiscard]] inline bool is_small(const Bucket& bucket, const BatchShape& shape) noexcept {
-    return static_cast<std::int64_t>(bucket.samples.size()) * (bucket.repeats + 1) < effective_batch(bucket, shape);
+    return !shape.each_once &&
+           static_cast<std::int64_t>(bucket.samples.size()) * (bucket.repeats + 1) < effective_batch(bucket, shape);
 }
 
 /// The buckets of one data set that hold at least one picture, narrowest first.

@@ -1,27 +1,13 @@
 #pragma once
 // strata/datasets/discovery.hpp - which pictures a data set holds, how large they are and what they are called.
 
-#include <string>
-#include <string_view>
-
 #include <strata/comm/communicator.hpp>
 #include <strata/config/dataset.hpp>
+#include <strata/datasets/caption_files.hpp>
 #include <strata/datasets/discovered.hpp>
 #include <strata/storage/object_store.hpp>
 
 namespace strata::datasets {
-
-/// The key of the caption file beside a picture: "a/b.png" -> "a/b.txt".
-[[nodiscard]] std::string caption_key(std::string_view picture_key, std::string_view extension = ".txt");
-
-/// A caption file's text without byte order mark and without white space at its ends.
-[[nodiscard]] std::string caption_from_text(std::string_view text);
-
-/// "a/red_fire-truck.png" -> "red fire truck".
-[[nodiscard]] std::string caption_from_name(std::string_view key);
-
-/// Member "caption" of a JSON object, without white space at its ends; empty if there is none or it is no text.
-[[nodiscard]] std::string caption_from_json(std::string_view text);
 
 /// Lists a data set and reads what is not known of its pictures (pictures::is_picture_name() tells these): headers and captions, with scan_for_errors also the
 /// pixels. Sizes and captions that are in a table come from there.
@@ -46,7 +32,3 @@ template <comm::Communicator Comm, storage::ObjectStore Store>
 }  // namespace strata::datasets
 
 #include <strata/datasets/detail/discovery.hpp>
-
-#ifndef STRATA_COMPILED
-#include <strata/datasets/impl/discovery.ipp>
-#endif

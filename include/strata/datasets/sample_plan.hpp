@@ -42,6 +42,8 @@ struct GlobalBatch {
     std::int64_t bucket = 0;    ///< index in the data set
     std::uint64_t random = 0;   ///< of this batch alone; for choices that all of its samples share
     std::vector<Visit> visits;  ///< those asked for; micro-batches, and in them ranks, take equal parts in turn
+    std::int64_t fresh =
+        0;  ///< of them the first so many; others fill the batch up with turns that it, or one before it, had
 };
 
 /// The order of all samples for all time, without state: nothing is laid out, any batch can be asked for.

@@ -38,6 +38,12 @@ namespace strata::pictures {
 /// Bytes of memory that decode_image() takes at most for such a picture, without the file itself.
 [[nodiscard]] std::int64_t decode_bytes(const ImageHeader& header, const PictureSize& target = {});
 
+/// The same of a picture whose header is not read yet: of the format that its name ends with, or of any format where it
+/// ends with none. Only a TIFF of more than four samples of 16 bits a pixel may take more.
+///
+///   size  as it is meant to be seen
+[[nodiscard]] std::int64_t decode_bytes_of(std::string_view name, const PictureSize& size);
+
 }  // namespace strata::pictures
 
 #ifndef STRATA_COMPILED

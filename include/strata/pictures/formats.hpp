@@ -71,6 +71,8 @@ static_assert([] {
 /// "PNG", "JPEG", "WebP", ...
 [[nodiscard]] constexpr std::string_view name_of(ImageFormat format) noexcept { return facts_of(format).name; }
 
+/// The format that a name ends with, in any case, with something before the ending. The file need not be of it.
+[[nodiscard]] std::optional<ImageFormat> format_of_name(std::string_view name) noexcept;
 /// True for a name that ends as pictures do, in any case, with something before the ending.
 [[nodiscard]] bool is_picture_name(std::string_view name) noexcept;
 

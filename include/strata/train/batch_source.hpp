@@ -16,11 +16,14 @@ namespace strata {
 ///     samples only if all micro-batches of the step, on all ranks, are of one size.
 /// A source that has prepare(), collective, is prepared by fit() before anything else is asked of it, if the program has not:
 /// a second call does nothing.
-/// A source that has closing_lines(comm), collective, has a say at the end of a run: lines that rank 0 shows. One that has
-/// identity(), a checkpoint::Facts that is the same on all ranks, is compared with that of the checkpoint when a run resumes:
-/// what is another there is said. A batch that has a member `samples`, names of what it is made of, has them named where its loss
-/// is not finite. One that has bottleneck(), a text, is asked when training waits for batches what takes most of making them: "decoding";
-/// empty where it does not know.
+/// A source that has samples_in(micro_batch), the samples of this rank that count in it, is believed: rates count them,
+/// and an evaluation weighs batches by them. A source that has remember(comm), collective, is asked with every
+/// checkpoint to keep what it found out for later runs. A source that has closing_lines(comm), collective, has a say at
+/// the end of a run: lines that rank 0 shows. One that has identity(), a checkpoint::Facts that is the same on all
+/// ranks, is compared with that of the checkpoint when a run resumes: what is another there is said. A batch that has a
+/// member `samples`, names of what it is made of, has them named where its loss is not finite. One that has
+/// bottleneck(), a text, is asked when training waits for batches what takes most of making them: "decoding"; empty
+/// where it does not know.
 template <class S, class Batch>
 concept BatchSource = requires(S& source, std::int64_t micro_batch) {
     { source.next() } -> std::convertible_to<Batch>;                            // at the position, then moves on by one

@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/evaluation.hpp - Evaluation: the loss on data that is not trained on, the same way each time.
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <exception>
@@ -31,6 +32,13 @@ namespace strata::train {
 template <class M>
 concept JudgesItself = requires(M& model, const typename M::Batch& batch) {
     { model.evaluation_loss(batch) } -> std::convertible_to<at::Tensor>;
+};
+
+/// A source whose micro-batches are not all of one size says how many samples of this rank count in each; 0 where there
+/// is a batch only because other ranks have one.
+template <class S>
+concept CountsItsSamples = requires(const S& source, std::int64_t micro_batch) {
+    { source.samples_in(micro_batch) } -> std::convertible_to<std::int64_t>;
 };
 
 /// Sets that are evaluated every so many steps, by the names they have in the log.
@@ -65,11 +73,12 @@ struct EvaluationSettings {
     std::string who;             ///< for a failure: "the evaluation of 'faces'"
 };
 
-/// The mean loss over an epoch of a source, from its first micro-batch on, in evaluation mode and without gradients. Afterwards the model is in
-/// training mode and its buffers are as they were.
+/// The mean loss over the samples of an epoch of a source, from its first micro-batch on, in evaluation mode and
+/// without gradients. Afterwards the model is in training mode and its buffers are as they were.
 ///
 ///   Model   with loss(batch), and evaluation_loss(batch) if it judges itself
-///   source  this rank's batches; sought to 0
+///   source  this rank's batches; sought to 0. Each counts by its samples if the source says how many they are
+///           (CountsItsSamples), else all count the same
 /// Collective. Throws on all ranks what failed on one; in a model whose forward passes are collective, that rank's failure parts the ranks.
 template <comm::Communicator Comm, class Model, class Source>
 [[nodiscard]] double evaluated(Comm& comm, Model& model, Source& source, RanksTogether& together,
@@ -78,14 +87,16 @@ template <comm::Communicator Comm, class Model, class Source>
     const at::NoGradGuard no_gradients;
     StepFailure failure{settings.who};
     const auto micro_batches = static_cast<std::int64_t>(source.micro_batches_per_epoch());
-    double sum = 0;
+    std::array<double, 2> sums{};  // of losses times samples, and of samples
     BufferCopies buffers{model.buffers()};
     buffers.take();
     model.eval();
     failure.guard([&] { source.seek(0); });
     for (std::int64_t i = 0; i < micro_batches; ++i) {
         std::optional<Batch> batch;
+        double samples = 1;
         failure.guard([&] {
+            if constexpr (CountsItsSamples<Source>) samples = static_cast<double>(source.samples_in(i));
             batch.emplace(source.next());
             move_batch(*batch, settings.device);
         });
@@ -93,6 +104,7 @@ template <comm::Communicator Comm, class Model, class Source>
             end_if_shared(comm, together, failure);
             together.part();
         }
+        if (samples == 0 && !settings.gathers_units) continue;
         failure.guard([&] {
             seed_generators(mixed_seed(~settings.seed, i, comm.rank()));
             at::Tensor loss;
@@ -100,16 +112,18 @@ template <comm::Communicator Comm, class Model, class Source>
                 loss = model.evaluation_loss(*batch);
             else
                 loss = model.loss(*batch);
-            sum += loss.template item<double>();
+            const double value = loss.template item<double>();
+            if (samples == 0) return;
+            sums[0] += samples * value;
+            sums[1] += samples;
         });
         if (failure && settings.gathers_units) std::rethrow_exception(failure.exception());
     }
     model.train();
     buffers.put_back();
     end_if_shared(comm, together, failure);
-    double shared = sum;
-    together.through([&] { comm.all_reduce_sum(std::span{&shared, 1}); });
-    return shared / (static_cast<double>(micro_batches) * comm.world());
+    together.through([&] { comm.all_reduce_sum(std::span<double>{sums}); });
+    return sums[0] / sums[1];
 }
 
 }  // namespace strata::train

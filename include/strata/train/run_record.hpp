@@ -57,7 +57,8 @@ public:
     ///
     ///   metrics  its step is known
     ///   seconds  rank 0's seconds()
-    void complete(StepMetrics& metrics, double seconds, const RunPlan& plan);
+    ///   samples  of the step, of all ranks; 0: as many as the plan says
+    void complete(StepMetrics& metrics, double seconds, const RunPlan& plan, std::int64_t samples = 0);
 
     /// Throws io_failed, no_space; the line is then kept for mend().
     ///

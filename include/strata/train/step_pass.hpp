@@ -28,10 +28,11 @@ namespace strata::train {
 
 /// What all ranks know of a step's micro-batches.
 struct StepSums {
-    double loss = 0;       ///< mean over ranks and micro-batches
-    bool stop = false;     ///< a rank was asked to stop
-    double seconds = 0;    ///< rank 0's
-    double data_wait = 0;  ///< seconds in which the rank that waited longest waited for its batches
+    double loss = 0;           ///< mean over ranks and micro-batches
+    bool stop = false;         ///< a rank was asked to stop
+    double seconds = 0;        ///< rank 0's
+    std::int64_t samples = 0;  ///< of all ranks; 0: as many as the plan says
+    double data_wait = 0;      ///< seconds in which the rank that waited longest waited for its batches
 };
 
 /// What a step's micro-batches are run with.

@@ -12,6 +12,7 @@
 #include <strata/core/within.hpp>
 #include <strata/train/any_engine.hpp>
 #include <strata/train/any_model.hpp>
+#include <strata/train/evaluation.hpp>
 #include <strata/train/fit_result.hpp>
 #include <strata/train/ranks_together.hpp>
 #include <strata/train/run_plan.hpp>
@@ -78,8 +79,11 @@ public:
         const core::Within under_way{steps_under_way()};
         const double learning_rate = begin_step();
         StepPass<comm::AnyComm, Model, Engine> pass{session().comm(), model_, engine_, together(), of_passes()};
-        const StepSums sums = pass.run(
+        StepSums sums = pass.run(
             source, [this] { return session().stop_requested(); }, [this] { return record().seconds(); });
+        if constexpr (CountsItsSamples<Source>)  // one step is of one data set, which has the same batch on all ranks
+            for (int i = 0; i < settings().micro_batches; ++i)
+                sums.samples += source.samples_in(next_micro_batch() + i) * session().world();
         const StepEnd end =
             end_step(learning_rate, sums, pass.samples(), NamesItsSamples<typename Model::Batch>, last_step);
         if (end.done)
@@ -93,6 +97,14 @@ public:
     }
     using TrainingRun::step;
 
+    using TrainingRun::save;
+    /// A checkpoint, and what the source found out is kept for later runs.
+    template <class Source>
+    void save(Source& source) {
+        save();
+        if constexpr (requires { source.remember(session().comm()); }) source.remember(session().comm());
+    }
+
     /// Steps until `last_step` is done or a stop signal came, with checkpoints where they are due; then end(), or what is thrown,
     /// with what was saved.
     template <class Source>
@@ -103,7 +115,7 @@ public:
             while (step() < last_step && !stopped) {
                 const StepEnd one = step(source, last_step);
                 stopped = one.stop;
-                if (one.stop || one.due) save();
+                if (one.stop || one.due) save(source);
             }
             end(source);
         } catch (...) {

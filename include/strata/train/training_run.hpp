@@ -111,6 +111,10 @@ protected:
     void find_place();
     /// Opens the log. Returns the micro-batch of this rank that comes next.
     [[nodiscard]] std::int64_t open();
+    /// Of this rank, from the start of epoch 0.
+    [[nodiscard]] std::int64_t next_micro_batch() const noexcept {
+        return samples_ / plan_.samples_per_step() * settings_.micro_batches;
+    }
     /// What precedes a step's passes. Returns its learning rate.
     [[nodiscard]] double begin_step();
     [[nodiscard]] StepPassSettings of_passes();

@@ -61,7 +61,7 @@ public:
     void begin_here() override { run_.begin_here(source_); }
     void reserve() override { run_.reserve(); }
     [[nodiscard]] StepEnd step() override { return run_.step(source_, run_.settings().max_steps); }
-    void save() override { run_.save(); }
+    void save() override { run_.save(source_); }
     void end() override { run_.end(source_); }
     void release_room() override { run_.release_room(); }
     [[nodiscard]] Rescuable& state() override { return run_; }

@@ -1,9 +1,11 @@
 // Data sets in a bucket of a real server, with caches on this machine or in a bucket. Skips where no server is installed.
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +17,7 @@
 #include "../../support/fake_encoders.hpp"
 #include "../../support/made_files.hpp"
 #include "../../support/made_parquet.hpp"
+#include "../../support/made_tar.hpp"
 #include "../../support/pictures.hpp"
 #include "../../support/prepared.hpp"
 #include "../../support/s3_server.hpp"
@@ -128,6 +131,56 @@ TEST_F(BucketDataSets, PicturesAndCachesInBuckets) {
     EXPECT_EQ(Buckets{}.open(settings("both", "data")).list("").size(), 24U);
     (void)run(list, folder.path(), 0);
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "vae"));
+}
+
+/// Tar shards stay whole in the bucket: pictures are read by ranges of them, and a second start reads no shard again.
+TEST_F(BucketDataSets, TarShardsAreReadInPlace) {
+    const strata_test::TemporaryFolder folder;
+    config::DatasetList list;
+    config::ImageDataset& dataset = list.images.emplace_back();
+    dataset.id = "tars";
+    dataset.type = config::StoreType::aws;
+    dataset.s3 = settings("tars", "sets");
+    dataset.shards = "train-{000..001}.tar";
+    dataset.text_embeds = "text";
+    dataset.resolution = 48;
+    dataset.image_embeds = "latents";
+    list.image_embeds.emplace_back().id = "latents";
+    list.image_embeds[0].cache_dir = folder.path() / "vae";
+    list.text_embeds.emplace_back().id = "text";
+    list.text_embeds[0].cache_dir = folder.path() / "text";
+    const strata::S3 store = Buckets{}.open(dataset.s3);
+    const std::string filler(300'000, 'x');  // so that a shard is much more than its pictures
+    for (int shard = 0; shard < 2; ++shard) {
+        std::vector<strata_test::TarEntry> entries;
+        for (int i = 0; i < 4; ++i) {
+            const auto png = strata_test::plain_png(48, 48, static_cast<std::uint8_t>(80 * shard + 20 * i), 0, 0);
+            const std::string stem = "00000" + std::to_string(i);
+            entries.push_back({stem + ".png", {reinterpret_cast<const char*>(png.data()), png.size()}});
+            entries.push_back({stem + ".txt", "caption " + std::to_string(4 * shard + i)});
+            entries.push_back({stem + ".bin", filler});
+        }
+        store.put("train-00" + std::to_string(shard) + ".tar", bytes_of(strata_test::made_tar(entries)));
+    }
+    strata::comm::SelfComm comm;
+    for (const int made : {8, 0}) {
+        const auto source = prepared<Source>(comm, list, std::make_shared<MeanCodec>(), std::make_shared<LengthText>(),
+                                             options(folder.path()));
+        EXPECT_EQ(source->report().found, 8);
+        EXPECT_EQ(source->report().latents.made, made);
+        for (int b = 0; b < 4; ++b) {
+            const auto batch = source->next();
+            for (std::size_t i = 0; i < 2; ++i) {
+                const int number = std::stoi(batch.captions[i].substr(8));
+                EXPECT_NEAR(batch.latents_BCHW[static_cast<std::int64_t>(i)][0][0][0].item<float>(),
+                            static_cast<float>(20 * number) / 127.5F - 1, 1e-4F)
+                    << batch.samples[i];
+            }
+        }
+        const auto lines = source->closing_lines(comm);
+        ASSERT_EQ(lines.size(), 1U);
+        if (made == 0) EXPECT_NE(lines[0].find(", 0 GET, "), std::string::npos) << lines[0];
+    }
 }
 
 TEST_F(BucketDataSets, AnETagTellsWhatWasReplacedAndWhatIsCopiedIsNotEncodedAgain) {

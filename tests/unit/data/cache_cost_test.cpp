@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/comm/self_comm.hpp>
+#include <strata/data/entry_shapes.hpp>
 #include <strata/data/picture_source.hpp>
 #include <strata/datasets/cache_cost.hpp>
 #include <strata/datasets/cache_identity.hpp>
@@ -19,6 +20,7 @@
 #include "../../support/made_files.hpp"
 #include "../../support/pictures.hpp"
 #include "../../support/prepared.hpp"
+#include "../../support/sdxl_recipe.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace {
@@ -33,7 +35,7 @@ namespace config = strata::config;
 namespace fs = std::filesystem;
 using Source = PictureSource<strata_test::FakeRecipe, strata::Local>;
 
-const EncoderSizes encoders{"mean", 3, 8, "length", 4, 2, 2};
+const EntryShapes recipe = entry_shapes(strata_test::FakeRecipe{MeanCodec{}, LengthText{}});
 
 CacheCost files_below(const fs::path& folder) {
     CacheCost cost;
@@ -83,14 +85,14 @@ struct Fixture {
     [[nodiscard]] CacheCost foreseen_latents(const Collection& collection) const {
         const PictureSet& set = collection.sets()[0];
         CacheCost cost;
-        for (const Bucket& bucket : collection.buckets()) cost += latent_cost(set, bucket, encoders);
+        for (const Bucket& bucket : collection.buckets()) cost += latent_cost(set, bucket, recipe);
         return cost;
     }
     [[nodiscard]] CacheCost foreseen_texts(const Collection& collection) const {
         const auto captions = caption_statistics(collection.sets()[0], options.seed).different;
         std::set<std::string> texts(captions.begin(), captions.end());
         texts.insert("");
-        return text_cost(texts, encoders);
+        return text_cost(texts, recipe);
     }
 };
 
@@ -104,6 +106,50 @@ TEST(CacheCost, IsExactlyWhatTheCachesTake) {
     const CacheCost texts = fixture.foreseen_texts(source->collection());
     EXPECT_EQ(texts.entries, 10);
     expect_equal(texts, files_below(fixture.folder.path() / "text"));
+}
+
+TEST(CacheCost, PicturesThatHoldTheSameAreOneEntryOnceItIsKnown) {
+    const Fixture fixture;
+    const fs::path data = fixture.folder.path() / "data";
+    for (const auto& entry : fs::recursive_directory_iterator{data})
+        if (entry.path().extension() == ".png") {
+            fs::copy_file(entry.path(), data / "copy.png");
+            break;
+        }
+    strata::Local{data}.put("copy.txt", strata_test::bytes_of("a copy"));
+    const auto source = fixture.open();
+    const CacheCost latents = fixture.foreseen_latents(source->collection());
+    EXPECT_EQ(latents.entries, 30);
+    expect_equal(latents, files_below(fixture.folder.path() / "vae"));
+
+    Collection unread{fixture.options.buckets()};
+    Discovered found;
+    found.samples = source->collection().sets()[0].samples;
+    for (Sample& sample : found.samples) sample.content = {};
+    unread.add(fixture.list.images[0], std::move(found));
+    EXPECT_EQ(fixture.foreseen_latents(unread).entries, 31);
+}
+
+/// Any tensors in any types: SDXL's shape, all of it bfloat16.
+TEST(CacheCost, IsThatOfTheRecipesOwnTensors) {
+    const Fixture fixture;
+    strata::comm::SelfComm comm;
+    const auto sdxl = std::make_shared<const strata_test::SdxlRecipe>();
+    PictureSource<strata_test::SdxlRecipe, strata::Local> source{comm, fixture.list, sdxl, fixture.options};
+    source.prepare();
+    const EntryShapes shapes = entry_shapes(*sdxl);
+    CacheCost cost;
+    for (const Bucket& bucket : source.collection().buckets())
+        cost += latent_cost(source.collection().sets()[0], bucket, shapes);
+    expect_equal(cost, files_below(fixture.folder.path() / "vae"));
+    const auto captions = caption_statistics(source.collection().sets()[0], fixture.options.seed).different;
+    std::set<std::string> texts(captions.begin(), captions.end());
+    if (shapes.dropped_caption) texts.insert(*shapes.dropped_caption);
+    expect_equal(text_cost(texts, shapes), files_below(fixture.folder.path() / "text"));
+    EXPECT_EQ(strata_test::thrown_by([] {
+                  (void)outlines_of({{"masks", at::kFloat, {TensorSpec::any, 2}}});
+              }).code,
+              strata::Errc::bad_recipe);
 }
 
 TEST(CacheCost, OnDemandIsTheSameInTheEndAndNoneIsNothing) {
@@ -158,9 +204,9 @@ TEST(CacheCost, EachEpochIsTheMeanOfAnEpoch) {
         const double share = shape.weight == 0.25 ? 37.0 / 64 : 63.0 / 64;
         const std::string identity = latent_identity("mean", {}, set.framer.frame({128, 128}, shape.size), 0);
         entries += 64 * share;
-        bytes += 64 * share * static_cast<double>(latent_entry_bytes(encoders, shape.size, identity));
+        bytes += 64 * share * static_cast<double>(entry_bytes(recipe.picture_tensors(shape.size), identity));
     }
-    const CacheCost cost = latent_cost(set, bucket, encoders);
+    const CacheCost cost = latent_cost(set, bucket, recipe);
     EXPECT_EQ(cost.entries, 100);
     EXPECT_EQ(entries, 100);
     EXPECT_EQ(cost.bytes, static_cast<std::uint64_t>(bytes));
@@ -180,7 +226,7 @@ TEST(CacheCost, EachEpochIsWhatThePlanShowsOnAverage) {
                 entries.emplace(batch.epoch, visit.sample, drawn(bucket.shapes, batch.random).width);
         }
         const double mean = static_cast<double>(entries.size()) / static_cast<double>(epochs);
-        const CacheCost cost = latent_cost(collection.sets()[0], bucket, encoders);
+        const CacheCost cost = latent_cost(collection.sets()[0], bucket, recipe);
         EXPECT_NEAR(static_cast<double>(cost.entries), mean, 0.02 * mean + 0.5) << "probability " << probability;
     }
 }

@@ -191,7 +191,7 @@ TEST(ContentIdentity, AnInterruptedStartKeepsWhatItFoundOut) {
     EXPECT_EQ(fixture.known(), static_cast<std::size_t>(*fixture.codec->calls));
 }
 
-TEST(ContentIdentity, WhatIsFoundOutAtVisitsIsKeptAtTheEndOfARun) {
+TEST(ContentIdentity, WhatIsFoundOutAtVisitsIsKeptWithEveryCheckpointAndAtTheEndOfARun) {
     Fixture fixture;
     auto list = fixture.list();
     list.images[0].vae_cache_ondemand = true;
@@ -200,6 +200,10 @@ TEST(ContentIdentity, WhatIsFoundOutAtVisitsIsKeptAtTheEndOfARun) {
         const auto source =
             strata_test::prepared<Fixture::Source>(comm, list, fixture.codec, fixture.text, fixture.options);
         EXPECT_EQ(fixture.known(), 0U) << "headers only";
+        (void)source->next();
+        source->remember(comm);  // as with a checkpoint
+        EXPECT_GE(fixture.known(), 4U);
+        source->seek(0);
         (void)Fixture::reds(*source);
         (void)source->closing_lines(comm);
         EXPECT_EQ(fixture.known(), 8U);
@@ -215,7 +219,27 @@ TEST(ContentIdentity, EqualPicturesShareAnEntry) {
     for (int i = 1; i < 8; ++i) write_file(fixture.picture(i), padded(0));
     auto source = fixture.open();
     EXPECT_EQ(fixture.latent_files().size(), 1U);
+    EXPECT_LE(*fixture.codec->calls, 2)
+        << "once in each of two batches of four, where both were read before one was kept";
     for (const float red : Fixture::reds(*source)) EXPECT_NEAR(red, -1, 1e-4F);
+}
+
+/// Where the index knows what they hold: however batches are cut.
+TEST(ContentIdentity, EqualPicturesAreEncodedOnce) {
+    Fixture fixture;
+    for (int i = 1; i < 8; ++i) write_file(fixture.picture(i), padded(i % 4 == 3 ? 60 : 0));
+    (void)fixture.open();
+    ASSERT_EQ(fixture.latent_files().size(), 2U);
+    for (const std::int64_t together : {1, 3}) {
+        fs::remove_all(fixture.folder.path() / "vae");
+        *fixture.codec->calls = 0;
+        fixture.options.vae_batch_size = together;
+        const auto source = fixture.open();
+        EXPECT_EQ(*fixture.codec->calls, 2);
+        EXPECT_EQ(source->report().latents.made, 2);
+        const auto reds = Fixture::reds(*source);
+        for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(reds[i], latent_of(i % 4 == 3 ? 60 : 0), 1e-4F) << i;
+    }
 }
 
 TEST(ContentIdentity, APictureThatIsReplacedWhileARunGoesOnNeverGetsTheLatentsOfTheOther) {

@@ -19,6 +19,7 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/storage/local.hpp>
 
+#include "../../support/colour_profiles.hpp"
 #include "../../support/fake_encoders.hpp"
 #include "../../support/made_files.hpp"
 #include "../../support/picture_source.hpp"
@@ -44,6 +45,42 @@ using Source = Fixture::Source;
 using strata_test::write_file;
 
 int number_of(const std::string& sample) { return std::stoi(std::filesystem::path{sample}.stem().string().substr(1)); }
+
+TEST(PictureSource, ABatchHasAsManySamplesAsItsDataSetSays) {
+    const Fixture fixture;
+    auto list = fixture.list();
+    list.images[0].train_batch_size = 3;
+    strata::comm::SelfComm comm;
+    const auto source = prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options);
+    EXPECT_EQ(source->samples_per_micro_batch(), 4) << "what data sets without their own have";
+    EXPECT_EQ(source->samples_in(0), 3);
+    EXPECT_EQ(source->next().samples.size(), 3U);
+}
+
+/// An ICC profile that cannot be used changes no pixel, and is said once a data set: while caching, and at visits where
+/// nothing is cached ahead.
+TEST(PictureSource, WhatDecodersNoteIsCountedAndNamedOnce) {
+    Fixture fixture;
+    const std::vector<std::byte> noise(200, std::byte{7});
+    for (const int i : {5, 3})
+        write_file(fixture.data() / ("p0" + std::to_string(i) + ".png"),
+                   strata_test::inserted(strata_test::plain_png(64, 64, static_cast<std::uint8_t>(i), 20, 30),
+                                         strata_test::after_png_header, strata_test::profile_chunk(noise)));
+    const auto is_note = [](const std::string& line) {
+        return line.starts_with("data set 'pictures': p03.png: ") && line.ends_with("; and so with 1 more");
+    };
+    strata::comm::SelfComm comm;
+    auto list = fixture.list();
+    for (const bool ahead : {true, false}) {
+        list.images[0].vae_cache_disable = !ahead;
+        const auto source = prepared<Source>(comm, list, fixture.codec, fixture.text, fixture.options);
+        const auto notes = source->report().notes;
+        EXPECT_EQ(std::count_if(notes.begin(), notes.end(), is_note), ahead ? 1 : 0);
+        for (int b = 0; b < 9; ++b) (void)source->next();
+        const auto lines = source->closing_lines(comm);
+        EXPECT_EQ(std::count_if(lines.begin(), lines.end(), is_note), ahead ? 0 : 1);
+    }
+}
 
 TEST(PictureSource, AnEpochShowsEveryPictureWithItsLatentsAndCaption) {
     const Fixture fixture;

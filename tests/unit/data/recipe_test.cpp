@@ -250,6 +250,43 @@ TEST(Recipe, EncodersAreLoadedOnceGoneBehindPrepareAndNotLoadedForFullCaches) {
     EXPECT_EQ(pictures.recipe.captions->loaded, 1);
 }
 
+/// A recipe that notes where its encoders are loaded and where pictures come to them. The device is one without values,
+/// which is there in every build.
+struct PlacedRecipe : SdxlRecipe {
+    std::shared_ptr<std::vector<at::Device>> seen = std::make_shared<std::vector<at::Device>>();
+    strata_test::Loaded load_picture_encoders(at::Device device) const {
+        seen->push_back(device);
+        return SdxlRecipe::load_picture_encoders(device);
+    }
+    strata_test::Loaded load_caption_encoders(at::Device device) const {
+        seen->push_back(device);
+        return SdxlRecipe::load_caption_encoders(device);
+    }
+    std::vector<NamedTensors> encode_pictures(strata_test::Loaded&, const PictureBatch& batch) const {
+        seen->push_back(batch.pixels_B3HW.device());
+        const auto& size = batch.geometry.front().frame.target;
+        return std::vector<NamedTensors>(
+            batch.geometry.size(), {{"moments", torch::zeros({6, size.height / 8, size.width / 8}, torch::kBFloat16)}});
+    }
+};
+
+TEST(Recipe, EncodersComputeWhereTheOptionsSay) {
+    Fixture fixture;
+    strata::comm::SelfComm comm;
+    for (const at::Device device : {at::Device{at::kCPU}, at::Device{at::kMeta}}) {
+        std::filesystem::remove_all(fixture.folder.path() / "vae");
+        std::filesystem::remove_all(fixture.folder.path() / "text");
+        fixture.options.device = device;
+        const PlacedRecipe recipe;
+        PictureSource<PlacedRecipe, strata::Local> source{
+            comm, fixture.list(), std::make_shared<const PlacedRecipe>(recipe), fixture.options};
+        source.prepare();
+        EXPECT_GT(recipe.seen->size(), 2U);
+        for (const at::Device& one : *recipe.seen) EXPECT_EQ(one, device);
+        EXPECT_EQ(source.next().latents_BCHW.device(), at::Device{at::kCPU}) << "entries are in host memory";
+    }
+}
+
 TEST(Recipe, EncodersStayWhereDataSetsNeedThemWhileTraining) {
     SdxlPictures pictures;
     auto list = pictures.list();

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,9 @@
 
 #include <strata/comm/self_comm.hpp>
 #include <strata/datasets/discovery.hpp>
+#include <strata/datasets/folder_place.hpp>
+#include <strata/datasets/sample_index.hpp>
+#include <strata/pictures/formats.hpp>
 #include <strata/storage/atomic_file.hpp>
 
 #include "../../support/counting_store.hpp"
@@ -307,6 +312,40 @@ TEST(DiscoveryIndex, AFileThatCouldNotBeReadIsTriedAgain) {
         EXPECT_EQ(folder.discover().samples.size(), 40U);
         EXPECT_EQ(folder.store.reads(name), 1);
         EXPECT_EQ(folder.discover().examined, 0);
+    }
+}
+
+/// What an earlier program had no library for is looked at again by one that has it, and by no other.
+TEST(DiscoveryIndex, APictureThatLackedALibraryIsLookedAtAgainWhenTheLibraryIsThere) {
+    for (const bool scans : {false, true}) {
+        Folder folder;
+        folder.dataset.scan_for_errors = scans;
+        (void)folder.discover();
+        const auto edit = [&](const std::string& decodes) {
+            SampleIndex index{folder.options.index_folder, "set", folder_place(folder.store.where(""))};
+            std::vector<IndexedPicture> known = index.take_pictures();
+            ASSERT_EQ(known.size(), 40U);
+            IndexedPicture& picture = known[7];
+            const PictureFault fault{SkipReason::unsupported_format, "this program was built without libheif", false};
+            picture.sample.size = {};
+            picture.size_fault = std::make_unique<PictureFault>(fault);
+            if (scans) picture.pixel_fault = std::make_unique<PictureFault>(fault);
+            const IndexedPicture* const changed = &picture;
+            index.write(std::span{&changed, 1}, {}, {{"decodes", decodes}});
+        };
+        edit(decoded_formats());  // by a program with the libraries that this one has
+        const Discovered same = folder.discover();
+        EXPECT_EQ(same.examined, 0);
+        ASSERT_EQ(same.skipped.size(), 1U);
+        EXPECT_EQ(same.skipped[0].reason, SkipReason::unsupported_format);
+
+        edit("PNG and JPEG");
+        const Discovered more = folder.discover();
+        EXPECT_EQ(more.examined, 1);
+        EXPECT_TRUE(more.skipped.empty());
+        ASSERT_EQ(more.samples.size(), 40U);
+        EXPECT_EQ(more.samples[7].size, (PictureSize{32 + 7, 48}));
+        EXPECT_EQ(folder.discover().examined, 0) << "once";
     }
 }
 

@@ -80,6 +80,24 @@ TEST(SamplePlan, TheLastBatchIsFilledFromTheStartOfTheSameTurns) {
     EXPECT_EQ(std::count_if(seen.begin(), seen.end(), [](const auto& one) { return one.second == 2; }), 2);
 }
 
+TEST(SamplePlan, FreshVisitsAreEverySampleOnceHoweverABatchIsCut) {
+    for (const std::int64_t parts : {1, 2, 3, 6}) {
+        const SamplePlan plan{{{{{7, 1}, {2, 1}, {12, 1}}}}, 3, 6};
+        ASSERT_EQ(plan.batches_in(0), 2 + 1 + 2);
+        Turns turns;
+        for (std::int64_t position = 0; position < plan.batches_in(0); ++position)
+            for (std::int64_t part = 0; part < parts; ++part) {
+                const GlobalBatch batch = plan.part(position, part, parts);
+                ASSERT_GE(batch.fresh, 0);
+                ASSERT_LE(batch.fresh, 6 / parts);
+                for (std::int64_t i = 0; i < batch.fresh; ++i)
+                    ++turns[{0, batch.bucket, batch.visits[static_cast<std::size_t>(i)].sample}];
+            }
+        EXPECT_EQ(turns.size(), 7U + 2 + 12);
+        for (const auto& [sample, count] : turns) EXPECT_EQ(count, 1);
+    }
+}
+
 TEST(SamplePlan, IsAPureFunctionOfSeedAndPosition) {
     const std::vector<PlanDataset> sets{{table}, {{{9, 1}}, 0.4}, {{{30, 2}}, 1, 2, 0, 0, 31}};
     const SamplePlan first{sets, 42, 8};

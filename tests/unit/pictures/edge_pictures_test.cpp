@@ -68,6 +68,10 @@ TEST(EdgePictures, EveryOneBehavesAsTheListSays) {
         try {
             picture = without_profile(file, "'" + name + "'");
         } catch (const strata::Error& error) {
+            if (error.code() == strata::Errc::no_picture_library) {  // of a build without it
+                ++refused;
+                continue;
+            }
             EXPECT_TRUE(is_picture_fault(error.code())) << error.what();
             refusal = error.what();
             EXPECT_NE(refusal.find(name), std::string::npos) << refusal;

@@ -19,7 +19,7 @@ using namespace strata::pictures;
 using namespace strata_test;
 using strata::Errc;
 
-std::vector<std::uint8_t> first_pixels(const Picture& picture, std::size_t count) {
+[[maybe_unused]] std::vector<std::uint8_t> first_pixels(const Picture& picture, std::size_t count) {
     return {picture.pixels.begin(),
             picture.pixels.begin() + static_cast<std::ptrdiff_t>(count * static_cast<std::size_t>(picture.channels))};
 }
@@ -252,12 +252,16 @@ TEST(OtherFormats, TakeNoMoreMemoryThanTheySay) {
                                  TiffKind{.bits = 16, .planes = true}, TiffKind{.bits = 16, .tiles = true},
                                  TiffKind{.photometric = PHOTOMETRIC_CIELAB}})
         files.push_back(make_tiff(kind, width, height, 3, rgb.pixels));
+    for (const TiffKind& kind :
+         {TiffKind{.bits = 16, .alpha = EXTRASAMPLE_UNASSALPHA, .orientation = ORIENTATION_RIGHTTOP},
+          TiffKind{.bits = 16, .packing = COMPRESSION_LZW, .tiles = true, .alpha = EXTRASAMPLE_ASSOCALPHA}})
+        files.push_back(make_tiff(kind, width, height, 4, picture.pixels));
 #endif
 #ifdef STRATA_WITH_GIF
     files.push_back(make_gif({.transparent = 3}, width, height, 4, 1, {1, 2, 3, 4}));
 #endif
 #ifdef STRATA_WITH_AVIF
-    for (const std::uint32_t depth : {8U, 10U})
+    for (const std::uint32_t depth : {8U, 10U, 12U})
         if (Bytes file = make_avif(small, depth, {}, 1); !file.empty()) files.push_back(std::move(file));
 #endif
 #ifdef STRATA_WITH_HEIC
@@ -267,6 +271,9 @@ TEST(OtherFormats, TakeNoMoreMemoryThanTheySay) {
     for (const Bytes& file : files) {
         const ImageHeader header = image_header(file);
         const std::int64_t said = decode_bytes(header);
+        const std::string ending{facts_of(header.format).endings[0]};
+        EXPECT_LE(said, decode_bytes_of("a" + ending, header.size())) << ending;
+        EXPECT_LE(said, decode_bytes_of("a", header.size())) << ending;
         const AddressSpaceLimit limit{static_cast<std::uint64_t>(said) + (4U << 20)};
         EXPECT_GT(decode_image(file, header).width, 0) << name_of(header.format) << ' ' << said;
     }

@@ -39,10 +39,10 @@ TEST_F(RunRecord, WhatFollowsFromPlanAndTimeIsFilledIn) {
     record.wait(0.5);
     record.skip();
     record.wait(0.125);
-    record.complete(second, 6.0, plan);
+    record.complete(second, 6.0, plan, 4);
     EXPECT_EQ(second.data_wait, 0.875) << "that of tries that changed nothing included";
     EXPECT_EQ(second.skipped, 2);
-    EXPECT_EQ(second.samples_per_second, 8.0);
+    EXPECT_EQ(second.samples_per_second, 2.0) << "of a data set with a batch of its own";
     EXPECT_EQ(record.last().step, 2);
     EXPECT_EQ(record.last().loss, 0.4);
 }

@@ -7,6 +7,7 @@
 
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/text.hpp>
 
 namespace strata::comm::detail {
 
@@ -19,11 +20,9 @@ STRATA_INLINE std::string failure_of(int rank, core::FunctionRef<void()> work) {
     } catch (const std::filesystem::filesystem_error& error) {
         mine = Error{Errc::io_failed, error.what(), "check that the disk has room and the folder's permissions"};
     } catch (const std::exception& error) {
-        const std::string why = error.what();
-        mine = Error{
-            Errc::rank_failed,
-            "rank " + std::to_string(rank) + " failed: " + why.substr(0, why.find('\n')),  // libtorch appends a trace
-            "mend that cause; the other ranks stopped because of it"};
+        mine = Error{Errc::rank_failed,
+                     "rank " + std::to_string(rank) + " failed: " + std::string{core::first_line(error.what())},
+                     "mend that cause; the other ranks stopped because of it"};
     } catch (...) {
         mine = Error{Errc::rank_failed,
                      "rank " + std::to_string(rank) + " failed with an exception that is no std::exception",

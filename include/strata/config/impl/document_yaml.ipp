@@ -14,6 +14,7 @@
 #include <strata/config/impl/document.ipp>
 #include <strata/config/impl/text_checks.ipp>
 #include <strata/core/error.hpp>
+#include <strata/core/text.hpp>
 
 namespace strata::config {
 
@@ -136,7 +137,7 @@ inline std::pair<std::string, std::string> yaml_fault(std::string_view text, int
     std::size_t begin = 0;
     for (int i = 0; i < line && begin < text.size(); ++i) begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
     const std::string_view all = text.substr(std::min(begin, text.size()));
-    const std::string_view found = all.substr(0, all.find('\n'));
+    const std::string_view found = core::first_line(all);
     const std::string_view indent = found.substr(0, std::min(found.find_first_not_of(" \t"), found.size()));
     if (indent.find('\t') != std::string_view::npos) return {"a tab stands in front of the line", "indent with blanks"};
     if (found.find("{{") != std::string_view::npos || found.find("{%") != std::string_view::npos)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <strata/core/lock_holder.hpp>
+#include <strata/core/text.hpp>
 
 namespace strata::core {
 
@@ -24,7 +25,7 @@ struct LockNote {
 };
 
 inline LockNote parsed_note(std::string_view text) {
-    std::istringstream words{std::string{text.substr(0, text.find('\n'))}};
+    std::istringstream words{std::string{first_line(text)}};
     LockNote note;
     std::string since;
     if (!(words >> note.process >> note.host >> since) || note.process <= 0) return {};

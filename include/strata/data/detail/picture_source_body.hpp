@@ -34,6 +34,8 @@
 #include <strata/datasets/collection.hpp>
 #include <strata/datasets/contents.hpp>
 #include <strata/datasets/latent_caching.hpp>
+#include <strata/datasets/picture_notes.hpp>
+#include <strata/datasets/ranks_on_machine.hpp>
 #include <strata/datasets/report.hpp>
 #include <strata/datasets/stores.hpp>
 
@@ -69,6 +71,14 @@ public:
     }
     /// Of one rank, of data sets without their own train_batch_size.
     [[nodiscard]] std::int64_t samples_per_micro_batch() const { return options_.train_batch_size; }
+    /// Of this rank in a micro-batch, those that count: as many as its data set's train_batch_size, and with each_once
+    /// fewer or none at the end of a bucket; next() then returns one sample at least, so that all ranks have the same
+    /// number of batches.
+    [[nodiscard]] std::int64_t samples_in(std::int64_t micro_batch) const {
+        require_prepared();
+        const datasets::GlobalBatch part = part_of(micro_batch);
+        return options_.each_once ? part.fresh : static_cast<std::int64_t>(part.visits.size());
+    }
 
     /// Moves to a micro-batch, counted from the start of epoch 0. What comes is what an uninterrupted run gets there.
     void seek(std::int64_t micro_batch) {
@@ -84,6 +94,14 @@ public:
     template <comm::Communicator Comm>
     [[nodiscard]] std::vector<std::string> closing_lines(Comm& comm);
 
+    /// Tells all ranks, and the index, what files turned out to hold since the last call: a run that is killed then
+    /// need not read them again. fit() calls it with every checkpoint, and closing_lines() at the end. Batches may be
+    /// made meanwhile. Collective. Throws what Contents::share() throws.
+    template <comm::Communicator Comm>
+    void remember(Comm& comm) {
+        contents_->share(comm, collection_);
+    }
+
     /// What batches follow from, for a comparison with the run that a checkpoint is of: encoders, seed, and for each data set
     /// its samples, what they hold, and its settings. Folders may be moved. The same on every rank.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> identity() const {
@@ -93,6 +111,8 @@ public:
     /// The pictures and buckets that are trained on; none before prepare().
     [[nodiscard]] const datasets::Collection& collection() const noexcept { return collection_; }
 
+    /// Threads of this rank that make batches: as many as SourceOptions say, or its part of the machine's cores. Local.
+    [[nodiscard]] int threads() const noexcept { return threads_; }
     /// Seconds that the steps which make batches took so far on this rank, together: whichever has most, for its number
     /// of threads, is what batches wait for. Local.
     [[nodiscard]] std::array<double, steps> step_seconds() const;
@@ -192,6 +212,8 @@ private:
     void look_up_picture(SampleWork& work) const;
     void look_up_content(SampleWork& work) const;
     void look_up_caption(SampleWork& work) const;
+    [[nodiscard]] static CacheOutcome look_up(const TensorCache<Store>& cache, const std::string& identity,
+                                              const std::vector<TensorSpec>& specs, NamedTensors& tensors);
     void read(SampleWork& work) const;
     void encode(Group& group);
     void encode_pictures(Group& group, std::span<const std::vector<std::size_t>> part);
@@ -205,7 +227,11 @@ private:
     template <class Call>
     void named(const SampleWork& work, const Call& call) const;
 
+    template <class Comm>
+    [[nodiscard]] std::vector<std::string> shared_notes(Comm& comm);
+
     // picture_source_stream.hpp
+    [[nodiscard]] datasets::GlobalBatch part_of(std::int64_t micro_batch) const;
     [[nodiscard]] std::shared_ptr<Group> visits_of(std::int64_t position) const;
     [[nodiscard]] std::size_t usable_place(const datasets::Bucket& bucket, std::size_t place) const;
     [[nodiscard]] std::string name_of(std::size_t dataset, const datasets::Sample& sample) const;
@@ -215,6 +241,7 @@ private:
     std::shared_ptr<comm::AnyComm> comm_;
     SourceOptions options_;
     config::DatasetList list_;
+    datasets::RanksOnMachine machine_;
     datasets::Stores<Store> stores_;
     std::unique_ptr<LoadedRecipe> recipe_;
     datasets::BatchShape shape_;
@@ -229,10 +256,13 @@ private:
     bool encodes_pictures_later_ = false;    // while training, as data sets ask for
     bool encodes_captions_later_ = false;
     bool prepared_ = false;
-    std::int64_t leftovers_ = 0;  // temporary files of killed runs that the ranks removed from the caches
+    std::int64_t largest_batch_ = 0;  // samples of a rank in a micro-batch
+    std::int64_t leftovers_ = 0;      // temporary files of killed runs that the ranks removed from the caches
     std::int64_t position_ = 0;
     std::unique_ptr<datasets::Contents> contents_;
     datasets::BrokenSamples broken_;
+    datasets::PictureNotes notes_;
+    std::vector<std::string> notes_of_start_;
 
     mutable std::mutex mutex_;  // of what follows
     datasets::CacheReport latents_report_;

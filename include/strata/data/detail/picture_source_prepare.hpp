@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -81,12 +82,26 @@ void PictureSourceBody<Store>::prepare_pictures() {
     });
 
     std::vector<std::vector<Missing>> groups;  // each of one size
+    std::map<std::string, std::size_t>
+        group_of;  // of what is known to be there: pictures that hold the same are encoded once
     const auto size_of = [&](const Missing& one) { return tasks[one.task].frame.target; };
     const auto together = static_cast<std::size_t>(std::max<std::int64_t>(options_.vae_batch_size, 1));
+    std::size_t different = 0;  // in the last group
     for (const Missing& one : missing) {
-        if (groups.empty() || groups.back().size() == together || !(size_of(groups.back()[0]) == size_of(one)))
+        SampleWork work = work_of(one.task);
+        work.content = contents_->of(*work.sample);
+        if (work.content)
+            if (const auto twin = group_of.find(picture_identity(work)); twin != group_of.end()) {
+                groups[twin->second].push_back(one);
+                continue;
+            }
+        if (groups.empty() || different == together || !(size_of(groups.back()[0]) == size_of(one))) {
             groups.emplace_back();
+            different = 0;
+        }
         groups.back().push_back(one);
+        ++different;
+        if (work.content) group_of.emplace(picture_identity(work), groups.size() - 1);
     }
     const auto begin = [&](const Missing& one) {
         SampleWork work = work_of(one.task);
@@ -105,6 +120,8 @@ void PictureSourceBody<Store>::prepare_pictures() {
         }
         mine << task << static_cast<int>(outcome) << why;
     });
+
+    notes_of_start_ = shared_notes(*comm_);
 
     std::vector<std::pair<std::size_t, std::string>> failures;
     std::vector<Missing> remade;
@@ -126,7 +143,8 @@ void PictureSourceBody<Store>::prepare_pictures() {
     });
     latents_report_.entries = static_cast<std::int64_t>(tasks.size() - failures.size());
     if (failures.empty()) return;
-    if (options_.on_broken_sample == config::OnBrokenSample::replace)
+    if (options_.on_broken_sample == config::OnBrokenSample::replace &&
+        !options_.each_once)  // whose turns nobody takes
         replace_later(tasks, std::move(failures));
     else
         leave_out(tasks, std::move(failures));

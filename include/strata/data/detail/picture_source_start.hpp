@@ -11,9 +11,9 @@
 #include <strata/core/error.hpp>
 #include <strata/data/detail/picture_source_body.hpp>
 #include <strata/datasets/byte_fields.hpp>
-#include <strata/datasets/first_on_machine.hpp>
 #include <strata/datasets/folder_place.hpp>
-#include <strata/storage/atomic_file.hpp>
+#include <strata/datasets/for_all.hpp>
+#include <strata/datasets/ranks_on_machine.hpp>
 
 namespace strata::data::detail {
 
@@ -23,9 +23,10 @@ PictureSourceBody<Store>::PictureSourceBody(std::shared_ptr<comm::AnyComm> comm,
     : comm_{std::move(comm)},
       options_{std::move(options)},
       list_{std::move(datasets)},
-      stores_{list_, options_.retry, {.say = datasets::is_first_on_machine(*comm_) ? options_.note : nullptr}},
+      machine_{datasets::ranks_on_machine(*comm_)},
+      stores_{list_, options_.retry, {.say = machine_.is_first() ? options_.note : nullptr}},
       recipe_{std::move(recipe)},
-      shape_{options_.train_batch_size, comm_->world(), options_.gradient_accumulation_steps},
+      shape_{options_.train_batch_size, comm_->world(), options_.gradient_accumulation_steps, options_.each_once},
       rank_{comm_->rank()},
       collection_{options_.buckets()},
       dropped_{recipe_->dropped_caption()} {
@@ -38,8 +39,8 @@ PictureSourceBody<Store>::PictureSourceBody(std::shared_ptr<comm::AnyComm> comm,
 template <class Store>
 void PictureSourceBody<Store>::require_same_settings() {
     datasets::FieldWriter settings;
-    settings << settings_text(options_, list_) << static_cast<int>(options_.on_broken_sample) << recipe_->picture_id()
-             << recipe_->caption_id();
+    settings << settings_text(options_, list_) << static_cast<int>(options_.on_broken_sample)
+             << static_cast<int>(options_.each_once) << recipe_->picture_id() << recipe_->caption_id();
     const std::vector<std::string> all =
         comm_->all_gather_varied(std::to_string(datasets::fingerprint({settings.bytes()})));
     for (std::size_t r = 1; r < all.size(); ++r)
@@ -69,10 +70,8 @@ void PictureSourceBody<Store>::require_settings_that_fit() const {
 /// The ranks of a host divide its cores among themselves.
 template <class Store>
 void PictureSourceBody<Store>::share_the_cores() {
-    const std::vector<std::string> hosts = comm_->all_gather_varied(storage::kernel_digits());
-    const auto here = std::count(hosts.begin(), hosts.end(), storage::kernel_digits());
-    threads_ = options_.threads > 0 ? datasets::threads_for(options_.threads)
-                                    : std::max(1, datasets::threads_for(0) / std::max(1, static_cast<int>(here)));
+    threads_ =
+        options_.threads > 0 ? datasets::threads_for(options_.threads) : machine_.share_of(datasets::threads_for(0));
     const auto decoding = static_cast<int>(
         options_.decode_threads > 0 ? std::min<std::int64_t>(options_.decode_threads, threads_) : threads_);
     bounds_ = StepBounds::of(threads_, decoding, options_.decode_memory_bytes);
@@ -97,6 +96,8 @@ void PictureSourceBody<Store>::open_stores() {
         ends_epochs_ |= is_for_epochs;
         encodes_pictures_later_ |= caching != datasets::LatentCaching::ahead;
         encodes_captions_later_ |= settings.skip_file_discovery.text;
+        largest_batch_ =
+            std::max(largest_batch_, datasets::batch_shape(shape_, settings.train_batch_size).train_batch_size);
         sources_.push_back(
             {std::move(pictures),
              TensorCache<Store>{std::move(latents), cache.compress_disk_cache.value_or(options_.compress_disk_cache),
@@ -150,10 +151,9 @@ void PictureSourceBody<Store>::clear_epochs() {
 /// One rank a machine looks through the folders, which may be the machine's own or one for all.
 template <class Store>
 void PictureSourceBody<Store>::remove_leftovers() {
-    const bool is_first = datasets::is_first_on_machine(*comm_);
     std::int64_t removed = 0;
     comm::agree(*comm_, [&] {
-        if (!is_first) return;
+        if (!machine_.is_first()) return;
         std::set<std::string> seen;  // data sets may share a folder
         for (const Sources& source : sources_)
             if (source.caching != datasets::LatentCaching::none && seen.insert(source.latents.root()).second)
@@ -165,12 +165,22 @@ void PictureSourceBody<Store>::remove_leftovers() {
     for (const std::string& one : comm_->all_gather_varied(std::to_string(removed))) leftovers_ += std::stoll(one);
 }
 
+/// What decoders noted since the last call, on all ranks. Collective.
+template <class Store>
+template <class Comm>
+std::vector<std::string> PictureSourceBody<Store>::shared_notes(Comm& comm) {
+    std::vector<std::string> ids;
+    for (const config::ImageDataset& settings : list_.images) ids.push_back(settings.id);
+    return datasets::PictureNotes::lines(comm.all_gather_varied(notes_.pack()), ids);
+}
+
 template <class Store>
 datasets::Report PictureSourceBody<Store>::report() const {
     datasets::Report report = collection_.report();
     if (leftovers_ > 0)
         report.notes.push_back("removed " + std::to_string(leftovers_) + " temporary file" +
                                (leftovers_ == 1 ? "" : "s") + " that killed runs left in the caches");
+    report.notes.insert(report.notes.end(), notes_of_start_.begin(), notes_of_start_.end());
     const std::lock_guard lock{mutex_};
     report.broken = broken_.known();
     report.latents = latents_report_;
@@ -183,7 +193,7 @@ datasets::Report PictureSourceBody<Store>::report() const {
 template <class Store>
 template <comm::Communicator Comm>
 std::vector<std::string> PictureSourceBody<Store>::closing_lines(Comm& comm) {
-    contents_->share(comm, collection_);
+    remember(comm);
     std::vector<std::string> lines = datasets::traffic_lines(comm, stores_.traffic());
     std::string mine;
     {
@@ -191,6 +201,7 @@ std::vector<std::string> PictureSourceBody<Store>::closing_lines(Comm& comm) {
         mine = pack({remade_latents_, remade_texts_});
     }
     for (std::string& line : remade_while_training(comm.all_gather_varied(mine))) lines.push_back(std::move(line));
+    for (std::string& line : shared_notes(comm)) lines.push_back(std::move(line));
     for (std::string& line : datasets::BrokenSamples::lines(comm.all_gather_varied(broken_.pack())))
         lines.push_back(std::move(line));
     return lines;

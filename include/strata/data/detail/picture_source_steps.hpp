@@ -10,6 +10,7 @@
 
 #include <strata/core/error.hpp>
 #include <strata/core/random.hpp>
+#include <strata/core/text.hpp>
 #include <strata/data/detail/picture_source_body.hpp>
 #include <strata/datasets/cache_identity.hpp>
 #include <strata/pictures/image_header.hpp>
@@ -46,6 +47,8 @@ typename PictureSourceBody<Store>::Graph::Steps PictureSourceBody<Store>::graph_
         if (!is_wanted(work)) return;
         const std::string place = "'" + sources_[work.dataset].pictures.where(work.sample->key) + "'";
         named(work, [&] { as_fault_of_picture(work, [&] { detail::decode(work, place); }); });
+        // A set that is scanned has its notes from there.
+        if (!list_.images[work.dataset].scan_for_errors) notes_.add(work.dataset, work.sample->key, work.decoded.note);
     };
     steps.frame = [this, is_wanted](SampleWork& work) {
         if (is_wanted(work)) named(work, [&] { detail::frame(work); });
@@ -91,21 +94,23 @@ void PictureSourceBody<Store>::look_up_picture(SampleWork& work) const {
 /// Under what the file holds.
 template <class Store>
 void PictureSourceBody<Store>::look_up_content(SampleWork& work) const {
-    const Sources& source = sources_[work.dataset];
-    const std::vector<TensorSpec> specs = recipe_->picture_tensors(work.frame.target);
-    auto found = source.latents.find(picture_identity(work),
-                                     [&](const NamedTensors& tensors) { return mismatch(tensors, specs).empty(); });
-    work.picture_outcome = found.outcome;
-    if (found.tensors) work.picture_tensors = std::move(*found.tensors);
+    work.picture_outcome = look_up(sources_[work.dataset].latents, picture_identity(work),
+                                   recipe_->picture_tensors(work.frame.target), work.picture_tensors);
 }
 
 template <class Store>
 void PictureSourceBody<Store>::look_up_caption(SampleWork& work) const {
-    const std::vector<TensorSpec> specs = recipe_->caption_tensors();
-    auto found = texts_[work.texts].find(caption_identity(work),
-                                         [&](const NamedTensors& tensors) { return mismatch(tensors, specs).empty(); });
-    work.caption_outcome = found.outcome;
-    if (found.tensors) work.caption_tensors = std::move(*found.tensors);
+    work.caption_outcome =
+        look_up(texts_[work.texts], caption_identity(work), recipe_->caption_tensors(), work.caption_tensors);
+}
+
+/// The entry's tensors, if it has those that are wanted.
+template <class Store>
+CacheOutcome PictureSourceBody<Store>::look_up(const TensorCache<Store>& cache, const std::string& identity,
+                                               const std::vector<TensorSpec>& specs, NamedTensors& tensors) {
+    auto found = cache.find(identity, [&](const NamedTensors& those) { return mismatch(those, specs).empty(); });
+    if (found.tensors) tensors = std::move(*found.tensors);
+    return found.outcome;
 }
 
 template <class Store>
@@ -168,22 +173,27 @@ void PictureSourceBody<Store>::named(const SampleWork& work, const Call& call) c
         if (error.code() == Errc::interrupted) throw;
         throw Error{error.code(), name_of(work.dataset, *work.sample) + ": " + error.problem(), error.fix()};
     } catch (const std::exception& failure) {
-        const std::string text = failure.what();
-        throw Error{Errc::sample_failed,
-                    name_of(work.dataset, *work.sample) + " cannot be made: " + text.substr(0, text.find('\n')),
-                    "mend what the message names, or take the sample out of the data set"};
+        throw Error{
+            Errc::sample_failed,
+            name_of(work.dataset, *work.sample) + " cannot be made: " + std::string{core::first_line(failure.what())},
+            "mend what the message names, or take the sample out of the data set"};
     }
 }
 
-/// All that is missing, in batches. A group may show a picture or a caption twice: it is encoded once.
+/// All that is missing, in batches. A group may show a picture or a caption twice, or two pictures that hold the same:
+/// they are encoded once.
 template <class Store>
 void PictureSourceBody<Store>::encode(Group& group) {
-    std::map<const datasets::Sample*, std::vector<std::size_t>> pictures;  // all of one size
+    // All of one size. By what they hold, where their tensors are cached under it, else by their names.
+    std::map<std::pair<const datasets::Sample*, std::string>, std::vector<std::size_t>> pictures;
     std::map<std::pair<std::size_t, std::string>, std::vector<std::size_t>> captions;
     for (std::size_t i = 0; i < group.samples.size(); ++i) {
         const SampleWork& work = group.samples[i];
         if (group.failures[i]) continue;
-        if (work.pixels_3HW.defined()) pictures[work.sample].push_back(i);
+        if (work.pixels_3HW.defined())
+            pictures[work.content ? std::pair<const datasets::Sample*, std::string>{nullptr, picture_identity(work)}
+                                  : std::pair{work.sample, std::string{}}]
+                .push_back(i);
         if (work.wants_caption && work.caption_outcome != CacheOutcome::found)
             captions[{work.texts, *work.caption}].push_back(i);
     }
@@ -219,6 +229,7 @@ void PictureSourceBody<Store>::encode_pictures(Group& group, std::span<const std
             for (const std::size_t i : part[k]) {
                 group.samples[i].picture_tensors = made[k];
                 group.samples[i].pixels_3HW.reset();
+                if (i != part[k][0]) group.samples[i].picture_outcome = CacheOutcome::found;  // kept once
             }
     } catch (const Error&) {
         throw;
@@ -228,11 +239,10 @@ void PictureSourceBody<Store>::encode_pictures(Group& group, std::span<const std
             return;
         }
         const SampleWork& work = group.samples[part[0][0]];
-        const std::string text = failure.what();
         const auto failed = std::make_exception_ptr(
             PictureFailure{picture_failure(work, Errc::bad_picture,
                                            "'" + sources_[work.dataset].pictures.where(work.sample->key) +
-                                               "' cannot be encoded: " + text.substr(0, text.find('\n')),
+                                               "' cannot be encoded: " + std::string{core::first_line(failure.what())},
                                            "mend or remove the file, or the encoder"),
                            work.dataset, *work.sample});
         for (const std::size_t i : part[0]) group.failures[i] = failed;
@@ -258,10 +268,10 @@ void PictureSourceBody<Store>::encode_captions(Group& group, std::span<const std
             named(first, [] { throw; });
             throw;
         }
-        const std::string text = failure.what();
         throw Error{Errc::bad_cache_entry,
                     cannot_remake(first.caption_outcome, texts_[first.texts].where(caption_identity(first))) +
-                        "the text encoder fails at '" + *first.caption + "': " + text.substr(0, text.find('\n')),
+                        "the text encoder fails at '" + *first.caption +
+                        "': " + std::string{core::first_line(failure.what())},
                     "mend the text encoder, or remove the caption"};
     }
 }

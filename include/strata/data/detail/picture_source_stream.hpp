@@ -84,16 +84,32 @@ std::string PictureSourceBody<Store>::name_of(std::size_t dataset, const dataset
            "'";
 }
 
+/// This rank's part of a micro-batch.
+template <class Store>
+datasets::GlobalBatch PictureSourceBody<Store>::part_of(std::int64_t micro_batch) const {
+    const std::int64_t accumulation = options_.gradient_accumulation_steps;
+    return collection_.plan().part(micro_batch / accumulation, micro_batch % accumulation * shape_.ranks + rank_,
+                                   shape_.ranks * accumulation);
+}
+
 /// What this rank shows in a micro-batch.
 template <class Store>
 std::shared_ptr<typename PictureSourceBody<Store>::Group> PictureSourceBody<Store>::visits_of(
     std::int64_t position) const {
-    const std::int64_t accumulation = options_.gradient_accumulation_steps;
-    const datasets::GlobalBatch global = collection_.plan().part(
-        position / accumulation, position % accumulation * shape_.ranks + rank_, shape_.ranks * accumulation);
+    datasets::GlobalBatch global = part_of(position);
     const auto dataset = static_cast<std::size_t>(global.dataset);
     const datasets::PictureSet& set = collection_.sets()[dataset];
     const datasets::Bucket& bucket = collection_.buckets()[set.first_bucket + static_cast<std::size_t>(global.bucket)];
+    if (options_.each_once) {
+        // Positions and places in a batch depend on the number of ranks, and what is drawn must not.
+        global.visits.resize(static_cast<std::size_t>(std::max<std::int64_t>(global.fresh, 1)));
+        global.random = core::combine({options_.seed, SourcePurpose::bucket, core::number_of(set.settings.id),
+                                       static_cast<std::uint64_t>(global.bucket)});
+        for (datasets::Visit& visit : global.visits)
+            visit.random = core::combine(
+                {options_.seed, SourcePurpose::sample, core::number_of(set.settings.id),
+                 core::number_of(set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]].key)});
+    }
     const pictures::PictureSize size = pictures::drawn(bucket.shapes, global.random);
     auto group = std::make_shared<Group>();
     for (const datasets::Visit& visit : global.visits) {
@@ -130,9 +146,7 @@ void PictureSourceBody<Store>::end_epochs_before(std::int64_t epoch) {
 
 template <class Store>
 void PictureSourceBody<Store>::remove_some_stale() {
-    std::int64_t largest = options_.train_batch_size;
-    for (const config::ImageDataset& settings : list_.images) largest = std::max(largest, settings.train_batch_size);
-    for (std::int64_t left = 2 * largest; left > 0; --left) {  // more than a batch makes
+    for (std::int64_t left = 2 * largest_batch_; left > 0; --left) {  // more than a batch makes
         Stale entry;
         {
             const std::lock_guard lock{mutex_};

@@ -25,7 +25,7 @@ using Remade = std::map<CacheOutcome, std::set<std::string>>;
 [[nodiscard]] std::string epoch_folder(std::string_view dataset);  // of entries kept for one epoch
 
 /// What a seeded number is for, beside those of the sample plan.
-enum SourcePurpose : std::uint64_t { crop = 101, caption_dropout = 102, caption = 103 };
+enum SourcePurpose : std::uint64_t { crop = 101, caption_dropout = 102, caption = 103, sample = 104, bucket = 105 };
 
 /// What a failure to make a tensor says first where an entry is there and cannot be used; else nothing.
 [[nodiscard]] std::string cannot_remake(CacheOutcome why, const std::string& place);

@@ -10,12 +10,12 @@
 namespace strata::data::detail {
 
 STRATA_INLINE std::int64_t bytes_taken(const SampleWork& work) {
+    if (work.picture_outcome == CacheOutcome::found) return 0;  // its entry was found when it was read
     if (work.header)
         return static_cast<std::int64_t>(work.file.size()) +
                pictures::decode_bytes(*work.header, whole_pixels(work.frame));
-    // As much as any format takes of a picture of that size: decode_bytes().
-    const pictures::PictureSize& size = work.sample->size;
-    return static_cast<std::int64_t>(work.sample->bytes) + size.width * size.height * 13 + (8 << 20);
+    return static_cast<std::int64_t>(work.sample->bytes) +
+           pictures::decode_bytes_of(work.sample->key, work.sample->size);
 }
 
 STRATA_INLINE void decode(SampleWork& work, const std::string& place) {

@@ -2,7 +2,8 @@
 // strata/datasets/impl/cache_cost.ipp - the length of a file that is not written.
 
 #include <cmath>
-#include <initializer_list>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <strata/datasets/cache_cost.hpp>
@@ -12,11 +13,6 @@
 namespace strata::datasets {
 
 namespace detail {
-
-struct CachedTensor {
-    std::string_view name;
-    std::vector<std::int64_t> shape;
-};
 
 /// Bytes of an identity as JSON has it: pack_entry() writes other bytes than printable ASCII as "\xNN", and JSON
 /// doubles the backslash.
@@ -30,11 +26,12 @@ inline std::size_t escaped_length(std::string_view identity) noexcept {
     return length;
 }
 
-/// Bytes of a safetensors file with these fp32 tensors, which are in the order of their names.
-inline std::uint64_t entry_bytes(std::initializer_list<CachedTensor> tensors, std::string_view identity) {
+}  // namespace detail
+
+STRATA_INLINE std::uint64_t entry_bytes(const std::vector<storage::TensorOutline>& tensors, std::string_view identity) {
     std::string header = R"({"__metadata__":{"crc32c":"00000000","identity":""})";
     std::uint64_t end = 0;
-    for (const CachedTensor& tensor : tensors) {
+    for (const storage::TensorOutline& tensor : tensors) {
         const std::uint64_t begin = end;
         std::uint64_t numel = 1;
         std::string shape;
@@ -42,29 +39,16 @@ inline std::uint64_t entry_bytes(std::initializer_list<CachedTensor> tensors, st
             numel *= static_cast<std::uint64_t>(edge);
             shape += (shape.empty() ? "" : ",") + std::to_string(edge);
         }
-        end += numel * sizeof(float);
-        header.append(",\"").append(tensor.name).append(R"(":{"dtype":"F32","shape":[)").append(shape);
+        end += numel * storage::bits_of(tensor.dtype) / 8;
+        header.append(",\"").append(tensor.name).append(R"(":{"dtype":")").append(storage::name_of(tensor.dtype));
+        header.append(R"(","shape":[)").append(shape);
         header += R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(end) + "]}";
     }
-    const std::uint64_t length = header.size() + 1 + escaped_length(identity);  // with the last brace
+    const std::uint64_t length = header.size() + 1 + detail::escaped_length(identity);  // with the last brace
     return 8 + (length + 7) / 8 * 8 + end;
 }
 
-}  // namespace detail
-
-STRATA_INLINE std::uint64_t latent_entry_bytes(const EncoderSizes& encoders, const pictures::PictureSize& target,
-                                               std::string_view identity) {
-    const std::int64_t pixels = encoders.pixels_per_latent;
-    return detail::entry_bytes({{"latents", {encoders.latent_channels, target.height / pixels, target.width / pixels}}},
-                               identity);
-}
-
-STRATA_INLINE std::uint64_t text_entry_bytes(const EncoderSizes& encoders, std::string_view identity) {
-    return detail::entry_bytes(
-        {{"pooled", {encoders.pooled_width}}, {"tokens", {encoders.tokens, encoders.token_width}}}, identity);
-}
-
-STRATA_INLINE CacheCost latent_cost(const PictureSet& set, const Bucket& bucket, const EncoderSizes& encoders) {
+STRATA_INLINE CacheCost latent_cost(const PictureSet& set, const Bucket& bucket, const EntryShapes& recipe) {
     const LatentCaching caching = latent_caching(set.settings);
     if (caching == LatentCaching::none) return {};
     double entries = 0;
@@ -74,23 +58,26 @@ STRATA_INLINE CacheCost latent_cost(const PictureSet& set, const Bucket& bucket,
         const double hit = set.settings.probability * shape.weight;
         const double share =
             caching == LatentCaching::each_epoch ? 1 - std::pow(1 - hit, static_cast<double>(bucket.repeats + 1)) : 1;
+        const std::vector<storage::TensorOutline> tensors = recipe.picture_tensors(shape.size);
+        std::set<std::string> different;  // of what is known of files
         for (const std::size_t i : bucket.samples) {
             const Sample& sample = set.samples[i];
             const pictures::Frame frame = set.framer.frame(sample.size, shape.size);
             const std::string identity = caching == LatentCaching::each_epoch
-                                             ? latent_identity(encoders.autoencoder, sample.content, frame, 0)
-                                             : latent_identity(encoders.autoencoder, sample.content, frame);
+                                             ? latent_identity(recipe.picture_id, sample.content, frame, 0)
+                                             : latent_identity(recipe.picture_id, sample.content, frame);
+            if (sample.content && !different.insert(identity).second) continue;
             entries += share;
-            bytes += share * static_cast<double>(latent_entry_bytes(encoders, shape.size, identity));
+            bytes += share * static_cast<double>(entry_bytes(tensors, identity));
         }
     }
     return {std::llround(entries), static_cast<std::uint64_t>(std::llround(bytes))};
 }
 
-STRATA_INLINE CacheCost text_cost(const std::set<std::string>& captions, const EncoderSizes& encoders) {
+STRATA_INLINE CacheCost text_cost(const std::set<std::string>& captions, const EntryShapes& recipe) {
     CacheCost cost;
     for (const std::string& caption : captions)
-        cost += {1, text_entry_bytes(encoders, text_identity(encoders.text_encoder, caption))};
+        cost += {1, entry_bytes(recipe.caption_tensors, text_identity(recipe.caption_id, caption))};
     return cost;
 }
 

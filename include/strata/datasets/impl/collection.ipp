@@ -97,18 +97,19 @@ STRATA_INLINE std::vector<PlanDataset> Collection::plan_datasets(const BatchShap
     std::vector<PlanDataset> datasets;
     for (const PictureSet& set : sets_) {
         PlanDataset& one = datasets.emplace_back();
+        one.batch = batch_shape(shape, set.settings.train_batch_size).effective();
+        if (shape.each_once) continue;
         one.probability = set.settings.probability;
         one.start_epoch = set.settings.start_epoch;
         one.end_epoch = set.settings.end_epoch;
         one.start_step = set.settings.start_step;
         one.end_step = set.settings.end_step;
-        one.batch = batch_shape(shape, set.settings.train_batch_size).effective();
         if (sampling == config::DataBackendSampling::uniform) one.weight = set.settings.probability;
         one.last_step_of_epoch = set.settings.disable_after_epoch_step;
     }
     for (const Bucket& bucket : buckets_)
         datasets[bucket.dataset].buckets.push_back(
-            {static_cast<std::int64_t>(bucket.samples.size()), bucket.repeats + 1});
+            {static_cast<std::int64_t>(bucket.samples.size()), shape.each_once ? 1 : bucket.repeats + 1});
     return datasets;
 }
 

@@ -265,7 +265,8 @@ STRATA_INLINE GlobalBatch SamplePlan::visits_of(const Place& place, std::int64_t
                       static_cast<std::int64_t>(turn.dataset),
                       static_cast<std::int64_t>(bucket),
                       core::combine({random, detail::batch}),
-                      {}};
+                      {},
+                      std::clamp<std::int64_t>(turns - begin - first, 0, count)};
     batch.visits.reserve(static_cast<std::size_t>(count));
     std::optional<Permutation> order;
     std::int64_t pass = -1;

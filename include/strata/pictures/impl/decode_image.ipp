@@ -2,6 +2,7 @@
 // strata/pictures/impl/decode_image.ipp - the right decoder, the right colours, then the right way up.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <strata/core/inline.hpp>
@@ -126,6 +127,38 @@ STRATA_INLINE std::int64_t decode_bytes(const ImageHeader& header, const Picture
         }
     }
     return around + pixels * 4 * copies;
+}
+
+STRATA_INLINE std::int64_t decode_bytes_of(std::string_view name, const PictureSize& size) {
+    // What decode_bytes() says at most, of pictures that have to be turned, with a profile.
+    const auto a_pixel = [](ImageFormat format) -> std::int64_t {
+        switch (format) {
+            case ImageFormat::png:
+            case ImageFormat::bmp:
+            case ImageFormat::gif:
+                return 4 * 2;
+            case ImageFormat::jpeg:
+                return 2 * 4 + 3 * 2;  // four inks
+            case ImageFormat::webp:
+                return 4 * 2 + 5;
+            case ImageFormat::tiff:
+                return 4 * 2 + 3 * 8;  // all of it one strip
+            case ImageFormat::avif:
+            case ImageFormat::heic:
+                break;
+        }
+        return 4 * (1 + 3 * 2) + 4 * 2;
+    };
+    const std::optional<ImageFormat> known = format_of_name(name);
+    constexpr std::int64_t edge = 64;  // blocks in which formats code are not cut at a picture's edges
+    const std::int64_t pixels = (size.width + edge) * (size.height + edge);
+    std::int64_t most = 0;
+    for (const FormatFacts& one : formats) {
+        if (known && *known != one.format) continue;
+        const bool is_heif = one.format == ImageFormat::avif || one.format == ImageFormat::heic;
+        most = std::max(most, (is_heif ? 24 << 20 : 0) + pixels * a_pixel(one.format));
+    }
+    return (8 << 20) + ToSrgb::profile_bytes + most;
 }
 
 }  // namespace strata::pictures

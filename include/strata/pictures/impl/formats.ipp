@@ -43,6 +43,14 @@ inline constexpr std::array<OtherMagic, 5> other_magics{{
     {0, "%PDF", "PDF"},
 }};
 
+/// In any case, with something before the ending.
+inline bool ends_as(std::string_view name, std::string_view ending) noexcept {
+    if (ending.empty() || name.size() <= ending.size()) return false;
+    const std::string_view end = name.substr(name.size() - ending.size());
+    return std::equal(end.begin(), end.end(), ending.begin(),
+                      [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+}
+
 /// AVIF or HEIC by the brands of a file type box (ISO/IEC 14496-12, 4.3). The first brand counts if it tells; else one
 /// of those that the file is compatible with.
 inline std::optional<ImageFormat> format_of_brands(Bytes head) noexcept {
@@ -60,18 +68,16 @@ inline std::optional<ImageFormat> format_of_brands(Bytes head) noexcept {
 
 }  // namespace detail
 
+STRATA_INLINE std::optional<ImageFormat> format_of_name(std::string_view name) noexcept {
+    for (const FormatFacts& one : formats)
+        for (const std::string_view ending : one.endings)
+            if (detail::ends_as(name, ending)) return one.format;
+    return std::nullopt;
+}
+
 STRATA_INLINE bool is_picture_name(std::string_view name) noexcept {
-    const auto ends_with = [&](std::string_view ending) {
-        if (ending.empty() || name.size() <= ending.size()) return false;
-        const std::string_view end = name.substr(name.size() - ending.size());
-        return std::equal(end.begin(), end.end(), ending.begin(),
-                          [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
-    };
-    return std::any_of(formats.begin(), formats.end(),
-                       [&](const FormatFacts& one) {
-                           return std::any_of(one.endings.begin(), one.endings.end(), ends_with);
-                       }) ||
-           std::any_of(other_picture_endings.begin(), other_picture_endings.end(), ends_with);
+    return format_of_name(name) || std::any_of(other_picture_endings.begin(), other_picture_endings.end(),
+                                               [&](std::string_view ending) { return detail::ends_as(name, ending); });
 }
 
 STRATA_INLINE std::optional<ImageFormat> format_of(std::span<const std::byte> head) noexcept {

@@ -35,13 +35,14 @@ STRATA_INLINE double RunRecord::seconds() {
     return std::chrono::duration<double>(now - *began_).count();
 }
 
-STRATA_INLINE void RunRecord::complete(StepMetrics& metrics, double seconds, const RunPlan& plan) {
+STRATA_INLINE void RunRecord::complete(StepMetrics& metrics, double seconds, const RunPlan& plan,
+                                       std::int64_t samples) {
     const double steps_an_epoch =
         static_cast<double>(plan.micro_batches_per_epoch) / static_cast<double>(plan.gradient_accumulation_steps);
     metrics.epoch = static_cast<double>(metrics.step) / steps_an_epoch;
     metrics.seconds = seconds_before_ + seconds;
-    metrics.samples_per_second =
-        static_cast<double>(plan.samples_per_step()) / std::max(1e-9, metrics.seconds - last_.seconds);
+    metrics.samples_per_second = static_cast<double>(samples > 0 ? samples : plan.samples_per_step()) /
+                                 std::max(1e-9, metrics.seconds - last_.seconds);
     metrics.skipped = std::exchange(skipped_, 0);
     metrics.data_wait = std::exchange(waited_, 0);
     last_ = metrics;

@@ -22,6 +22,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
+#include <strata/core/text.hpp>
 #include <strata/storage/leftovers.hpp>
 #include <strata/train/run_log.hpp>
 #include <strata/train/seed.hpp>
@@ -220,8 +221,7 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
         status = error.code() == Errc::interrupted ? 0 : is_bad_input(error.code()) ? 2 : 1;
         text = error.what();
     } catch (const std::exception& error) {
-        text = error.what();
-        text = core::printable(text.substr(0, text.find('\n')));  // libtorch appends a stack trace
+        text = core::printable(core::first_line(error.what()));
     } catch (...) {
         text = "unknown failure";
     }

@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/impl/step_failure.ipp - exceptions of models and sources as errors.
 
+#include <strata/core/text.hpp>
 #include <strata/train/step_failure.hpp>
 
 namespace strata::train {
@@ -12,9 +13,8 @@ STRATA_INLINE Error as_error(const std::exception_ptr& failure, const std::strin
     } catch (const Error& error) {
         return error;
     } catch (const std::exception& error) {
-        said = error.what();
-        said = said.substr(0, said.find('\n'));  // libtorch appends a stack trace
-    } catch (...) {                              // `said` tells
+        said = core::first_line(error.what());
+    } catch (...) {  // `said` tells
     }
     return Error{Errc::step_failed, who + " failed: " + said, "mend that and run again"};
 }

@@ -98,7 +98,7 @@ STRATA_INLINE std::int64_t TrainingRun::open() {
     if (!std::exchange(log_is_open_, true)) record_.open(comm, folder_, engine_.step_count(), saying());
     record_.begin();
     model_.train();
-    return samples_ / plan_.samples_per_step() * settings_.micro_batches;
+    return next_micro_batch();
 }
 
 STRATA_INLINE void TrainingRun::reserve() {
@@ -143,7 +143,7 @@ STRATA_INLINE StepEnd TrainingRun::end_step(double learning_rate, const StepSums
     metrics.grad_norm = result.grad_norm;
     metrics.step = engine_.step_count();
     const double before = record_.last().seconds;
-    record_.complete(metrics, sums.seconds, plan_);
+    record_.complete(metrics, sums.seconds, plan_, sums.samples);
     step_seconds_ = metrics.seconds - before;
     return {.done = true, .stop = sums.stop, .due = finish(metrics, sums.stop, last_step)};
 }

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <strata/core/error.hpp>
+#include <strata/core/text.hpp>
 #include <strata/zero/buffers.hpp>
 
 namespace strata::zero::detail {
@@ -67,7 +68,7 @@ STRATA_INLINE void explain_mixed_types(const c10::Error& error, const std::vecto
     if (found > shown) names += " and " + std::to_string(found - shown) + " more";
     throw Error{Errc::bad_parameter,
                 "the forward pass brought together tensors of different types (" +
-                    message.substr(0, message.find('\n')) + "): parameters are kept in " + detail::type_text(type) +
+                    std::string{core::first_line(message)} + "): parameters are kept in " + detail::type_text(type) +
                     ", and buffers and exceptions keep their own types: " + names,
                 "convert what comes of them before a layer takes it, (x + table).to(x.dtype()), or register the "
                 "buffer in the parameters' type"};

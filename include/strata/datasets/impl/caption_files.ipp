@@ -1,13 +1,12 @@
 #pragma once
-// strata/datasets/impl/discovery.ipp - names and captions.
+// strata/datasets/impl/caption_files.ipp - names and captions.
 
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include <strata/core/inline.hpp>
 #include <strata/core/text.hpp>
-#include <strata/datasets/discovery.hpp>
+#include <strata/datasets/caption_files.hpp>
 
 namespace strata::datasets {
 
