@@ -220,6 +220,7 @@ strata_room(pictures
         bmp.hpp
         buckets.hpp
         colour_profile.hpp
+        conditioning.hpp
         decode_image.hpp
         detail/bmp_header.hpp
         detail/gif_header.hpp
@@ -235,6 +236,7 @@ strata_room(pictures
         header_fields.hpp
         image_header.hpp
         jpeg.hpp
+        mask.hpp
         orientation.hpp
         picture.hpp
         picture_fault.hpp
@@ -406,6 +408,7 @@ strata_room(datasets
         caption_filter.hpp
         captions.hpp
         collection.hpp
+        conditioning_pairs.hpp
         contents.hpp
         detail/catalog.hpp
         detail/discovery.hpp
