@@ -444,6 +444,7 @@ strata_room(data
         detail/entry_slabs.hpp
         detail/loaded_recipe.hpp
         detail/picture_source_body.hpp
+        detail/picture_source_encode.hpp
         detail/picture_source_fill.hpp
         detail/picture_source_prepare.hpp
         detail/picture_source_start.hpp

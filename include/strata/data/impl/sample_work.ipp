@@ -1,35 +1,50 @@
 #pragma once
 // strata/data/impl/sample_work.ipp - a file to a picture to pixels.
 
+#include <span>
+
 #include <ATen/ops/empty.h>
 
 #include <strata/data/detail/sample_work.hpp>
 #include <strata/pictures/decode_image.hpp>
+#include <strata/pictures/mask.hpp>
 #include <strata/pictures/resample.hpp>
 
 namespace strata::data::detail {
 
 STRATA_INLINE std::int64_t bytes_taken(const SampleWork& work) {
-    if (work.header)
-        return static_cast<std::int64_t>(work.file.size()) +
-               pictures::decode_bytes(*work.header, whole_pixels(work.frame));
     // As much as any format takes of a picture of that size: decode_bytes().
-    const pictures::PictureSize& size = work.sample->size;
-    return static_cast<std::int64_t>(work.sample->bytes) + size.width * size.height * 13 + (8 << 20);
+    const auto at_most = [](std::uint64_t bytes, const pictures::PictureSize& size) {
+        return static_cast<std::int64_t>(bytes) + size.width * size.height * 13 + (8 << 20);
+    };
+    std::int64_t bytes = 0;
+    for (std::size_t p = 0; p < work.parts.size(); ++p) {
+        const PictureWork& part = work.parts[p];
+        if (part.header)
+            bytes += static_cast<std::int64_t>(part.file.size()) +
+                     pictures::decode_bytes(*part.header, whole_pixels(work.frame, part.kind));
+        else if (p == 0)
+            bytes += at_most(work.sample->bytes, work.sample->size);
+        else
+            bytes += at_most(work.sample->conditioning[p - 1].bytes, work.sample->conditioning[p - 1].size);
+    }
+    return bytes;
 }
 
-STRATA_INLINE void decode(SampleWork& work, const std::string& place) {
-    work.decoded = pictures::decode_image(work.file, *work.header, whole_pixels(work.frame), place);
-    std::vector<std::byte>{}.swap(work.file);
+STRATA_INLINE void decode(PictureWork& part, const pictures::Frame& frame, const std::string& place) {
+    part.decoded = pictures::decode_image(part.file, *part.header, whole_pixels(frame, part.kind), place);
+    std::vector<std::byte>{}.swap(part.file);
 }
 
-STRATA_INLINE void frame(SampleWork& work) {
-    const pictures::PictureSize& target = work.frame.target;
-    work.pixels_3HW = at::empty({3, target.height, target.width}, at::kFloat);
-    pictures::resize_and_crop_into(
-        work.decoded, work.frame,
-        {static_cast<float*>(work.pixels_3HW.data_ptr()), static_cast<std::size_t>(work.pixels_3HW.numel())});
-    work.decoded = {};
+STRATA_INLINE void frame(PictureWork& part, const pictures::Frame& frame) {
+    part.pixels = at::empty({pictures::channels_of(part.kind), frame.target.height, frame.target.width}, at::kFloat);
+    const std::span<float> values{static_cast<float*>(part.pixels.data_ptr()),
+                                  static_cast<std::size_t>(part.pixels.numel())};
+    if (part.kind == pictures::ConditioningKind::mask)
+        pictures::resize_mask_into(part.decoded, frame, values);
+    else
+        pictures::resize_and_crop_into(part.decoded, frame, values);
+    part.decoded = {};
 }
 
 }  // namespace strata::data::detail
