@@ -99,6 +99,8 @@ struct DiscoveryWatch {
     ///   place  of its pictures: where("") of its store
     std::function<void(const config::ImageDataset& dataset, const std::string& place, const Discovered& found)> found =
         {};
+    /// In the end, for each data set of conditioning pictures: how many of them belong to a picture that is used.
+    std::function<void(const config::ImageDataset& dataset, std::int64_t pictures)> paired = {};
 };
 
 /// Discovers all data sets of a list: those of conditioning pictures that others name, those to train on, and those to
@@ -140,7 +142,10 @@ template <comm::Communicator Comm, storage::ObjectStore Store>
         collection.add(list.images[d], look_into(images[d], list.images[d]));
     for (std::size_t d = 0; d < eval.size(); ++d)  // what is wrong with them is worth knowing now
         collection.add_line(list.eval[d], look_into(eval[d], list.eval[d]));
-    for (const auto& [c, one] : conditioning) collection.add_lines(one.unused());
+    for (const auto& [c, one] : conditioning) {
+        collection.add_lines(one.unused());
+        if (watch.paired) watch.paired(list.conditioning[c], one.used());
+    }
     return collection;
 }
 

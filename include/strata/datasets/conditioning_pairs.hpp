@@ -1,7 +1,9 @@
 #pragma once
 // strata/datasets/conditioning_pairs.hpp - Partners: the pictures of a conditioning data set, found by the names of others.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -44,6 +46,10 @@ public:
     [[nodiscard]] const std::string& id() const noexcept { return id_; }
     /// In words, for a message about nothing found: where the pictures are, and how the first is called.
     [[nodiscard]] std::string place() const;
+    /// How many were found by somebody.
+    [[nodiscard]] std::int64_t used() const noexcept {
+        return static_cast<std::int64_t>(std::count(is_found_.begin(), is_found_.end(), 1));
+    }
     /// A line, if some were never found: how many, and the first.
     [[nodiscard]] std::vector<std::string> unused() const;
 

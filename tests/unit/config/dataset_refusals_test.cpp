@@ -67,7 +67,7 @@ TEST(DatasetRefusals, OutOfScopeSaysWhy) {
     for (const auto& [more, says] : std::vector<std::pair<std::string, std::string>>{
              {R"("dataset_type":"video")", "'[0].dataset_type' is 'video': strata trains on still pictures"},
              {R"("dataset_type":"audio")", "still pictures"},
-             {R"("dataset_type":"conditioning")", "without conditioning pictures"},
+             {R"("dataset_type":"conditioning_image_embeds")", "is kept with that of the picture it belongs to"},
              {R"("type":"huggingface")", "download the data set"},
              {R"("type":"webshart")", "the files with `shards`"},
              {R"("type":"memory")", "cache_memory_mib"},
@@ -77,7 +77,8 @@ TEST(DatasetRefusals, OutOfScopeSaysWhy) {
              {R"("metadata_backend":"csv")", "a list of addresses has no sizes"},
              {R"("video":{})",
               "'[0].video' is known from other trainers, and strata does not act on it. Fix: remove it: "},
-             {R"("conditioning_data":"x")", "without conditioning pictures"},
+             {R"("conditioning":[{"type":"canny"}])", "make the conditioning pictures beforehand"},
+             {R"("conditioning_type":"mask")", "only an entry with dataset_type conditioning has it"},
              {R"("disable_vae_cache":true)", "the key is `vae_cache_disable`"},
              {R"("delete_unwanted_images":true)", "and stay"}})
         cases.push_back({list_with("," + more), Errc::unsupported_key, says});
