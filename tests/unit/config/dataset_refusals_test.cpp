@@ -281,4 +281,43 @@ TEST(DatasetRefusals, ANumberThatNoComputerKeepsHidesNoOtherProblem) {
         EXPECT_TRUE(all.says(says)) << says << "\n" << all.message;
 }
 
+/// A list of a picture data set with `more` keys, a conditioning one with `other` keys, and a place for captions.
+std::string paired_with(const std::string& more, const std::string& other) {
+    return R"([{"id":"pictures","instance_data_dir":"data","cache_dir_vae":"cache/vae")" + more +
+           R"(},{"id":"edges","dataset_type":"conditioning","instance_data_dir":"edges")" + other + "}," + text_entry +
+           "]";
+}
+
+TEST(DatasetRefusals, PairsLeadSomewhereAndAreOfOneKind) {
+    const std::string linked = R"(,"conditioning_data":"edges")";
+    check({{paired_with(R"(,"conditioning_data":"edgse")", ""), Errc::bad_reference,
+            "'[0].conditioning_data' links to 'edgse', which no entry has as its id. Fix: did you mean 'edges'"},
+           {paired_with(R"(,"conditioning_data":["edges","text"])", ""), Errc::bad_reference,
+            "'[0].conditioning_data' links to 'text', whose dataset_type is not conditioning"},
+           {paired_with(R"(,"conditioning_data":"pictures")", ""), Errc::bad_reference,
+            "links to 'pictures', whose dataset_type is not conditioning"},
+           {paired_with(linked, R"(,"disabled":true)"), Errc::bad_reference, "links to 'edges', which is disabled"},
+           {paired_with(linked, R"(,"conditioning_data":"edges")"), Errc::unsupported_key,
+            "conditioning pictures have none of their own"},
+           {paired_with(R"(,"conditioning_data":["edges","edges"])", ""), Errc::bad_value,
+            "'[0].conditioning_data' names 'edges' twice"},
+           {paired_with("", R"(,"source_dataset_id":"pictures")"), Errc::bad_reference,
+            "'[1].source_dataset_id' links to 'pictures', whose conditioning_data does not name 'edges'"},
+           {paired_with(linked, R"(,"source_dataset_id":"picture")"), Errc::bad_reference,
+            "'[1].source_dataset_id' links to 'picture', which no entry has as its id"},
+           {paired_with(linked, R"(,"conditioning_type":"reference_loose")"), Errc::unsupported_key, "is framed alike"},
+           {paired_with(linked, R"(,"type":"csv")"), Errc::unsupported_key, "no names to pair by"},
+           {paired_with(linked, R"(,"delete_problematic_images":true)"), Errc::unsupported_key, "and stays"},
+           {R"([{"id":"edges","dataset_type":"conditioning"},)" + list_with(linked).substr(1), Errc::bad_value,
+            "'[0].instance_data_dir' is missing"},
+           {R"([{"id":"edges","dataset_type":"conditioning","instance_data_dir":"d"},)" + text_entry + "]",
+            Errc::bad_value, "no data set with pictures to train on"}});
+    EXPECT_EQ(refused(R"([{"id":"web","type":"csv","csv_file":"l.csv","csv_cache_dir":"kept","cache_dir_vae":"v",
+                          "caption_strategy":"instanceprompt","instance_prompt":"x","conditioning_data":"edges"},
+                         {"id":"edges","dataset_type":"conditioning","instance_data_dir":"d"},)" +
+                      text_entry + "]")
+                  .code,
+              Errc::bad_value);
+}
+
 }  // namespace
