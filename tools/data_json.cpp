@@ -41,7 +41,9 @@ Json set_json(const SurveyedSet& set, std::int64_t names) {
     }
     const config::ImageDataset& settings = set.settings;
     return {{"id", settings.id},
-            {"dataset_type", settings.is_eval() ? "eval" : settings.is_conditioning() ? "conditioning" : "image"},
+            {"dataset_type", settings.is_eval()           ? "eval"
+                             : settings.is_conditioning() ? "conditioning"
+                                                          : "image"},
             {"conditioning_data", settings.conditioning_data},
             {"place", set.place},
             {"found", set.found},

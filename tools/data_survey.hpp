@@ -55,7 +55,7 @@ struct Survey {
     SurveyedFile source;
     std::vector<SurveyedSet> sets;
     std::vector<SurveyedSet> conditioning;  ///< those that conditioning_data of the others names
-    datasets::Collection collection;  ///< of the sets that are not for evaluation
+    datasets::Collection collection;        ///< of the sets that are not for evaluation
     std::optional<s3::S3Traffic> traffic;
 };
 

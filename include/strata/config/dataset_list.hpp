@@ -22,8 +22,8 @@ struct CachePlace {
 
 /// A checked dataset list: ids are unique, every link leads somewhere, disabled entries are left out.
 struct DatasetList {
-    std::vector<ImageDataset> images;  ///< to train on; at least one, and one that takes part from the start
-    std::vector<ImageDataset> eval;    ///< to evaluate with
+    std::vector<ImageDataset> images;        ///< to train on; at least one, and one that takes part from the start
+    std::vector<ImageDataset> eval;          ///< to evaluate with
     std::vector<ImageDataset> conditioning;  ///< pictures that belong to those of images and eval; some may be unused
     std::vector<TextEmbeds> text_embeds;
     std::vector<ImageEmbeds> image_embeds;

@@ -48,7 +48,9 @@ struct Example {
 
 /// True for a recipe with a conditioning() that can be called, whatever it returns.
 template <class R>
-concept HasConditioning = requires(const R& recipe) { recipe.conditioning(); };
+concept HasConditioning = requires(const R& recipe) {
+    recipe.conditioning();
+};
 /// A conditioning() returns what it should, or there is none.
 template <class R>
 concept SaysConditioningOrNothing = !HasConditioning<R> || requires(const R& recipe) {
@@ -87,10 +89,10 @@ template <class R>
 ///   * conditioning(): what they are, a kind each. Data sets name theirs with conditioning_data, in the same order; what
 ///     encode_pictures() makes of them is part of the picture's own entry, which is known by what all of the files hold
 template <class R>
-concept Recipe = SaysConditioningOrNothing<R> && requires(const R& recipe, at::Device device, const pictures::PictureSize& size,
-                          const PictureBatch& pictures, std::span<const std::string> captions,
-                          std::span<const Example> examples, typename R::PictureEncoders& of_pictures,
-                          typename R::CaptionEncoders& of_captions) {
+concept Recipe = SaysConditioningOrNothing<R> &&
+    requires(const R& recipe, at::Device device, const pictures::PictureSize& size, const PictureBatch& pictures,
+             std::span<const std::string> captions, std::span<const Example> examples,
+             typename R::PictureEncoders& of_pictures, typename R::CaptionEncoders& of_captions) {
     typename R::Batch;
     { recipe.picture_id() } -> std::convertible_to<std::string>;
     { recipe.caption_id() } -> std::convertible_to<std::string>;

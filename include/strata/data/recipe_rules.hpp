@@ -30,8 +30,8 @@ struct RecipeNamesItsTypes {
 /// Looked at after RecipeNamesItsTypes, as the next ones.
 template <class R>
 struct RecipeSaysWhatIsCached {
-    static constexpr bool holds = data::SaysConditioningOrNothing<R> &&
-                                  requires(const R& recipe, const pictures::PictureSize& size) {
+    static constexpr bool holds =
+        data::SaysConditioningOrNothing<R> && requires(const R& recipe, const pictures::PictureSize& size) {
         { recipe.picture_id() } -> std::convertible_to<std::string>;
         { recipe.caption_id() } -> std::convertible_to<std::string>;
         { recipe.alignment() } -> std::convertible_to<std::int64_t>;

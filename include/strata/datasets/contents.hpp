@@ -115,7 +115,7 @@ private:
     }
 
     std::filesystem::path index_folder_;
-    std::size_t own_sets_;     // of sets_, that the collection has; behind them those of conditioning pictures
+    std::size_t own_sets_;  // of sets_, that the collection has; behind them those of conditioning pictures
     std::vector<Place> sets_;
     mutable std::mutex mutex_;  // of learnt_
     std::map<std::pair<const Sample*, Part>, Learnt> learnt_;

@@ -133,8 +133,9 @@ TEST_F(ConditioningPairs, OfTwoOfANameThatWithTheExtensionIsMeantOrItIsAnError) 
     fs::rename(folder / "edges/a.png", folder / "edges/a.webp");
     const auto thrown = thrown_by([&] { (void)discovered(); });
     EXPECT_EQ(thrown.code, Errc::ambiguous_pair);
-    EXPECT_TRUE(thrown.says("picture 'a.png' has two conditioning pictures of its name in data set 'edges': 'a.jpg' and "
-                            "'a.webp'"))
+    EXPECT_TRUE(
+        thrown.says("picture 'a.png' has two conditioning pictures of its name in data set 'edges': 'a.jpg' and "
+                    "'a.webp'"))
         << thrown.message;
 }
 
@@ -147,8 +148,9 @@ TEST_F(ConditioningPairs, OtherRatiosThanRoundingMakesAreANote) {
     for (const std::string& note : report.notes)
         if (note.find("stretched") != std::string::npos) {
             ++stretched;
-            EXPECT_EQ(note, "data set 'photos': 1 conditioning pictures of 'edges' have another aspect ratio than their "
-                            "pictures and are stretched to it; the first is of a.png (64 x 48, and 64 x 64)");
+            EXPECT_EQ(note,
+                      "data set 'photos': 1 conditioning pictures of 'edges' have another aspect ratio than their "
+                      "pictures and are stretched to it; the first is of a.png (64 x 48, and 64 x 64)");
         }
     EXPECT_EQ(stretched, 1);
 }

@@ -174,7 +174,8 @@ STRATA_INLINE const Schema<ImageDataset>& conditioning_schema() {
         s.text("instance_data_dir", &D::instance_data_dir,
                "Of `local`: folder of the pictures, with all folders below it; required there");
         s.beside(&D::s3, s3_schema());
-        s.text("shards", &D::shards, "Names of tar files below the folder whose members are the pictures, as of `image`");
+        s.text("shards", &D::shards,
+               "Names of tar files below the folder whose members are the pictures, as of `image`");
         s.flag("preserve_data_backend_cache", &D::preserve_data_backend_cache,
                "Use the listing of an earlier start again; new pictures are not seen then");
         s.custom(

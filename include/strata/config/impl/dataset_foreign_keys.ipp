@@ -76,8 +76,8 @@ inline std::vector<UnsupportedKey> image_unsupported_keys() {
     add(no_hub, {"huggingface", "dataset_name", "image_column", "caption_column", "split", "revision"});
     add(no_webshart, {"webshart", "source", "metadata"});
     add(no_conditioning_made, {"conditioning"});
-    add(no_conditioning_embeds, {"conditioning_image_embeds", "cache_dir_conditioning_image_embeds",
-                                 "conditioning_image_embed_batch_size"});
+    add(no_conditioning_embeds,
+        {"conditioning_image_embeds", "cache_dir_conditioning_image_embeds", "conditioning_image_embed_batch_size"});
     add(no_grounding, {"grounding"});
     add("only an entry with dataset_type conditioning has it", {"conditioning_type", "source_dataset_id"});
     add("for pictures the folder is `cache_dir_vae`", {"cache_dir"});
@@ -121,7 +121,8 @@ inline std::vector<UnsupportedKey> conditioning_unsupported_keys() {
     });
     add_unsupported(keys, "conditioning pictures have none of their own: name all data sets in that of the pictures",
                     {"conditioning_data"});
-    add_unsupported(keys, "what cannot be decoded is skipped and named, and stays", {"delete_problematic_images"}, true);
+    add_unsupported(keys, "what cannot be decoded is skipped and named, and stays", {"delete_problematic_images"},
+                    true);
     return keys;
 }
 

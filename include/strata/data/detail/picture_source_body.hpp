@@ -237,10 +237,10 @@ private:
     datasets::Collection collection_;
     std::vector<Sources> sources_;
     std::vector<std::optional<Store>> conditioning_;  // in the order of list_.conditioning; those that are used
-    std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
-    std::optional<std::string> dropped_;     // what stands in for a dropped caption
-    bool ends_epochs_ = false;               // a data set is cached each_epoch
-    bool encodes_pictures_later_ = false;    // while training, as data sets ask for
+    std::vector<TensorCache<Store>> texts_;           // in the order of list_.text_embeds
+    std::optional<std::string> dropped_;              // what stands in for a dropped caption
+    bool ends_epochs_ = false;                        // a data set is cached each_epoch
+    bool encodes_pictures_later_ = false;             // while training, as data sets ask for
     bool encodes_captions_later_ = false;
     bool prepared_ = false;
     std::int64_t leftovers_ = 0;  // temporary files of killed runs that the ranks removed from the caches

@@ -135,8 +135,8 @@ void PictureSourceBody<Store>::open_stores() {
             partner_places.push_back({settings.id, conditioning_[c] ? place_of(settings, *conditioning_[c]) : ""});
         }
     });
-    contents_ = std::make_unique<datasets::Contents>(options_.index_folder, std::move(places),
-                                                     std::move(partner_places));
+    contents_ =
+        std::make_unique<datasets::Contents>(options_.index_folder, std::move(places), std::move(partner_places));
 }
 
 template <class Store>

@@ -50,7 +50,7 @@ struct SampleWork {
     const datasets::Sample* sample = nullptr;  ///< nullptr: only the caption is wanted
     pictures::Frame frame;
     std::int64_t epoch = 0;
-    std::vector<PictureWork> parts;              ///< the picture, then its conditioning pictures: datasets::Contents::Part
+    std::vector<PictureWork> parts;  ///< the picture, then its conditioning pictures: datasets::Contents::Part
     const datasets::Sample* replaced = nullptr;  ///< whose turn it takes
 
     // Of the caption, which `fetch` draws where the visit has none yet.

@@ -113,8 +113,10 @@ namespace detail {
 inline std::string in_words(const std::vector<pictures::ConditioningKind>& kinds) {
     std::string text;
     for (std::size_t i = 0; i < kinds.size(); ++i)
-        text += std::string{i == 0 ? "" : i + 1 == kinds.size() ? " and " : ", "} + "a " +
-                std::string{pictures::name_of(kinds[i])};
+        text += std::string{i == 0                  ? ""
+                            : i + 1 == kinds.size() ? " and "
+                                                    : ", "} +
+                "a " + std::string{pictures::name_of(kinds[i])};
     return text;
 }
 
@@ -123,19 +125,19 @@ STRATA_INLINE void refuse_conditioning(const config::ImageDataset& settings,
                                        const std::vector<pictures::ConditioningKind>& wanted) {
     std::string names;
     for (const std::string& id : settings.conditioning_data) names += (names.empty() ? "'" : ", '") + id + "'";
-    const std::string has = given.empty() ? "has no conditioning_data"
-                                          : "has conditioning_data " + names + ", which is " + in_words(given) +
-                                                " for each picture";
+    const std::string has =
+        given.empty() ? "has no conditioning_data"
+                      : "has conditioning_data " + names + ", which is " + in_words(given) + " for each picture";
     if (wanted.empty())
         throw Error{Errc::bad_conditioning,
                     "data set '" + settings.id + "' " + has + ", and the model takes no conditioning pictures",
                     "remove conditioning_data, or train a model whose recipe takes them"};
-    throw Error{Errc::bad_conditioning,
-                "data set '" + settings.id + "' " + has + ", and the model takes " + in_words(wanted) +
-                    " with each picture",
-                "name " + (wanted.size() == 1 ? std::string{"a data set"} : std::to_string(wanted.size()) + " data sets") +
-                    " with dataset_type conditioning there, in the order of the model's, with conditioning_type mask "
-                    "where that is a mask and only there"};
+    throw Error{
+        Errc::bad_conditioning,
+        "data set '" + settings.id + "' " + has + ", and the model takes " + in_words(wanted) + " with each picture",
+        "name " + (wanted.size() == 1 ? std::string{"a data set"} : std::to_string(wanted.size()) + " data sets") +
+            " with dataset_type conditioning there, in the order of the model's, with conditioning_type mask "
+            "where that is a mask and only there"};
 }
 
 [[nodiscard]] STRATA_INLINE std::string epoch_folder(std::string_view dataset) {

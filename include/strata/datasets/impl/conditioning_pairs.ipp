@@ -74,11 +74,9 @@ STRATA_INLINE std::string Partners::place() const {
 STRATA_INLINE std::vector<std::string> Partners::unused() const {
     const auto count = std::count(is_found_.begin(), is_found_.end(), 0);
     if (count == 0) return {};
-    const auto first =
-        static_cast<std::size_t>(std::find(is_found_.begin(), is_found_.end(), 0) - is_found_.begin());
-    return {"conditioning data set '" + id_ + "': " + std::to_string(count) + " of " +
-            std::to_string(samples_.size()) + " pictures belong to no picture that is used; the first is " +
-            samples_[first].key};
+    const auto first = static_cast<std::size_t>(std::find(is_found_.begin(), is_found_.end(), 0) - is_found_.begin());
+    return {"conditioning data set '" + id_ + "': " + std::to_string(count) + " of " + std::to_string(samples_.size()) +
+            " pictures belong to no picture that is used; the first is " + samples_[first].key};
 }
 
 STRATA_INLINE void pair_conditioning(Discovered& found, const config::ImageDataset& dataset, Partners& partners,
@@ -112,10 +110,11 @@ STRATA_INLINE void pair_conditioning(Discovered& found, const config::ImageDatas
                         partners.id() + "'"};
     found.samples = std::move(paired);
     if (stretched > 0)
-        found.notes.push_back("data set '" + dataset.id + "': " + std::to_string(stretched) +
-                              " conditioning pictures of '" + partners.id() +
-                              "' have another aspect ratio than their pictures and are stretched to it; the first is of " +
-                              first_stretched);
+        found.notes.push_back(
+            "data set '" + dataset.id + "': " + std::to_string(stretched) + " conditioning pictures of '" +
+            partners.id() +
+            "' have another aspect ratio than their pictures and are stretched to it; the first is of " +
+            first_stretched);
 }
 
 }  // namespace strata::datasets

@@ -66,8 +66,7 @@ STRATA_INLINE void resize_mask_into(const Picture& picture, const Frame& frame, 
                     "pass 3 or 4 bytes a pixel and a float a result"};
     const double across = static_cast<double>(picture.width) / frame.width;
     const double down = static_cast<double>(picture.height) / frame.height;
-    const std::vector<detail::Cover> columns =
-        detail::covers_of(picture.width, width, across, frame.left * across);
+    const std::vector<detail::Cover> columns = detail::covers_of(picture.width, width, across, frame.left * across);
     const std::vector<detail::Cover> rows = detail::covers_of(picture.height, height, down, frame.top * down);
 
     const auto value_at = [&](const std::uint8_t* pixel) {
