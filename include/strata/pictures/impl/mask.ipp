@@ -57,7 +57,8 @@ inline std::vector<Cover> covers_of(std::int64_t source, std::int64_t result, do
 }  // namespace detail
 
 STRATA_INLINE void resize_mask_into(const Picture& picture, const Frame& frame, std::span<float> values) {
-    const auto [width, height] = frame.target;
+    const std::int64_t width = frame.target.width;
+    const std::int64_t height = frame.target.height;
     if (picture.width < 1 || picture.height < 1 || width < 1 || height < 1)
         throw Error{Errc::bad_picture, "a mask without pixels cannot be resized", "remove the empty picture"};
     if (picture.pixels.size() != static_cast<std::size_t>(picture.width * picture.height * picture.channels) ||
