@@ -198,9 +198,10 @@ TEST_F(DataCommand, ScanSaysWhatIsThereAndWhatIsSkippedAndWhy) {
 }
 
 TEST_F(DataCommand, PairsAreShownAndWhatHasNone) {
-    write_list(R"(, "conditioning_data": "masks")",
-               R"(, {"id": "masks", "dataset_type": "conditioning", "conditioning_type": "mask", "instance_data_dir": ")" +
-                   (folder / "masks").string() + "\"}");
+    write_list(
+        R"(, "conditioning_data": "masks")",
+        R"(, {"id": "masks", "dataset_type": "conditioning", "conditioning_type": "mask", "instance_data_dir": ")" +
+            (folder / "masks").string() + "\"}");
     fs::create_directories(folder / "masks");
     for (int i = 0; i < 16; ++i)
         fs::copy_file(pictures / "p10.png", folder / "masks" / ("p" + std::to_string(10 + i) + ".png"));
@@ -216,13 +217,15 @@ TEST_F(DataCommand, PairsAreShownAndWhatHasNone) {
     EXPECT_EQ(masks.at("found"), 17);
     EXPECT_EQ(masks.at("used"), 16);
     const std::string text = told("scan");
-    EXPECT_NE(text.find("16 used, 6 skipped\n  each with a conditioning picture of 'masks'\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("16 used, 6 skipped\n  each with a conditioning picture of 'masks'\n"), std::string::npos)
+        << text;
     EXPECT_NE(text.find("skipped, without a conditioning picture: 2\n    " + (pictures / "p26.png").string() +
                         " (no 'p26' in data set 'masks')\n"),
               std::string::npos)
         << text;
     EXPECT_NE(text.find("conditioning data set 'masks': " + (folder / "masks").string()), std::string::npos) << text;
-    EXPECT_NE(text.find("17 pictures found: 16 used, 0 skipped, 1 of no picture that is used\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("17 pictures found: 16 used, 0 skipped, 1 of no picture that is used\n"), std::string::npos)
+        << text;
     for (const char* command : {"stats", "plan"}) EXPECT_NE(told(command).find("'masks'"), std::string::npos);
     fs::rename(folder / "masks", folder / "gone");
     expect_refusal(strata({"data", "scan", (folder / "config.json").string()}), 1,
