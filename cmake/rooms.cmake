@@ -234,6 +234,7 @@ strata_room(pictures
         bmp.hpp
         buckets.hpp
         colour_profile.hpp
+        conditioning.hpp
         decode_image.hpp
         detail/bmp_header.hpp
         detail/gif_header.hpp
@@ -249,6 +250,7 @@ strata_room(pictures
         header_fields.hpp
         image_header.hpp
         jpeg.hpp
+        mask.hpp
         orientation.hpp
         picture.hpp
         picture_fault.hpp
@@ -425,6 +427,7 @@ strata_room(datasets
         caption_filter.hpp
         captions.hpp
         collection.hpp
+        conditioning_pairs.hpp
         contents.hpp
         detail/catalog.hpp
         detail/discovery.hpp
@@ -463,6 +466,7 @@ strata_room(data
         detail/entry_slabs.hpp
         detail/loaded_recipe.hpp
         detail/picture_source_body.hpp
+        detail/picture_source_encode.hpp
         detail/picture_source_fill.hpp
         detail/picture_source_prepare.hpp
         detail/picture_source_start.hpp

@@ -207,6 +207,7 @@ nlohmann::ordered_json datasets_schema() {
         for (const config::IdleKey& idle : schema.idle())
             properties[std::string{idle.key}] = {{"description", "no effect: " + std::string{idle.why}}};
     };
+    add(config::conditioning_schema());  // first: of keys that images have too, theirs is what stays
     add(config::image_schema());
     add(config::text_embeds_schema());
     add(config::image_embeds_schema());

@@ -39,8 +39,12 @@ Json set_json(const SurveyedSet& set, std::int64_t names) {
                 named.push_back({{"place", one.place}, {"detail", one.detail}});
         if (total > 0) skipped.push_back({{"reason", datasets::name_of(reason)}, {"count", total}, {"named", named}});
     }
-    return {{"id", set.settings.id},
-            {"dataset_type", set.settings.is_eval() ? "eval" : "image"},
+    const config::ImageDataset& settings = set.settings;
+    return {{"id", settings.id},
+            {"dataset_type", settings.is_eval()           ? "eval"
+                             : settings.is_conditioning() ? "conditioning"
+                                                          : "image"},
+            {"conditioning_data", settings.conditioning_data},
             {"place", set.place},
             {"found", set.found},
             {"used", set.used},
@@ -166,6 +170,8 @@ std::string as_json(const DataAnswer& answer) {
         sets.push_back(std::move(set));
     }
     all["data_sets"] = std::move(sets);
+    all["conditioning"] = Json::array();
+    for (const SurveyedSet& set : survey.conditioning) all["conditioning"].push_back(set_json(set, answer.names));
     if (answer.statistics != nullptr) all["caches"] = caches_json(answer);
     if (answer.plan != nullptr) all["plan"] = plan_json(answer);
     all["s3"] = survey.traffic ? traffic_json(*survey.traffic) : Json(nullptr);

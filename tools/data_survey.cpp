@@ -65,6 +65,8 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
     datasets::Stores<s3::FolderOrBucket> stores{source.list, retry, {.say = note}};
     comm::SelfComm comm;
     std::vector<SurveyedSet> sets;
+    std::vector<SurveyedSet> conditioning;
+    SurveyedSet* now = nullptr;
     datasets::DiscoverOptions how;
     how.index_folder = source.index_folder;
     how.threads = request.threads;
@@ -72,12 +74,15 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
     how.deletes = false;
     if (progress)
         how.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
-            progress(sets.back().settings.id, what, done, total);
+            progress(now->settings.id, what, done, total);
         };
     datasets::DiscoveryWatch watch;
-    watch.begins = [&](const config::ImageDataset& dataset) { sets.emplace_back().settings = dataset; };
+    watch.begins = [&](const config::ImageDataset& dataset) {
+        now = &(dataset.is_conditioning() ? conditioning : sets).emplace_back();
+        now->settings = dataset;
+    };
     watch.found = [&](const config::ImageDataset&, const std::string& place, const datasets::Discovered& found) {
-        SurveyedSet& set = sets.back();
+        SurveyedSet& set = *now;
         set.place = place;
         set.found = found.found;
         set.used = static_cast<std::int64_t>(found.samples.size());
@@ -85,10 +90,14 @@ Survey survey(SurveyedFile source, const SurveyRequest& request, const SurveyPro
         set.skipped = found.skipped;
         set.notes = found.notes;
     };
+    watch.paired = [&](const config::ImageDataset& dataset, std::int64_t pictures) {
+        for (SurveyedSet& set : conditioning)
+            if (set.settings.id == dataset.id) set.used = pictures;
+    };
     datasets::Collection collection = datasets::discover_all(
         comm, source.list, stores, {config.aspect_bucket_alignment, config.bucket_mode, config.aspect_bucket_rounding},
         how, watch);
-    return {std::move(source), std::move(sets), std::move(collection), stores.traffic()};
+    return {std::move(source), std::move(sets), std::move(conditioning), std::move(collection), stores.traffic()};
 }
 
 SurveyStatistics survey_statistics(const Survey& survey, const datasets::EntryShapes& recipe) {

@@ -45,7 +45,7 @@ struct SurveyedSet {
     config::ImageDataset settings;
     std::string place;
     std::int64_t found = 0;
-    std::int64_t used = 0;
+    std::int64_t used = 0;  ///< of conditioning: that belong to a picture which is used
     std::int64_t examined = 0;
     std::vector<datasets::Skipped> skipped;
     std::vector<std::string> notes;
@@ -54,7 +54,8 @@ struct SurveyedSet {
 struct Survey {
     SurveyedFile source;
     std::vector<SurveyedSet> sets;
-    datasets::Collection collection;  ///< of the sets that are not for evaluation
+    std::vector<SurveyedSet> conditioning;  ///< those that conditioning_data of the others names
+    datasets::Collection collection;        ///< of the sets that are not for evaluation
     std::optional<s3::S3Traffic> traffic;
 };
 

@@ -77,10 +77,20 @@ std::string skipped_text(const SurveyedSet& set, std::int64_t names) {
 std::string set_text(const SurveyedSet& set, std::int64_t names) {
     const auto skipped = static_cast<std::int64_t>(set.skipped.size());
     const std::int64_t left_out = set.found - skipped - set.used;
-    std::string text = (set.settings.is_eval() ? "eval data set '" : "data set '") + printable(set.settings.id) +
-                       "': " + printable(set.place) + "\n  " + count(set.found, "picture") +
+    const config::ImageDataset& settings = set.settings;
+    std::string text = (settings.is_eval()           ? "eval data set '"
+                        : settings.is_conditioning() ? "conditioning data set '"
+                                                     : "data set '") +
+                       printable(settings.id) + "': " + printable(set.place) + "\n  " + count(set.found, "picture") +
                        " found: " + count(set.used) + " used, " + count(skipped) + " skipped";
-    if (left_out > 0) text += ", " + count(left_out) + " left out by max_num_samples";
+    if (left_out > 0)
+        text += ", " + count(left_out) +
+                (settings.is_conditioning() ? " of no picture that is used" : " left out by max_num_samples");
+    if (!settings.conditioning_data.empty()) {
+        text += "\n  each with a conditioning picture of";
+        for (const std::string& id : settings.conditioning_data)
+            text += (id == settings.conditioning_data.front() ? " '" : ", '") + printable(id) + "'";
+    }
     text +=
         "\n  " + count(set.examined) + " examined now, " + count(set.found - set.examined) + " known from the index\n";
     text += skipped_text(set, names);
@@ -237,6 +247,7 @@ std::string as_text(const DataAnswer& answer) {
             text += statistics_text(survey, d, answer.statistics->sets[d]);
         text += "\n";
     }
+    for (const SurveyedSet& set : survey.conditioning) text += set_text(set, answer.names) + "\n";
     if (answer.statistics != nullptr) text += caches_text(answer) + "\n";
     if (answer.plan != nullptr) text += plan_text(answer) + "\n";
     if (survey.traffic) text += "S3: " + s3::summary(*survey.traffic) + "\n";

@@ -197,6 +197,44 @@ TEST_F(DataCommand, ScanSaysWhatIsThereAndWhatIsSkippedAndWhy) {
     EXPECT_NE(told("scan").find((pictures / "narrow.png").string() + " (30 x 400 pixels)\n"), std::string::npos);
 }
 
+TEST_F(DataCommand, PairsAreShownAndWhatHasNone) {
+    write_list(
+        R"(, "conditioning_data": "masks")",
+        R"(, {"id": "masks", "dataset_type": "conditioning", "conditioning_type": "mask", "instance_data_dir": ")" +
+            (folder / "masks").string() + "\"}");
+    fs::create_directories(folder / "masks");
+    for (int i = 0; i < 16; ++i)
+        fs::copy_file(pictures / "p10.png", folder / "masks" / ("p" + std::to_string(10 + i) + ".png"));
+    fs::copy_file(pictures / "p10.png", folder / "masks" / "other.png");
+    const json all = asked("scan");
+    const json& set = all.at("data_sets").at(0);
+    EXPECT_EQ(set.at("used"), 16);
+    EXPECT_EQ(set.at("conditioning_data"), json({"masks"}));
+    ASSERT_EQ(all.at("data_sets").size(), 1U);
+    ASSERT_EQ(all.at("conditioning").size(), 1U);
+    const json& masks = all.at("conditioning").at(0);
+    EXPECT_EQ(masks.at("dataset_type"), "conditioning");
+    EXPECT_EQ(masks.at("found"), 17);
+    EXPECT_EQ(masks.at("used"), 16);
+    const std::string text = told("scan");
+    EXPECT_NE(text.find("16 used, 6 skipped\n  each with a conditioning picture of 'masks'\n"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("skipped, without a conditioning picture: 2\n    " + (pictures / "p26.png").string() +
+                        " (no 'p26' in data set 'masks')\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("conditioning data set 'masks': " + (folder / "masks").string()), std::string::npos) << text;
+    EXPECT_NE(text.find("17 pictures found: 16 used, 0 skipped, 1 of no picture that is used\n"), std::string::npos)
+        << text;
+    for (const char* command : {"stats", "plan"}) EXPECT_NE(told(command).find("'masks'"), std::string::npos);
+    fs::rename(folder / "masks", folder / "gone");
+    expect_refusal(strata({"data", "scan", (folder / "config.json").string()}), 1,
+                   {"[ST2201]", (folder / "masks").string()});
+    fs::create_directories(folder / "masks");
+    fs::copy_file(pictures / "p10.png", folder / "masks" / "other.png");
+    expect_refusal(strata({"data", "scan", (folder / "config.json").string()}), 1, {"[ST2118]", "'p10'"});
+}
+
 /// A terminal must not be cleared, a line not forged and an ending not hidden by what somebody called a file.
 TEST_F(DataCommand, NamesFromOutsideAreShownAndNotObeyed) {
     const std::string turned = "\xe2\x80\xae";  // U+202E: what follows is written from right to left

@@ -50,7 +50,15 @@ enum class StoreType : std::uint8_t {
     aws,
     csv,  ///< of pictures alone: addresses in a list
 };
-enum class DatasetType : std::uint8_t { image, eval, text_embeds, image_embeds };
+enum class DatasetType : std::uint8_t { image, eval, text_embeds, image_embeds, conditioning };
+
+/// What the pictures of a conditioning data set are.
+enum class ConditioningType : std::uint8_t {
+    controlnet,        ///< edges, depth, poses: what a ControlNet is shown beside the noise
+    mask,              ///< white where it counts: what is painted anew, or where the loss is taken
+    reference_strict,  ///< the picture before it was edited: image to image
+};
+
 enum class MetadataBackend : std::uint8_t {
     discovery,  ///< sizes from the headers of the pictures
     parquet,    ///< sizes from columns of the table that ParquetColumns names
@@ -128,11 +136,11 @@ struct SkipDiscovery {
     bool text = false;      ///< embedded captions are not looked for
 };
 
-/// A folder of captioned pictures, to train on or to evaluate with.
+/// A folder of captioned pictures, to train on or to evaluate with; or of pictures that belong to these.
 struct ImageDataset {
     std::string id;
     StoreType type = StoreType::local;
-    DatasetType dataset_type = DatasetType::image;  ///< image or eval
+    DatasetType dataset_type = DatasetType::image;  ///< image, eval or conditioning
     bool disabled = false;
     S3Settings s3;                            ///< of type aws; its data_prefix is the folder of the pictures
     std::filesystem::path instance_data_dir;  ///< of type local
@@ -141,6 +149,12 @@ struct ImageDataset {
     std::filesystem::path cache_dir_vae;      ///< see DatasetList::latent_cache_of
     std::string text_embeds;                  ///< id of the TextEmbeds; filled in by load_datasets
     std::string image_embeds;                 ///< id of an ImageEmbeds; empty: latents are in the data set's own store
+
+    /// Of image and eval: ids of the conditioning data sets that have a picture for each of its own, by name, in the order
+    /// in which a model takes them.
+    std::vector<std::string> conditioning_data;
+    ConditioningType conditioning_type = ConditioningType::controlnet;  ///< of conditioning
+    std::string source_dataset_id;  ///< of conditioning: an image or eval that names it; empty: any
 
     // Sizes are in the unit of resolution_type.
     double resolution = 1024;
@@ -191,6 +205,7 @@ struct ImageDataset {
     bool delete_problematic_images = false;   ///< pictures that cannot be decoded are removed from their store
 
     [[nodiscard]] bool is_eval() const noexcept { return dataset_type == DatasetType::eval; }
+    [[nodiscard]] bool is_conditioning() const noexcept { return dataset_type == DatasetType::conditioning; }
     /// True if a picture's latents differ from epoch to epoch.
     [[nodiscard]] bool is_cropped_at_random() const noexcept {
         return crop && (crop_style == CropStyle::random || crop_aspect == CropAspect::random);
@@ -223,6 +238,7 @@ struct ImageEmbeds {
 
 /// The keys of an entry by its `dataset_type`, and of the objects inside one. image_schema is that of eval as well.
 [[nodiscard]] const Schema<ImageDataset>& image_schema();
+[[nodiscard]] const Schema<ImageDataset>& conditioning_schema();
 [[nodiscard]] const Schema<TextEmbeds>& text_embeds_schema();
 [[nodiscard]] const Schema<ImageEmbeds>& image_embeds_schema();
 [[nodiscard]] const Schema<S3Settings>& s3_schema();

@@ -1,6 +1,7 @@
 #pragma once
 // strata/config/dataset_list.hpp - multidatabackend.json: which pictures, where their caches are, how they are used.
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -21,8 +22,9 @@ struct CachePlace {
 
 /// A checked dataset list: ids are unique, every link leads somewhere, disabled entries are left out.
 struct DatasetList {
-    std::vector<ImageDataset> images;  ///< to train on; at least one, and one that takes part from the start
-    std::vector<ImageDataset> eval;    ///< to evaluate with
+    std::vector<ImageDataset> images;        ///< to train on; at least one, and one that takes part from the start
+    std::vector<ImageDataset> eval;          ///< to evaluate with
+    std::vector<ImageDataset> conditioning;  ///< pictures that belong to those of images and eval; some may be unused
     std::vector<TextEmbeds> text_embeds;
     std::vector<ImageEmbeds> image_embeds;
 
@@ -31,6 +33,10 @@ struct DatasetList {
 
     /// Throws Errc::bad_reference.
     [[nodiscard]] const TextEmbeds& text_embeds_of(const ImageDataset& dataset) const;
+
+    /// The data sets that `conditioning_data` of a data set names, as indices of `conditioning`, in its order. Throws
+    /// Errc::bad_reference.
+    [[nodiscard]] std::vector<std::size_t> conditioning_of(const ImageDataset& dataset) const;
 
     /// Where the latents of a data set are kept: in the store of its ImageEmbeds, else in its own; there in its
     /// `cache_dir_vae`, else in the ImageEmbeds' `cache_dir`. A bucket's `cache_dir_vae` stands beside

@@ -45,6 +45,9 @@ enum class Errc : std::uint16_t {
     bad_tar = 2111,             ///< a tar shard is damaged, or compressed, sparse or otherwise not to be read in place
     sample_failed = 2116,       ///< a sample could not be made when its turn came, for a reason of an encoder's own
     broken_bucket = 2117,       ///< on_broken_sample is replace, and no sample of a bucket can be used
+    no_pairs = 2118,            ///< no picture of a data set has a conditioning picture of its name
+    bad_conditioning = 2119,    ///< a data set has other conditioning pictures than the model takes
+    ambiguous_pair = 2120,      ///< several conditioning pictures have the name of one picture
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
     unprepared = 2126,          ///< batches are asked of a source whose prepare() was not called
     bad_recipe = 2127,          ///< what a recipe encoded is not what it says of it
@@ -119,6 +122,9 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_value:
         case Errc::unsupported_key:
         case Errc::bad_reference:
+        case Errc::no_pairs:
+        case Errc::bad_conditioning:
+        case Errc::ambiguous_pair:
         case Errc::bad_caption_filter:
         case Errc::no_backend:
         case Errc::no_composition:

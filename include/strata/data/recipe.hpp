@@ -12,6 +12,7 @@
 #include <c10/core/Device.h>
 
 #include <strata/data/named_tensors.hpp>
+#include <strata/pictures/conditioning.hpp>
 #include <strata/pictures/frame.hpp>
 #include <strata/pictures/picture.hpp>
 
@@ -28,6 +29,9 @@ struct Geometry {
 struct PictureBatch {
     at::Tensor pixels_B3HW;          ///< fp32 in [-1, 1], red first, contiguous, on the device that the encoders are on
     std::vector<Geometry> geometry;  ///< B
+    /// One of each kind that the recipe's conditioning() names, in its order: (B, 3, H, W) as pixels_B3HW, or of a mask
+    /// (B, 1, H, W) fp32 in [0, 1], 1 where it is white. Picture i of each was resized and cropped as picture i was.
+    std::vector<at::Tensor> conditioning = {};
 };
 
 /// A sample as one visit sees it.
@@ -41,6 +45,25 @@ struct Example {
     std::uint64_t random = 0;             ///< of this visit, for what a batch draws: the same when a run resumes there
     bool is_regularisation_data = false;  ///< of a data set that teaches what the model predicts without its adapter
 };
+
+/// True for a recipe with a conditioning() that can be called, whatever it returns.
+template <class R>
+concept HasConditioning = requires(const R& recipe) {
+    recipe.conditioning();
+};
+/// A conditioning() returns what it should, or there is none.
+template <class R>
+concept SaysConditioningOrNothing = !HasConditioning<R> || requires(const R& recipe) {
+    { recipe.conditioning() } -> std::same_as<std::vector<pictures::ConditioningKind>>;
+};
+/// The conditioning pictures that a recipe takes: those of its conditioning(), or none.
+template <class R>
+[[nodiscard]] std::vector<pictures::ConditioningKind> conditioning_of(const R& recipe) {
+    if constexpr (HasConditioning<R>)
+        return recipe.conditioning();
+    else
+        return {};
+}
 
 /// What a model is fed, as a type that the model owns: `using Recipe = ...;` in the model, or recipe_of<Model>.
 ///
@@ -61,11 +84,15 @@ struct Example {
 ///     come with Example::is_dropped, and collate() makes of them what it likes, zeros say
 ///   * collate(): B >= 1 examples of one training size as a batch, on the CPU; a pure function of them. From any thread
 /// A batch with a member `samples`, a vector of names, has them named where its loss is not finite.
+///
+/// A recipe that takes conditioning pictures (of a ControlNet, to begin with, masks) has one member more:
+///   * conditioning(): what they are, a kind each. Data sets name theirs with conditioning_data, in the same order; what
+///     encode_pictures() makes of them is part of the picture's own entry, which is known by what all of the files hold
 template <class R>
-concept Recipe = requires(const R& recipe, at::Device device, const pictures::PictureSize& size,
-                          const PictureBatch& pictures, std::span<const std::string> captions,
-                          std::span<const Example> examples, typename R::PictureEncoders& of_pictures,
-                          typename R::CaptionEncoders& of_captions) {
+concept Recipe = SaysConditioningOrNothing<R> &&
+    requires(const R& recipe, at::Device device, const pictures::PictureSize& size, const PictureBatch& pictures,
+             std::span<const std::string> captions, std::span<const Example> examples,
+             typename R::PictureEncoders& of_pictures, typename R::CaptionEncoders& of_captions) {
     typename R::Batch;
     { recipe.picture_id() } -> std::convertible_to<std::string>;
     { recipe.caption_id() } -> std::convertible_to<std::string>;

@@ -30,7 +30,8 @@ struct RecipeNamesItsTypes {
 /// Looked at after RecipeNamesItsTypes, as the next ones.
 template <class R>
 struct RecipeSaysWhatIsCached {
-    static constexpr bool holds = requires(const R& recipe, const pictures::PictureSize& size) {
+    static constexpr bool holds =
+        data::SaysConditioningOrNothing<R> && requires(const R& recipe, const pictures::PictureSize& size) {
         { recipe.picture_id() } -> std::convertible_to<std::string>;
         { recipe.caption_id() } -> std::convertible_to<std::string>;
         { recipe.alignment() } -> std::convertible_to<std::int64_t>;
@@ -42,7 +43,8 @@ struct RecipeSaysWhatIsCached {
                       "[ST0147] The recipe of a source does not say what is cached. Fix: give it `std::string "
                       "picture_id() const`, the same for caption_id(), `std::int64_t alignment() const`, "
                       "`std::vector<data::TensorSpec> picture_tensors(const pictures::PictureSize&) const` and "
-                      "`std::vector<data::TensorSpec> caption_tensors() const`.");
+                      "`std::vector<data::TensorSpec> caption_tensors() const`; and if it takes conditioning pictures, "
+                      "`std::vector<pictures::ConditioningKind> conditioning() const`.");
     };
 };
 

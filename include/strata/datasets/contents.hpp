@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,6 +26,8 @@ namespace strata::datasets {
 /// learn() takes the hash from those bytes. share() tells it to the other ranks and to the index.
 class Contents {
 public:
+    /// A file of a sample: 0 is its picture, 1 the first of Sample::conditioning, and so on.
+    using Part = std::size_t;
     /// Where the index of a data set is.
     struct Place {
         std::string id;     ///< of the data set
@@ -34,14 +36,17 @@ public:
 
     ///   index_folder  of DiscoverOptions; empty: nothing is kept
     ///   sets          as they stand in the collection; only those of rank 0 matter
-    Contents(std::filesystem::path index_folder, std::vector<Place> sets)
-        : index_folder_{std::move(index_folder)}, sets_{std::move(sets)} {}
+    ///   conditioning  as they stand in config::DatasetList::conditioning
+    Contents(std::filesystem::path index_folder, std::vector<Place> sets, std::vector<Place> conditioning = {})
+        : index_folder_{std::move(index_folder)}, own_sets_{sets.size()}, sets_{std::move(sets)} {
+        sets_.insert(sets_.end(), std::make_move_iterator(conditioning.begin()),
+                     std::make_move_iterator(conditioning.end()));
+    }
 
     /// What a sample's file held when it was read last; nothing if nobody has read all of it. Thread-safe.
-    [[nodiscard]] storage::ContentHash of(const Sample& sample) const {
+    [[nodiscard]] storage::ContentHash of(const Sample& sample, Part part = 0) const {
         const std::lock_guard lock{mutex_};
-        const auto found = learnt_.find(&sample);
-        return found == learnt_.end() ? sample.content : found->second.content;
+        return known(sample, part);
     }
 
     /// Takes all bytes of a sample's file, as they were just read; returns what they are known by from now on. The index is
@@ -49,12 +54,12 @@ public:
     ///
     ///   set     of the sample, in the collection
     ///   sample  stays where it is until share()
-    storage::ContentHash learn(std::size_t set, const Sample& sample, const storage::VersionedBytes& file) {
+    storage::ContentHash learn(std::size_t set, const Sample& sample, const storage::VersionedBytes& file,
+                               Part part = 0) {
         const storage::ContentHash content = storage::content_hash(file.bytes);
+        const std::string& listed = part == 0 ? sample.version : sample.conditioning[part - 1].version;
         const std::lock_guard lock{mutex_};
-        const auto found = learnt_.find(&sample);
-        if (content != (found == learnt_.end() ? sample.content : found->second.content))
-            learnt_[&sample] = {set, content, file.version == sample.version};
+        if (content != known(sample, part)) learnt_[{&sample, part}] = {set, content, file.version == listed};
         return content;
     }
 
@@ -67,9 +72,9 @@ public:
         FieldWriter mine;
         {
             const std::lock_guard lock{mutex_};
-            for (const auto& [sample, one] : learnt_)
-                mine << one.set << (sample - collection.sets()[one.set].samples.data()) << (one.is_listed ? 1 : 0)
-                     << one.content.text();
+            for (const auto& [file, one] : learnt_)
+                mine << one.set << (file.first - collection.sets()[one.set].samples.data()) << file.second
+                     << (one.is_listed ? 1 : 0) << one.content.text();
             learnt_.clear();
         }
         const std::vector<std::string> all = comm.all_gather_varied(mine.bytes());
@@ -79,11 +84,18 @@ public:
                 for (FieldReader fields{bytes}; !fields.empty();) {
                     const auto set = static_cast<std::size_t>(fields.integer());
                     const auto index = static_cast<std::size_t>(fields.integer());
+                    const auto part = static_cast<Part>(fields.integer());
                     const bool is_listed = fields.integer() != 0;
                     const auto content = storage::ContentHash::of_text(fields.text());
-                    collection.set_content(set, index, content);
+                    collection.set_content(set, index, part, content);
+                    if (!is_listed || comm.rank() != 0) continue;
                     const Sample& sample = collection.sets()[set].samples[index];
-                    if (is_listed && comm.rank() == 0) to_keep_[set].push_back({sample.key, sample.version, content});
+                    if (part == 0) {
+                        to_keep_[set].push_back({sample.key, sample.version, content});
+                    } else {
+                        const ConditioningPicture& one = sample.conditioning[part - 1];
+                        to_keep_[own_sets_ + one.set].push_back({one.key, one.version, content});
+                    }
                 }
         }
         comm::agree(comm, [&] { keep(); });
@@ -96,11 +108,17 @@ private:
         bool is_listed = false;  // the file is of the version that the sample has
     };
     void keep();
+    [[nodiscard]] storage::ContentHash known(const Sample& sample, Part part) const {
+        const auto found = learnt_.find({&sample, part});
+        if (found != learnt_.end()) return found->second.content;
+        return part == 0 ? sample.content : sample.conditioning[part - 1].content;
+    }
 
     std::filesystem::path index_folder_;
+    std::size_t own_sets_;  // of sets_, that the collection has; behind them those of conditioning pictures
     std::vector<Place> sets_;
     mutable std::mutex mutex_;  // of learnt_
-    std::unordered_map<const Sample*, Learnt> learnt_;
+    std::map<std::pair<const Sample*, Part>, Learnt> learnt_;
     std::map<std::size_t, std::vector<KnownContent>> to_keep_;  // on rank 0
 };
 

@@ -18,8 +18,9 @@ enum class SkipReason : std::uint8_t {
     unsupported_format,    ///< a picture, but of no format or kind that this program decodes
     not_in_table,          ///< metadata_backend parquet: no row names it, or its row has no size
     small_bucket,          ///< small_buckets drop: its bucket holds fewer samples than an effective batch
+    unpaired,              ///< a data set of conditioning_data has no picture of its name that can be used
 };
-inline constexpr int skip_reasons = 7;
+inline constexpr int skip_reasons = 8;
 
 /// "no caption", "below the minimum size", ...
 [[nodiscard]] std::string_view name_of(SkipReason reason) noexcept;
@@ -75,8 +76,8 @@ struct Report {
 
     [[nodiscard]] std::int64_t count(SkipReason reason) const noexcept;
 
-    /// The report as lines for a terminal, without line ends: what was skipped takes one line a reason. Of damaged files
-    /// the first few are named in it, of others the first one.
+    /// The report as lines for a terminal, without line ends: what was skipped takes one line a reason. Of damaged files and
+    /// of those without a conditioning picture the first few are named in it, of others the first one.
     ///
     ///   names_file  where write_skipped() put all names, which is said; empty: nowhere
     [[nodiscard]] std::vector<std::string> lines(const std::filesystem::path& names_file = {}) const;

@@ -64,6 +64,12 @@ inline at::Tensor some_picture(const pictures::PictureSize& size, int seed) {
     return pixels_3HW;
 }
 
+/// Of a kind: (C, H, W) with the values that it has.
+inline at::Tensor some_conditioning(pictures::ConditioningKind kind, const pictures::PictureSize& size, int seed) {
+    const at::Tensor pixels_3HW = some_picture(size, seed);
+    return kind == pictures::ConditioningKind::mask ? pixels_3HW.slice(0, 0, 1).gt(0).to(at::kFloat) : pixels_3HW;
+}
+
 inline data::Geometry some_geometry(const pictures::PictureSize& size) {
     const pictures::PictureSize original{2 * size.width, size.height + 32};
     return {original, pictures::centered(original, size)};
@@ -112,6 +118,8 @@ private:
         require(std::string{recipe_.caption_id()} == std::string{recipe_.caption_id()},
                 "caption_id() is another one at every call, so that nothing is ever found in a cache");
         require(recipe_.alignment() >= 1, "alignment() is below 1");
+        require(data::conditioning_of(recipe_) == data::conditioning_of(recipe_),
+                "conditioning() is another one at every call");
     }
 
     static data::NamedTensors on_cpu(data::NamedTensors entry) {
@@ -149,21 +157,42 @@ private:
         return together;
     }
 
+    /// Pictures from `begin` on, with their conditioning pictures, that of number `other` being another one.
+    data::PictureBatch some_pictures(const pictures::PictureSize& size, std::size_t begin, std::size_t some,
+                                     std::size_t other = static_cast<std::size_t>(-1)) {
+        const std::vector<pictures::ConditioningKind> kinds = data::conditioning_of(recipe_);
+        const auto count = static_cast<std::int64_t>(some);
+        data::PictureBatch batch;
+        batch.pixels_B3HW = at::empty({count, 3, size.height, size.width}, at::kFloat);
+        for (const pictures::ConditioningKind kind : kinds)
+            batch.conditioning.push_back(
+                at::empty({count, pictures::channels_of(kind), size.height, size.width}, at::kFloat));
+        for (std::int64_t i = 0; i < count; ++i) {
+            const int seed = static_cast<int>(begin) + static_cast<int>(i);
+            batch.pixels_B3HW[i].copy_(some_picture(size, seed));
+            for (std::size_t c = 0; c < kinds.size(); ++c)
+                batch.conditioning[c][i].copy_(
+                    some_conditioning(kinds[c], size, seed + 100 * static_cast<int>(c + 1) + (c == other ? 50 : 0)));
+            batch.geometry.push_back(some_geometry(size));
+        }
+        batch.pixels_B3HW = batch.pixels_B3HW.to(trial_.device);
+        for (at::Tensor& one : batch.conditioning) one = one.to(trial_.device);
+        return batch;
+    }
+
     void encodes_pictures(const pictures::PictureSize& size) {
         auto encoders = recipe_.load_picture_encoders(trial_.device);
         constexpr std::size_t count = 3;
         pictures_ = encodes(count, recipe_.picture_tensors(size), [&](std::size_t begin, std::size_t some) {
-            data::PictureBatch batch;
-            batch.pixels_B3HW = at::empty({static_cast<std::int64_t>(some), 3, size.height, size.width}, at::kFloat);
-            for (std::size_t i = 0; i < some; ++i) {
-                batch.pixels_B3HW[static_cast<std::int64_t>(i)].copy_(some_picture(size, static_cast<int>(begin + i)));
-                batch.geometry.push_back(some_geometry(size));
-            }
-            batch.pixels_B3HW = batch.pixels_B3HW.to(trial_.device);
-            return recipe_.encode_pictures(encoders, batch);
+            return recipe_.encode_pictures(encoders, some_pictures(size, begin, some));
         });
-        if (pictures_.size() == count)
-            require(!are_near(pictures_[0], pictures_[1], 0), "two pictures that differ are encoded alike");
+        if (pictures_.size() != count) return;
+        require(!are_near(pictures_[0], pictures_[1], 0), "two pictures that differ are encoded alike");
+        for (std::size_t c = 0; c < data::conditioning_of(recipe_).size(); ++c) {
+            const auto made = recipe_.encode_pictures(encoders, some_pictures(size, 0, 1, c));
+            require(made.size() == 1 && !are_near(on_cpu(made[0]), pictures_[0], 0),
+                    "conditioning picture " + std::to_string(c) + " has no part in what is encoded");
+        }
     }
 
     void encodes_captions() {

@@ -175,6 +175,31 @@ TEST(DatasetList, ReadsAListOfASubjectAndItsRegularisation) {
     EXPECT_EQ(text_cache_of(list.text_embeds_of(list.images[0])).folder, "cache/text/flux");
 }
 
+TEST(DatasetList, ConditioningDataSetsAreNamedByThoseThatUseThem) {
+    // What lists of other trainers say of sizes, captions and caches of such a set has no say here.
+    const DatasetList list = load(R"([
+      {"id": "photos", "instance_data_dir": "photos", "cache_dir_vae": "vae", "conditioning_data": ["edges", "masks"]},
+      {"id": "held", "dataset_type": "eval", "instance_data_dir": "held", "cache_dir_vae": "vae",
+       "conditioning_data": "masks"},
+      {"id": "masks", "dataset_type": "conditioning", "conditioning_type": "mask", "instance_data_dir": "masks",
+       "source_dataset_id": "photos"},
+      {"id": "unused", "dataset_type": "conditioning", "instance_data_dir": "unused"},
+      {"id": "edges", "type": "local", "dataset_type": "conditioning", "instance_data_dir": "edges", "resolution": 512,
+       "crop": true, "caption_strategy": "filename", "cache_dir_vae": "vae/edges", "repeats": 3, "scan_for_errors": true},
+      {"id": "text", "dataset_type": "text_embeds", "cache_dir": "text"}])");
+    ASSERT_EQ(list.images.size(), 1U);
+    ASSERT_EQ(list.conditioning.size(), 3U);
+    EXPECT_EQ(list.conditioning_of(list.images[0]), (std::vector<std::size_t>{2, 0}));
+    EXPECT_EQ(list.conditioning_of(list.eval[0]), (std::vector<std::size_t>{0}));
+    EXPECT_EQ(list.conditioning[0].conditioning_type, ConditioningType::mask);
+    EXPECT_EQ(list.conditioning[2].conditioning_type, ConditioningType::controlnet);
+    EXPECT_TRUE(list.conditioning[2].is_conditioning());
+    EXPECT_TRUE(list.conditioning[2].scan_for_errors);
+    EXPECT_EQ(list.conditioning[2].repeats, 0);
+    EXPECT_FALSE(list.conditioning[2].crop);
+    EXPECT_EQ(list.evaluated()[0].conditioning_of(list.evaluated()[0].images[0]), (std::vector<std::size_t>{0}));
+}
+
 TEST(DatasetList, TheListsOfTheDocumentationLoad) {
     ::setenv("S3_KEY", "id", 1);
     ::setenv("S3_SECRET", "geheim", 1);

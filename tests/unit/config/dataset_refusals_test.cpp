@@ -67,7 +67,7 @@ TEST(DatasetRefusals, OutOfScopeSaysWhy) {
     for (const auto& [more, says] : std::vector<std::pair<std::string, std::string>>{
              {R"("dataset_type":"video")", "'[0].dataset_type' is 'video': strata trains on still pictures"},
              {R"("dataset_type":"audio")", "still pictures"},
-             {R"("dataset_type":"conditioning")", "without conditioning pictures"},
+             {R"("dataset_type":"conditioning_image_embeds")", "is kept with that of the picture it belongs to"},
              {R"("type":"huggingface")", "download the data set"},
              {R"("type":"webshart")", "the files with `shards`"},
              {R"("type":"memory")", "cache_memory_mib"},
@@ -77,7 +77,8 @@ TEST(DatasetRefusals, OutOfScopeSaysWhy) {
              {R"("metadata_backend":"csv")", "a list of addresses has no sizes"},
              {R"("video":{})",
               "'[0].video' is known from other trainers, and strata does not act on it. Fix: remove it: "},
-             {R"("conditioning_data":"x")", "without conditioning pictures"},
+             {R"("conditioning":[{"type":"canny"}])", "make the conditioning pictures beforehand"},
+             {R"("conditioning_type":"mask")", "only an entry with dataset_type conditioning has it"},
              {R"("disable_vae_cache":true)", "the key is `vae_cache_disable`"},
              {R"("delete_unwanted_images":true)", "and stay"}})
         cases.push_back({list_with("," + more), Errc::unsupported_key, says});
@@ -278,6 +279,45 @@ TEST(DatasetRefusals, ANumberThatNoComputerKeepsHidesNoOtherProblem) {
          {"key '[0].repeats' is 1e400, which is larger than any number a computer keeps",
           "key '[0].resolution[1]' is 1e999", "key 'crop' appears twice", "'[0].probabilty' is unknown"})
         EXPECT_TRUE(all.says(says)) << says << "\n" << all.message;
+}
+
+/// A list of a picture data set with `more` keys, a conditioning one with `other` keys, and a place for captions.
+std::string paired_with(const std::string& more, const std::string& other) {
+    return R"([{"id":"pictures","instance_data_dir":"data","cache_dir_vae":"cache/vae")" + more +
+           R"(},{"id":"edges","dataset_type":"conditioning","instance_data_dir":"edges")" + other + "}," + text_entry +
+           "]";
+}
+
+TEST(DatasetRefusals, PairsLeadSomewhereAndAreOfOneKind) {
+    const std::string linked = R"(,"conditioning_data":"edges")";
+    check({{paired_with(R"(,"conditioning_data":"edgse")", ""), Errc::bad_reference,
+            "'[0].conditioning_data' links to 'edgse', which no entry has as its id. Fix: did you mean 'edges'"},
+           {paired_with(R"(,"conditioning_data":["edges","text"])", ""), Errc::bad_reference,
+            "'[0].conditioning_data' links to 'text', whose dataset_type is not conditioning"},
+           {paired_with(R"(,"conditioning_data":"pictures")", ""), Errc::bad_reference,
+            "links to 'pictures', whose dataset_type is not conditioning"},
+           {paired_with(linked, R"(,"disabled":true)"), Errc::bad_reference, "links to 'edges', which is disabled"},
+           {paired_with(linked, R"(,"conditioning_data":"edges")"), Errc::unsupported_key,
+            "conditioning pictures have none of their own"},
+           {paired_with(R"(,"conditioning_data":["edges","edges"])", ""), Errc::bad_value,
+            "'[0].conditioning_data' names 'edges' twice"},
+           {paired_with("", R"(,"source_dataset_id":"pictures")"), Errc::bad_reference,
+            "'[1].source_dataset_id' links to 'pictures', whose conditioning_data does not name 'edges'"},
+           {paired_with(linked, R"(,"source_dataset_id":"picture")"), Errc::bad_reference,
+            "'[1].source_dataset_id' links to 'picture', which no entry has as its id"},
+           {paired_with(linked, R"(,"conditioning_type":"reference_loose")"), Errc::unsupported_key, "is framed alike"},
+           {paired_with(linked, R"(,"type":"csv")"), Errc::unsupported_key, "no names to pair by"},
+           {paired_with(linked, R"(,"delete_problematic_images":true)"), Errc::unsupported_key, "and stays"},
+           {R"([{"id":"edges","dataset_type":"conditioning"},)" + list_with(linked).substr(1), Errc::bad_value,
+            "'[0].instance_data_dir' is missing"},
+           {R"([{"id":"edges","dataset_type":"conditioning","instance_data_dir":"d"},)" + text_entry + "]",
+            Errc::bad_value, "no data set with pictures to train on"}});
+    EXPECT_EQ(refused(R"([{"id":"web","type":"csv","csv_file":"l.csv","csv_cache_dir":"kept","cache_dir_vae":"v",
+                          "caption_strategy":"instanceprompt","instance_prompt":"x","conditioning_data":"edges"},
+                         {"id":"edges","dataset_type":"conditioning","instance_data_dir":"d"},)" +
+                      text_entry + "]")
+                  .code,
+              Errc::bad_value);
 }
 
 }  // namespace

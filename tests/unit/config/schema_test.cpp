@@ -239,7 +239,9 @@ TEST(Schema, DocumentationHasTheTablesOfTheSchemas) {
     expect_tables("configuration.md", {markdown(trainer_schema().keys())});
     expect_tables(
         "dataset-keys.md",
-        {markdown(image_schema().keys()), markdown(parquet_schema().keys()), markdown(caption_shuffle_schema().keys()),
+        {markdown(image_schema().keys()), markdown(conditioning_schema().keys()),
+         markdown(conditioning_schema().idle()), markdown(conditioning_schema().unsupported()),
+         markdown(parquet_schema().keys()), markdown(caption_shuffle_schema().keys()),
          markdown(text_embeds_schema().keys()), markdown(image_embeds_schema().keys()), markdown(image_schema().idle()),
          markdown(text_embeds_schema().idle()), markdown(image_embeds_schema().idle()),
          markdown(image_schema().unsupported()), markdown(parquet_schema().unsupported()),
@@ -264,6 +266,7 @@ TEST(Schema, NoKeyIsBothSupportedAndUnsupported) {
     check(schema());
     check(trainer_schema());
     check(image_schema());
+    check(conditioning_schema());
     check(text_embeds_schema());
     check(image_embeds_schema());
     check(parquet_schema());

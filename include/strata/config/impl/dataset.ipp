@@ -36,6 +36,8 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
                "`id` of the entry that keeps the embedded captions; without it the only or default one");
         s.text("image_embeds", &D::image_embeds,
                "`id` of the entry whose store keeps the latents; without it the data set's own");
+        s.texts("conditioning_data", &D::conditioning_data,
+                "`id` of the entry, or of several, that has a conditioning picture of the same name for each picture");
         s.number("resolution", &D::resolution, {0.01, 16384},
                  "Size of a training picture, in the unit of `resolution_type`");
         s.choice("resolution_type", &D::resolution_type, detail::resolution_types(),
@@ -148,6 +150,41 @@ STRATA_INLINE const Schema<ImageDataset>& image_schema() {
                "**Deletes** pictures that cannot be decoded; without it they are skipped and named");
         s.idle(detail::image_idle_keys());
         s.unsupported(detail::image_unsupported_keys());
+        return s;
+    }();
+    return schema;
+}
+
+STRATA_INLINE const Schema<ImageDataset>& conditioning_schema() {
+    using D = ImageDataset;
+    static const Schema<D> schema = [] {
+        Schema<D> s;
+        s.text("id", &D::id, "Unique name, for `conditioning_data` of other entries").required();
+        std::vector<Choice<StoreType>> types = detail::picture_store_types();
+        for (Choice<StoreType>& type : types)
+            if (type.value == StoreType::csv) type.why_not = "addresses in a list have no names to pair by";
+        s.choice("type", &D::type, std::move(types), "Where the pictures are: a folder, or an S3 bucket");
+        s.choice("dataset_type", &D::dataset_type, detail::dataset_types(), "What the entry is; `conditioning` here")
+            .required();
+        s.flag("disabled", &D::disabled, "Leave the entry out").alias("disable");
+        s.choice("conditioning_type", &D::conditioning_type, detail::conditioning_types(),
+                 "What the pictures are: of a ControlNet, masks, or pictures to begin with");
+        s.text("source_dataset_id", &D::source_dataset_id,
+               "`id` of the entry whose `conditioning_data` names this one; without it any may");
+        s.text("instance_data_dir", &D::instance_data_dir,
+               "Of `local`: folder of the pictures, with all folders below it; required there");
+        s.beside(&D::s3, s3_schema());
+        s.text("shards", &D::shards,
+               "Names of tar files below the folder whose members are the pictures, as of `image`");
+        s.flag("preserve_data_backend_cache", &D::preserve_data_backend_cache,
+               "Use the listing of an earlier start again; new pictures are not seen then");
+        s.custom(
+            "skip_file_discovery", "any of `vae`, `aspect`, `metadata`, `text`, with blanks or commas between", "\"\"",
+            "With `metadata` as `preserve_data_backend_cache`; the others have no say here",
+            [](D& dataset, const Value& value) { dataset.skip_file_discovery = detail::read_skip_discovery(value); });
+        s.flag("scan_for_errors", &D::scan_for_errors, "Decode every picture before the first step");
+        s.idle(detail::conditioning_idle_keys());
+        s.unsupported(detail::conditioning_unsupported_keys());
         return s;
     }();
     return schema;

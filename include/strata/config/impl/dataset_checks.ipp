@@ -187,6 +187,16 @@ inline void check_folder(const ImageDataset& dataset, const Place& place) {
                      "remove the key: what cannot be decoded is skipped and named");
 }
 
+/// Names pair, and each picture has one partner in each set.
+inline void check_conditioning_data(const ImageDataset& dataset, const Place& place) {
+    if (!dataset.conditioning_data.empty() && dataset.type == StoreType::csv)
+        place.refuse("conditioning_data", "is given, and type is csv: addresses in a list have no names to pair by",
+                     "put the pictures into a folder, and set type to local");
+    for (auto id = dataset.conditioning_data.begin(); id != dataset.conditioning_data.end(); ++id)
+        if (std::find(dataset.conditioning_data.begin(), id, *id) != id)
+            place.refuse("conditioning_data", "names '" + *id + "' twice", "name it once");
+}
+
 /// Pictures at the addresses of a list.
 inline void check_url_list(const ImageDataset& dataset, const Place& place) {
     const UrlList& list = dataset.csv;
@@ -230,9 +240,16 @@ inline void check_caching(const ImageDataset& dataset, const Place& place) {
 inline void check_image(const ImageDataset& dataset, const Place& place) {
     Problems problems;
     problems.during([&] { check_store(dataset.type, dataset.s3, place); });
-    for (const auto check : {check_folder, check_url_list, check_units, check_aspect_ratios, check_crop, check_captions,
-                             check_schedule, check_caching})
+    for (const auto check : {check_folder, check_url_list, check_conditioning_data, check_units, check_aspect_ratios,
+                             check_crop, check_captions, check_schedule, check_caching})
         problems.during([&] { check(dataset, place); });
+    problems.finish();
+}
+
+inline void check_conditioning(const ImageDataset& dataset, const Place& place) {
+    Problems problems;
+    problems.during([&] { check_store(dataset.type, dataset.s3, place); });
+    problems.during([&] { check_folder(dataset, place); });
     problems.finish();
 }
 

@@ -79,6 +79,8 @@ inline std::optional<DatasetList> look_at_datasets(const Document& document, con
             find_keys(entry, text_embeds_schema(), findings);
         } else if (kind == "image_embeds") {
             find_keys(entry, image_embeds_schema(), findings);
+        } else if (kind == "conditioning") {
+            find_keys(entry, conditioning_schema(), findings);
         } else {
             find_keys(entry, image_schema(), findings);
         }

@@ -14,8 +14,11 @@ inline constexpr std::string_view no_hub =
     "download the data set and name its folder; its Parquet files can be the table `parquet`";
 inline constexpr std::string_view no_webshart =
     "name the folder or bucket of the tar files with type local or aws, and the files with `shards`";
-inline constexpr std::string_view no_conditioning =
-    "strata trains on pictures and captions, without conditioning pictures";
+inline constexpr std::string_view no_conditioning_made =
+    "make the conditioning pictures beforehand, and name their data set with `conditioning_data`";
+inline constexpr std::string_view no_conditioning_embeds =
+    "what is made of a conditioning picture is kept with that of the picture it belongs to";
+inline constexpr std::string_view no_grounding = "strata trains on pictures as a whole, without boxes in them";
 inline constexpr std::string_view no_memory_store =
     "latents are kept in memory up to cache_memory_mib of the trainer's configuration";
 
@@ -72,9 +75,11 @@ inline std::vector<UnsupportedKey> image_unsupported_keys() {
     add(no_media, {"video", "audio", "s2v_datasets", "num_frames", "frame_interval"});
     add(no_hub, {"huggingface", "dataset_name", "image_column", "caption_column", "split", "revision"});
     add(no_webshart, {"webshart", "source", "metadata"});
-    add(no_conditioning,
-        {"conditioning", "conditioning_data", "conditioning_type", "source_dataset_id", "conditioning_image_embeds",
-         "cache_dir_conditioning_image_embeds", "conditioning_image_embed_batch_size", "grounding"});
+    add(no_conditioning_made, {"conditioning"});
+    add(no_conditioning_embeds,
+        {"conditioning_image_embeds", "cache_dir_conditioning_image_embeds", "conditioning_image_embed_batch_size"});
+    add(no_grounding, {"grounding"});
+    add("only an entry with dataset_type conditioning has it", {"conditioning_type", "source_dataset_id"});
     add("for pictures the folder is `cache_dir_vae`", {"cache_dir"});
     add("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
     add("all data sets are trained with the same noise and loss", {"slider_strength", "timestep_sampling_offset"});
@@ -86,11 +91,46 @@ inline std::vector<UnsupportedKey> image_unsupported_keys() {
     return keys;
 }
 
+/// What a conditioning data set has from the data sets that name it, and what lists of other trainers say there all the same.
+inline std::vector<IdleKey> conditioning_idle_keys() {
+    std::vector<IdleKey> keys = image_idle_keys();
+    const auto add = [&keys](std::string_view why, std::initializer_list<std::string_view> names) {
+        for (const std::string_view name : names) keys.push_back({name, why});
+    };
+    add("a conditioning picture is resized and cropped as the picture that it belongs to",
+        {"resolution", "resolution_type", "minimum_image_size", "maximum_image_size", "target_downsample_size",
+         "minimum_aspect_ratio", "maximum_aspect_ratio", "crop", "crop_style", "crop_aspect", "crop_aspect_buckets",
+         "max_upscale_threshold"});
+    add("a conditioning picture is shown when the picture is that it belongs to",
+        {"repeats", "probability", "max_num_samples", "start_epoch", "end_epoch", "start_step", "end_step",
+         "disable_after_epoch_step", "train_batch_size", "small_buckets", "is_regularisation_data",
+         "is_regularization_data"});
+    add("captions come with the pictures that are trained on",
+        {"caption_strategy", "instance_prompt", "prepend_instance_prompt", "only_instance_prompt",
+         "disable_multiline_split", "caption_shuffle", "caption_filter_list", "text_embeds"});
+    add(no_conditioning_embeds, {"cache_dir_vae", "image_embeds", "vae_cache_ondemand", "vae_cache_disable",
+                                 "vae_cache_clear_each_epoch", "compress_disk_cache"});
+    add("sizes are read from the headers of the pictures", {"metadata_backend", "parquet"});
+    return keys;
+}
+
+inline std::vector<UnsupportedKey> conditioning_unsupported_keys() {
+    std::vector<UnsupportedKey> keys = image_unsupported_keys();
+    std::erase_if(keys, [](const UnsupportedKey& one) {
+        return one.key == "conditioning_type" || one.key == "source_dataset_id";
+    });
+    add_unsupported(keys, "conditioning pictures have none of their own: name all data sets in that of the pictures",
+                    {"conditioning_data"});
+    add_unsupported(keys, "what cannot be decoded is skipped and named, and stays", {"delete_problematic_images"},
+                    true);
+    return keys;
+}
+
 inline std::vector<UnsupportedKey> parquet_unsupported_keys() {
     return {{"aspect_ratio_column", "aspect ratios follow from `width_column` and `height_column`"},
             {"num_frames_column", no_media},
             {"fps_column", no_media},
-            {"bbox_column", no_conditioning}};
+            {"bbox_column", no_grounding}};
 }
 
 inline std::vector<UnsupportedKey> text_embeds_unsupported_keys() {

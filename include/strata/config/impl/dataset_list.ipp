@@ -48,22 +48,24 @@ struct ReadList {
 };
 
 /// Throws Errc::bad_reference: an id that no enabled entry of that kind has.
-template <class Embeds>
+///
+///   type  dataset_type of the kind
+template <class Entry>
 [[noreturn]] void refuse_link(const ReadList& read, const ImageDataset& dataset, std::string_view key,
-                              const std::string& link, const std::vector<Embeds>& entries) {
+                              const std::string& link, const std::vector<Entry>& entries, std::string_view type) {
     const Place& place = read.places.at(dataset.id);
     std::vector<std::string_view> ids;
-    for (const Embeds& entry : entries) ids.push_back(entry.id);
+    for (const Entry& entry : entries) ids.push_back(entry.id);
     const std::string_view near = nearest_name(link, ids);
     const bool is_disabled = read.disabled.contains(link);
     const bool is_other = !is_disabled && read.places.contains(link);
     throw Error{Errc::bad_reference,
                 place_of(place.source, place.path, std::string{key}) + " links to '" + link + "', " +
                     (is_disabled ? "which is disabled"
-                     : is_other  ? "whose dataset_type is not " + std::string{key}
+                     : is_other  ? "whose dataset_type is not " + std::string{type}
                                  : "which no entry has as its id"),
                 is_disabled    ? "enable that entry or correct the link"
-                : near.empty() ? "add an entry with dataset_type " + std::string{key} + " or correct the link"
+                : near.empty() ? "add an entry with dataset_type " + std::string{type} + " or correct the link"
                                : "did you mean '" + std::string{near} + "'"};
 }
 
@@ -77,7 +79,7 @@ inline void link_text_embeds(const ReadList& read, ImageDataset& dataset) {
     const std::vector<TextEmbeds>& entries = read.list.text_embeds;
     if (!dataset.text_embeds.empty()) {
         const TextEmbeds* const linked = find_embeds(entries, dataset.text_embeds);
-        if (linked == nullptr) refuse_link(read, dataset, "text_embeds", dataset.text_embeds, entries);
+        if (linked == nullptr) refuse_link(read, dataset, "text_embeds", dataset.text_embeds, entries, "text_embeds");
         take_caption_filters(*linked, dataset);
         return;
     }
@@ -100,7 +102,8 @@ inline void link_image_embeds(const ReadList& read, const ImageDataset& dataset)
     const ImageEmbeds* embeds = nullptr;
     if (!dataset.image_embeds.empty()) {
         embeds = find_embeds(read.list.image_embeds, dataset.image_embeds);
-        if (embeds == nullptr) refuse_link(read, dataset, "image_embeds", dataset.image_embeds, read.list.image_embeds);
+        if (embeds == nullptr)
+            refuse_link(read, dataset, "image_embeds", dataset.image_embeds, read.list.image_embeds, "image_embeds");
     }
     const bool both = embeds != nullptr && !embeds->cache_dir.empty() && !dataset.cache_dir_vae.empty();
     if (both && embeds->cache_dir.lexically_normal() != dataset.cache_dir_vae.lexically_normal())
@@ -116,6 +119,28 @@ inline void link_image_embeds(const ReadList& read, const ImageDataset& dataset)
     if (!is_named && !dataset.vae_cache_disable)
         place.refuse("cache_dir_vae", "is missing",
                      "name a folder for the cached latents, or set vae_cache_disable to true");
+}
+
+inline void link_conditioning_data(const ReadList& read, const ImageDataset& dataset) {
+    for (const std::string& id : dataset.conditioning_data)
+        if (find_embeds(read.list.conditioning, id) == nullptr)
+            refuse_link(read, dataset, "conditioning_data", id, read.list.conditioning, "conditioning");
+}
+
+/// What a conditioning data set says of the data set that it belongs to is what that one says.
+inline void check_source_data_set(const ReadList& read, const ImageDataset& conditioning) {
+    if (conditioning.source_dataset_id.empty() || read.disabled.contains(conditioning.source_dataset_id)) return;
+    for (const std::vector<ImageDataset>* const sets : {&read.list.images, &read.list.eval})
+        if (const ImageDataset* const source = find_embeds(*sets, conditioning.source_dataset_id)) {
+            const std::vector<std::string>& named = source->conditioning_data;
+            if (std::find(named.begin(), named.end(), conditioning.id) != named.end()) return;
+            const Place& place = read.places.at(conditioning.id);
+            throw Error{Errc::bad_reference,
+                        place_of(place.source, place.path, "source_dataset_id") + " links to '" + source->id +
+                            "', whose conditioning_data does not name '" + conditioning.id + "'",
+                        "add \"conditioning_data\": \"" + conditioning.id + "\" to the entry '" + source->id + "'"};
+        }
+    refuse_link(read, conditioning, "source_dataset_id", conditioning.source_dataset_id, read.list.images, "image");
 }
 
 /// Reads one entry into `read`. Of a disabled one only the id counts.
@@ -149,6 +174,10 @@ inline void read_entry(ReadList& read, const nlohmann::json& entry, const Place&
         ImageEmbeds embeds = image_embeds_schema().read(entry, source, path);
         check_cache(embeds.type, embeds.s3, embeds.cache_dir, false, place);
         read.list.image_embeds.push_back(std::move(embeds));
+    } else if (type == "conditioning") {
+        ImageDataset dataset = conditioning_schema().read(entry, source, path);
+        check_conditioning(dataset, place);
+        read.list.conditioning.push_back(std::move(dataset));
     } else {
         ImageDataset dataset = image_schema().read(entry, source, path, defaults);
         check_image(dataset, place);
@@ -162,7 +191,11 @@ inline void read_entry(ReadList& read, const nlohmann::json& entry, const Place&
 STRATA_INLINE std::vector<DatasetList> DatasetList::evaluated() const {
     std::vector<DatasetList> lists;
     for (const ImageDataset& set : eval) {
-        DatasetList list{.images = {set}, .eval = {}, .text_embeds = text_embeds, .image_embeds = image_embeds};
+        DatasetList list{.images = {set},
+                         .eval = {},
+                         .conditioning = conditioning,
+                         .text_embeds = text_embeds,
+                         .image_embeds = image_embeds};
         list.images.front().dataset_type = DatasetType::image;
         lists.push_back(std::move(list));
     }
@@ -172,6 +205,19 @@ STRATA_INLINE std::vector<DatasetList> DatasetList::evaluated() const {
 STRATA_INLINE const TextEmbeds& DatasetList::text_embeds_of(const ImageDataset& dataset) const {
     if (const TextEmbeds* const found = detail::find_embeds(text_embeds, dataset.text_embeds)) return *found;
     throw Error{Errc::bad_reference, "data set '" + dataset.id + "' has no text_embeds entry", "add one to the list"};
+}
+
+STRATA_INLINE std::vector<std::size_t> DatasetList::conditioning_of(const ImageDataset& dataset) const {
+    std::vector<std::size_t> indices;
+    for (const std::string& id : dataset.conditioning_data) {
+        const ImageDataset* const found = detail::find_embeds(conditioning, id);
+        if (found == nullptr)
+            throw Error{Errc::bad_reference,
+                        "data set '" + dataset.id + "' has no data set '" + id + "' of dataset_type conditioning",
+                        "add it to the list"};
+        indices.push_back(static_cast<std::size_t>(found - conditioning.data()));
+    }
+    return indices;
 }
 
 STRATA_INLINE CachePlace DatasetList::latent_cache_of(const ImageDataset& dataset) const {
@@ -240,7 +286,10 @@ STRATA_INLINE DatasetList read_datasets(const Document& document, const ImageDat
         for (ImageDataset& dataset : *sets) {
             problems.during([&] { detail::link_text_embeds(read, dataset); });
             problems.during([&] { detail::link_image_embeds(read, dataset); });
+            problems.during([&] { detail::link_conditioning_data(read, dataset); });
         }
+    for (const ImageDataset& dataset : read.list.conditioning)
+        problems.during([&] { detail::check_source_data_set(read, dataset); });
     problems.finish();
     return std::move(read.list);
 }

@@ -42,9 +42,18 @@ inline std::vector<Choice<DatasetType>> dataset_types() {
             {"image_embeds", DatasetType::image_embeds},
             {"video", DatasetType::image, no_media},
             {"audio", DatasetType::image, no_media},
-            {"conditioning", DatasetType::image, no_conditioning},
-            {"conditioning_image_embeds", DatasetType::image, no_conditioning},
+            {"conditioning", DatasetType::conditioning},
+            {"conditioning_image_embeds", DatasetType::image, no_conditioning_embeds},
             {"caption", DatasetType::image, "captions come with their pictures"}};
+}
+
+inline std::vector<Choice<ConditioningType>> conditioning_types() {
+    return {{"controlnet", ConditioningType::controlnet},
+            {"mask", ConditioningType::mask},
+            {"reference_strict", ConditioningType::reference_strict},
+            {"reference_loose", ConditioningType::controlnet,
+             "a conditioning picture shows what the picture it belongs to shows, and is framed alike"},
+            {"segmentation", ConditioningType::mask, "white counts and black does not, which is a mask"}};
 }
 
 inline std::vector<Choice<ResolutionType>> resolution_types() {

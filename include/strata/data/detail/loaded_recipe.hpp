@@ -28,6 +28,7 @@ public:
     [[nodiscard]] virtual std::vector<TensorSpec> picture_tensors(const pictures::PictureSize& size) const = 0;
     [[nodiscard]] virtual std::vector<TensorSpec> caption_tensors() const = 0;
     [[nodiscard]] virtual std::optional<std::string> dropped_caption() const = 0;
+    [[nodiscard]] virtual std::vector<pictures::ConditioningKind> conditioning() const = 0;
     /// A Batch, made anew.
     [[nodiscard]] virtual std::shared_ptr<void> collate(std::span<const Example> examples) const = 0;
 
@@ -70,6 +71,7 @@ public:
     }
     std::vector<TensorSpec> caption_tensors() const override { return recipe_->caption_tensors(); }
     std::optional<std::string> dropped_caption() const override { return recipe_->dropped_caption(); }
+    std::vector<pictures::ConditioningKind> conditioning() const override { return conditioning_of(*recipe_); }
     std::shared_ptr<void> collate(std::span<const Example> examples) const override {
         return std::shared_ptr<typename R::Batch>{new typename R::Batch(recipe_->collate(examples))};
     }

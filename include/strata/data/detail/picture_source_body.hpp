@@ -176,6 +176,7 @@ private:
     void require_prepared() const;
     void require_same_settings();
     void require_settings_that_fit() const;
+    void require_conditioning_that_fits() const;
     void share_the_cores();
     void open_stores();
     void require_writable_caches();
@@ -204,7 +205,17 @@ private:
     void make(std::string_view what, const std::vector<std::vector<Missing>>& groups,
               const std::function<SampleWork(const Missing&)>& begin, const Made& made);
 
+    /// Where one of a sample's files is.
+    struct File {
+        const Store& store;
+        const std::string& key;
+        std::uint64_t bytes;
+        [[nodiscard]] std::string shown() const { return "'" + store.where(key) + "'"; }
+    };
+
     // picture_source_steps.hpp
+    [[nodiscard]] bool know_contents(SampleWork& work) const;
+    [[nodiscard]] File file_of(const SampleWork& work, std::size_t p) const;
     [[nodiscard]] std::string picture_identity(const SampleWork& work) const;
     [[nodiscard]] std::string caption_identity(const SampleWork& work) const;
     [[nodiscard]] typename Graph::Steps graph_steps();
@@ -215,9 +226,11 @@ private:
     [[nodiscard]] static CacheOutcome look_up(const TensorCache<Store>& cache, const std::string& identity,
                                               const std::vector<TensorSpec>& specs, NamedTensors& tensors);
     void read(SampleWork& work) const;
+    // picture_source_encode.hpp
     void encode(Group& group);
     void encode_pictures(Group& group, std::span<const std::vector<std::size_t>> part);
     void encode_captions(Group& group, std::span<const std::vector<std::size_t>> part);
+    // picture_source_steps.hpp
     void keep(Group& group);
     void collate(Group& group);
     [[nodiscard]] Error picture_failure(const SampleWork& work, Errc code, const std::string& problem,
@@ -250,10 +263,11 @@ private:
     StepBounds bounds_;
     datasets::Collection collection_;
     std::vector<Sources> sources_;
-    std::vector<TensorCache<Store>> texts_;  // in the order of list_.text_embeds
-    std::optional<std::string> dropped_;     // what stands in for a dropped caption
-    bool ends_epochs_ = false;               // a data set is cached each_epoch
-    bool encodes_pictures_later_ = false;    // while training, as data sets ask for
+    std::vector<std::optional<Store>> conditioning_;  // in the order of list_.conditioning; those that are used
+    std::vector<TensorCache<Store>> texts_;           // in the order of list_.text_embeds
+    std::optional<std::string> dropped_;              // what stands in for a dropped caption
+    bool ends_epochs_ = false;                        // a data set is cached each_epoch
+    bool encodes_pictures_later_ = false;             // while training, as data sets ask for
     bool encodes_captions_later_ = false;
     bool prepared_ = false;
     std::int64_t largest_batch_ = 0;  // samples of a rank in a micro-batch
@@ -277,6 +291,7 @@ private:
 
 }  // namespace strata::data::detail
 
+#include <strata/data/detail/picture_source_encode.hpp>
 #include <strata/data/detail/picture_source_fill.hpp>
 #include <strata/data/detail/picture_source_prepare.hpp>
 #include <strata/data/detail/picture_source_start.hpp>

@@ -62,7 +62,7 @@ void PictureSourceBody<Store>::prepare_pictures() {
     const auto work_of = [&](std::size_t task) {
         SampleWork work;
         work.dataset = tasks[task].dataset;
-        work.sample = &collection_.sets()[work.dataset].samples[tasks[task].index];
+        work.show(collection_.sets()[work.dataset].samples[tasks[task].index]);
         work.frame = tasks[task].frame;
         work.wants_caption = false;
         return work;
@@ -73,8 +73,7 @@ void PictureSourceBody<Store>::prepare_pictures() {
         const TensorCache<Store>& cache = sources_[work.dataset].latents;
         // Beyond what fits into memory an entry is not read before it is needed, and damage shows then. Where one is of an
         // earlier version the others will be, too: they are made again now and not while training.
-        work.content = contents_->of(*work.sample);
-        if (work.content && !met_old && cache.memory().is_full() && cache.contains(picture_identity(work)))
+        if (know_contents(work) && !met_old && cache.memory().is_full() && cache.contains(picture_identity(work)))
             return CacheOutcome::found;
         look_up_picture(work);  // what nobody has read yet counts as missing: it is looked for when it is read
         if (work.picture_outcome == CacheOutcome::replaced) met_old = true;
@@ -106,7 +105,7 @@ void PictureSourceBody<Store>::prepare_pictures() {
     const auto begin = [&](const Missing& one) {
         SampleWork work = work_of(one.task);
         work.is_looked_up = true;
-        work.content = contents_->of(*work.sample);
+        (void)know_contents(work);
         work.picture_outcome = one.why;
         return work;
     };
@@ -138,7 +137,7 @@ void PictureSourceBody<Store>::prepare_pictures() {
     std::sort(failures.begin(), failures.end());
     latents_report_ = report_of(remade, [&](std::size_t task) {
         SampleWork work = work_of(task);
-        work.content = contents_->of(*work.sample);
+        (void)know_contents(work);
         return sources_[work.dataset].latents.where(picture_identity(work));
     });
     latents_report_.entries = static_cast<std::int64_t>(tasks.size() - failures.size());

@@ -32,6 +32,7 @@ PictureSourceBody<Store>::PictureSourceBody(std::shared_ptr<comm::AnyComm> comm,
       dropped_{recipe_->dropped_caption()} {
     require_same_settings();
     require_settings_that_fit();
+    require_conditioning_that_fits();
     share_the_cores();
     open_stores();
 }
@@ -67,6 +68,17 @@ void PictureSourceBody<Store>::require_settings_that_fit() const {
                 "set it to false, or disable the data set, or train an adapter (SourceOptions::trains_adapter)"};
 }
 
+template <class Store>
+void PictureSourceBody<Store>::require_conditioning_that_fits() const {
+    const std::vector<pictures::ConditioningKind> wanted = recipe_->conditioning();
+    for (const config::ImageDataset& settings : list_.images) {
+        std::vector<pictures::ConditioningKind> given;
+        for (const std::size_t c : list_.conditioning_of(settings))
+            given.push_back(datasets::kind_of(list_.conditioning[c].conditioning_type));
+        if (given != wanted) refuse_conditioning(settings, given, wanted);
+    }
+}
+
 /// The ranks of a host divide its cores among themselves.
 template <class Store>
 void PictureSourceBody<Store>::share_the_cores() {
@@ -83,14 +95,18 @@ void PictureSourceBody<Store>::open_stores() {
     const auto no_memory = std::make_shared<CacheMemory>(0);  // of entries that are soon of no use
     std::vector<datasets::Contents::Place> places;
     stores_.keep_indexes_in(options_.index_folder);  // those of tar shards, which are read when they are opened
+    std::vector<datasets::Contents::Place> partner_places;
+    conditioning_.resize(list_.conditioning.size());
+    const auto place_of = [](const config::ImageDataset& settings, const Store& pictures) {
+        return settings.type == config::StoreType::local ? datasets::folder_place(settings.instance_data_dir)
+                                                         : pictures.where("");
+    };
     const auto open = [&](const config::ImageDataset& settings) {
         const config::TextEmbeds& embeds = list_.text_embeds_of(settings);
         Store pictures = stores_.pictures(settings);
         const config::CachePlace cache = list_.latent_cache_of(settings);
         Store latents = stores_.cache(cache, "the latents of data set '" + settings.id + "'");
-        places.push_back({settings.id, settings.type == config::StoreType::local
-                                           ? datasets::folder_place(settings.instance_data_dir)
-                                           : pictures.where("")});
+        places.push_back({settings.id, place_of(settings, pictures)});
         const datasets::LatentCaching caching = datasets::latent_caching(settings);
         const bool is_for_epochs = caching == datasets::LatentCaching::each_epoch;
         ends_epochs_ |= is_for_epochs;
@@ -112,8 +128,16 @@ void PictureSourceBody<Store>::open_stores() {
                                 place.compress_disk_cache.value_or(options_.compress_disk_cache), memory);
         }
         for (const config::ImageDataset& settings : list_.images) open(settings);
+        for (const config::ImageDataset& settings : list_.images)
+            for (const std::size_t c : list_.conditioning_of(settings))
+                if (!conditioning_[c]) conditioning_[c].emplace(stores_.pictures(list_.conditioning[c]));
+        for (std::size_t c = 0; c < conditioning_.size(); ++c) {
+            const config::ImageDataset& settings = list_.conditioning[c];
+            partner_places.push_back({settings.id, conditioning_[c] ? place_of(settings, *conditioning_[c]) : ""});
+        }
     });
-    contents_ = std::make_unique<datasets::Contents>(options_.index_folder, std::move(places));
+    contents_ =
+        std::make_unique<datasets::Contents>(options_.index_folder, std::move(places), std::move(partner_places));
 }
 
 template <class Store>

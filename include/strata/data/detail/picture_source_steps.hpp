@@ -22,8 +22,30 @@ namespace strata::data::detail {
 template <class Store>
 std::string PictureSourceBody<Store>::picture_identity(const SampleWork& work) const {
     const bool is_of_epoch = sources_[work.dataset].caching == datasets::LatentCaching::each_epoch;
-    return datasets::latent_identity(recipe_->picture_id(), work.content, work.frame,
-                                     is_of_epoch ? std::optional{work.epoch} : std::nullopt);
+    std::vector<datasets::ConditioningContent> conditioning;
+    for (std::size_t p = 1; p < work.parts.size(); ++p)
+        conditioning.push_back({work.parts[p].kind, work.parts[p].content});
+    return datasets::latent_identity(recipe_->picture_id(), work.parts.front().content, work.frame,
+                                     is_of_epoch ? std::optional{work.epoch} : std::nullopt, conditioning);
+}
+
+/// Takes what is known of the files; true where that is all of them.
+template <class Store>
+bool PictureSourceBody<Store>::know_contents(SampleWork& work) const {
+    bool all = true;
+    for (std::size_t p = 0; p < work.parts.size(); ++p) {
+        work.parts[p].content = contents_->of(*work.sample, p);
+        all = all && work.parts[p].content;
+    }
+    return all;
+}
+
+/// Of one of a sample's files.
+template <class Store>
+typename PictureSourceBody<Store>::File PictureSourceBody<Store>::file_of(const SampleWork& work, std::size_t p) const {
+    if (p == 0) return {sources_[work.dataset].pictures, work.sample->key, work.sample->bytes};
+    const datasets::ConditioningPicture& one = work.sample->conditioning[p - 1];
+    return {*conditioning_[one.set], one.key, one.bytes};
 }
 
 template <class Store>
@@ -45,13 +67,21 @@ typename PictureSourceBody<Store>::Graph::Steps PictureSourceBody<Store>::graph_
     steps.read = [this](SampleWork& work) { named(work, [&] { as_fault_of_picture(work, [&] { read(work); }); }); };
     steps.decode = [this, is_wanted](SampleWork& work) {
         if (!is_wanted(work)) return;
-        const std::string place = "'" + sources_[work.dataset].pictures.where(work.sample->key) + "'";
-        named(work, [&] { as_fault_of_picture(work, [&] { detail::decode(work, place); }); });
+        named(work, [&] {
+            as_fault_of_picture(work, [&] {
+                for (std::size_t p = 0; p < work.parts.size(); ++p)
+                    detail::decode(work.parts[p], work.frame, file_of(work, p).shown());
+            });
+        });
         // A set that is scanned has its notes from there.
-        if (!list_.images[work.dataset].scan_for_errors) notes_.add(work.dataset, work.sample->key, work.decoded.note);
+        if (!list_.images[work.dataset].scan_for_errors)
+            notes_.add(work.dataset, work.sample->key, work.parts.front().decoded.note);
     };
     steps.frame = [this, is_wanted](SampleWork& work) {
-        if (is_wanted(work)) named(work, [&] { detail::frame(work); });
+        if (!is_wanted(work)) return;
+        named(work, [&] {
+            for (PictureWork& part : work.parts) detail::frame(part, work.frame);
+        });
     };
     steps.encode = [this](Group& group) { encode(group); };
     steps.keep = [this](Group& group) { keep(group); };
@@ -84,14 +114,13 @@ void PictureSourceBody<Store>::look_up_picture(SampleWork& work) const {
         work.picture_outcome = CacheOutcome::made;
         return;
     }
-    work.content = contents_->of(*work.sample);
-    if (work.content)
+    if (know_contents(work))
         look_up_content(work);
     else
-        work.picture_outcome = CacheOutcome::made;  // unless it turns out to be there when the file is read
+        work.picture_outcome = CacheOutcome::made;  // unless it turns out to be there when the files are read
 }
 
-/// Under what the file holds.
+/// Under what the files hold.
 template <class Store>
 void PictureSourceBody<Store>::look_up_content(SampleWork& work) const {
     work.picture_outcome = look_up(sources_[work.dataset].latents, picture_identity(work),
@@ -115,23 +144,34 @@ CacheOutcome PictureSourceBody<Store>::look_up(const TensorCache<Store>& cache, 
 
 template <class Store>
 void PictureSourceBody<Store>::read(SampleWork& work) const {
-    const Sources& source = sources_[work.dataset];
-    const std::string place = "'" + source.pictures.where(work.sample->key) + "'";
-    pictures::require_file_within({}, work.sample->bytes, place);
-    if (source.caching == datasets::LatentCaching::none) {
-        work.file = source.pictures.get(work.sample->key);
-    } else {
-        storage::VersionedBytes file = storage::get_versioned(source.pictures, work.sample->key);
-        const storage::ContentHash content = contents_->learn(work.dataset, *work.sample, file);
-        if (content != work.content) {  // nobody knew it, or the file was replaced: its entry may be there
-            work.content = content;
-            look_up_content(work);
-            if (work.picture_outcome == CacheOutcome::found) return;
+    const bool is_cached = sources_[work.dataset].caching != datasets::LatentCaching::none;
+    bool has_news = false;
+    for (std::size_t p = 0; p < work.parts.size(); ++p) {
+        PictureWork& part = work.parts[p];
+        const File from = file_of(work, p);
+        pictures::require_file_within({}, from.bytes, from.shown());
+        if (!is_cached) {
+            part.file = from.store.get(from.key);
+            continue;
         }
-        work.file = std::move(file.bytes);
+        storage::VersionedBytes file = storage::get_versioned(from.store, from.key);
+        const storage::ContentHash content = contents_->learn(work.dataset, *work.sample, file, p);
+        has_news |= content != part.content;
+        part.content = content;
+        part.file = std::move(file.bytes);
     }
-    work.header = pictures::image_header(work.file, place);
-    pictures::require_within({}, work.header->stored, place);
+    if (has_news) {  // nobody knew a file, or it was replaced: the entry may be there
+        look_up_content(work);
+        if (work.picture_outcome == CacheOutcome::found) {
+            for (PictureWork& part : work.parts) std::vector<std::byte>{}.swap(part.file);
+            return;
+        }
+    }
+    for (std::size_t p = 0; p < work.parts.size(); ++p) {
+        const std::string place = file_of(work, p).shown();
+        work.parts[p].header = pictures::image_header(work.parts[p].file, place);
+        pictures::require_within({}, work.parts[p].header->stored, place);
+    }
 }
 
 /// An error about a picture, that names the entry which should have been there.
@@ -177,102 +217,6 @@ void PictureSourceBody<Store>::named(const SampleWork& work, const Call& call) c
             Errc::sample_failed,
             name_of(work.dataset, *work.sample) + " cannot be made: " + std::string{core::first_line(failure.what())},
             "mend what the message names, or take the sample out of the data set"};
-    }
-}
-
-/// All that is missing, in batches. A group may show a picture or a caption twice, or two pictures that hold the same:
-/// they are encoded once.
-template <class Store>
-void PictureSourceBody<Store>::encode(Group& group) {
-    // All of one size. By what they hold, where their tensors are cached under it, else by their names.
-    std::map<std::pair<const datasets::Sample*, std::string>, std::vector<std::size_t>> pictures;
-    std::map<std::pair<std::size_t, std::string>, std::vector<std::size_t>> captions;
-    for (std::size_t i = 0; i < group.samples.size(); ++i) {
-        const SampleWork& work = group.samples[i];
-        if (group.failures[i]) continue;
-        if (work.pixels_3HW.defined())
-            pictures[work.content ? std::pair<const datasets::Sample*, std::string>{nullptr, picture_identity(work)}
-                                  : std::pair{work.sample, std::string{}}]
-                .push_back(i);
-        if (work.wants_caption && work.caption_outcome != CacheOutcome::found)
-            captions[{work.texts, *work.caption}].push_back(i);
-    }
-    const auto in_batches = [](const auto& all, std::int64_t together, const auto& encode_these) {
-        std::vector<std::vector<std::size_t>> part;
-        for (const auto& [what, indices] : all) {
-            part.push_back(indices);
-            if (static_cast<std::int64_t>(part.size()) >= together) encode_these(std::exchange(part, {}));
-        }
-        if (!part.empty()) encode_these(part);
-    };
-    in_batches(pictures, options_.vae_batch_size, [&](const auto& part) { encode_pictures(group, part); });
-    in_batches(captions, options_.text_encoder_batch_size, [&](const auto& part) { encode_captions(group, part); });
-    if (!prepared_) return;  // a damaged entry is made while training
-    if (!pictures.empty() && !encodes_pictures_later_) recipe_->release_picture_encoders();
-    if (!captions.empty() && !encodes_captions_later_) recipe_->release_caption_encoders();
-}
-
-///   part  samples of the group by picture
-template <class Store>
-void PictureSourceBody<Store>::encode_pictures(Group& group, std::span<const std::vector<std::size_t>> part) {
-    PictureBatch batch;
-    std::vector<at::Tensor> rows;
-    for (const std::vector<std::size_t>& indices : part) {
-        const SampleWork& work = group.samples[indices[0]];
-        rows.push_back(work.pixels_3HW);
-        batch.geometry.push_back({work.sample->size, work.frame});
-    }
-    batch.pixels_B3HW = rows.size() == 1 ? rows.front().unsqueeze(0) : stack_rows(rows);
-    try {
-        const std::vector<NamedTensors> made = recipe_->encode_pictures(std::move(batch));
-        for (std::size_t k = 0; k < part.size(); ++k)
-            for (const std::size_t i : part[k]) {
-                group.samples[i].picture_tensors = made[k];
-                group.samples[i].pixels_3HW.reset();
-                if (i != part[k][0]) group.samples[i].picture_outcome = CacheOutcome::found;  // kept once
-            }
-    } catch (const Error&) {
-        throw;
-    } catch (const std::exception& failure) {
-        if (part.size() > 1) {  // one of them may be at fault, and the others not
-            for (std::size_t k = 0; k < part.size(); ++k) encode_pictures(group, part.subspan(k, 1));
-            return;
-        }
-        const SampleWork& work = group.samples[part[0][0]];
-        const auto failed = std::make_exception_ptr(
-            PictureFailure{picture_failure(work, Errc::bad_picture,
-                                           "'" + sources_[work.dataset].pictures.where(work.sample->key) +
-                                               "' cannot be encoded: " + std::string{core::first_line(failure.what())},
-                                           "mend or remove the file, or the encoder"),
-                           work.dataset, *work.sample});
-        for (const std::size_t i : part[0]) group.failures[i] = failed;
-    }
-}
-
-///   part  samples of the group by caption
-template <class Store>
-void PictureSourceBody<Store>::encode_captions(Group& group, std::span<const std::vector<std::size_t>> part) {
-    std::vector<std::string> captions;
-    for (const std::vector<std::size_t>& indices : part) captions.push_back(*group.samples[indices[0]].caption);
-    try {
-        const std::vector<NamedTensors> made = recipe_->encode_captions(captions);
-        for (std::size_t k = 0; k < part.size(); ++k)
-            for (const std::size_t i : part[k]) group.samples[i].caption_tensors = made[k];
-    } catch (const std::exception& failure) {
-        if (prepared_ && part.size() > 1) {  // which one is it?
-            for (std::size_t k = 0; k < part.size(); ++k) encode_captions(group, part.subspan(k, 1));
-            return;
-        }
-        const SampleWork& first = group.samples[part[0][0]];
-        if (first.caption_outcome == CacheOutcome::made) {
-            named(first, [] { throw; });
-            throw;
-        }
-        throw Error{Errc::bad_cache_entry,
-                    cannot_remake(first.caption_outcome, texts_[first.texts].where(caption_identity(first))) +
-                        "the text encoder fails at '" + *first.caption +
-                        "': " + std::string{core::first_line(failure.what())},
-                    "mend the text encoder, or remove the caption"};
     }
 }
 

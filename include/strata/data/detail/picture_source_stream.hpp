@@ -117,7 +117,7 @@ std::shared_ptr<typename PictureSourceBody<Store>::Group> PictureSourceBody<Stor
         work.dataset = dataset;
         const auto place = static_cast<std::size_t>(visit.sample);
         const std::size_t usable = usable_place(bucket, place);
-        work.sample = &set.samples[bucket.samples[usable]];
+        work.show(set.samples[bucket.samples[usable]]);
         if (usable != place) work.replaced = &set.samples[bucket.samples[place]];
         const std::uint64_t crop =
             core::combine({options_.seed, SourcePurpose::crop, core::number_of(set.settings.id),

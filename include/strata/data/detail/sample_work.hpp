@@ -14,6 +14,7 @@
 #include <strata/data/named_tensors.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/datasets/sample.hpp>
+#include <strata/pictures/conditioning.hpp>
 #include <strata/pictures/frame.hpp>
 #include <strata/pictures/image_header.hpp>
 #include <strata/pictures/picture.hpp>
@@ -31,6 +32,17 @@ public:
     const datasets::Sample* sample;
 };
 
+/// One of the files of a sample: its picture, or a conditioning picture.
+struct PictureWork {
+    pictures::ConditioningKind kind = pictures::ConditioningKind::picture;
+    storage::ContentHash content;  ///< of its file, where its tensors are cached and it is known
+
+    std::vector<std::byte> file;
+    std::optional<pictures::ImageHeader> header;
+    pictures::Picture decoded;
+    at::Tensor pixels;  ///< (3, H, W), of a mask (1, H, W)
+};
+
 /// What is wanted of a sample, what of it is not there yet, and what was made.
 struct SampleWork {
     // Of the picture: as it is shown, in which frame, and with caching each_epoch in which epoch.
@@ -38,7 +50,7 @@ struct SampleWork {
     const datasets::Sample* sample = nullptr;  ///< nullptr: only the caption is wanted
     pictures::Frame frame;
     std::int64_t epoch = 0;
-    storage::ContentHash content;                ///< of its file, where its tensors are cached and it is known
+    std::vector<PictureWork> parts;  ///< the picture, then its conditioning pictures: datasets::Contents::Part
     const datasets::Sample* replaced = nullptr;  ///< whose turn it takes
 
     // Of the caption, which `fetch` draws where the visit has none yet.
@@ -54,25 +66,32 @@ struct SampleWork {
     CacheOutcome picture_outcome = CacheOutcome::found;
     CacheOutcome caption_outcome = CacheOutcome::found;
 
-    std::vector<std::byte> file;
-    std::optional<pictures::ImageHeader> header;
-    pictures::Picture decoded;
-    at::Tensor pixels_3HW;
-
     NamedTensors picture_tensors;
     NamedTensors caption_tensors;
+
+    /// The picture, with its conditioning pictures, is wanted.
+    void show(const datasets::Sample& which) {
+        sample = &which;
+        parts.clear();
+        parts.resize(1 + which.conditioning.size());
+        for (std::size_t c = 0; c < which.conditioning.size(); ++c) parts[c + 1].kind = which.conditioning[c].kind;
+    }
+    /// It was read and framed, and is to be encoded.
+    [[nodiscard]] bool has_pixels() const { return !parts.empty() && parts.front().pixels.defined(); }
 };
 
-/// The size that a picture is decoded to at least.
-[[nodiscard]] inline pictures::PictureSize whole_pixels(const pictures::Frame& frame) noexcept {
+/// The size that a picture is decoded to at least; {0, 0} of a mask, which is decoded whole.
+[[nodiscard]] inline pictures::PictureSize whole_pixels(const pictures::Frame& frame,
+                                                        pictures::ConditioningKind kind) noexcept {
+    if (kind == pictures::ConditioningKind::mask) return {};
     return {static_cast<std::int64_t>(frame.width), static_cast<std::int64_t>(frame.height)};
 }
 
-/// Of memory, by reading and decoding the picture; an upper bound until the header is known.
+/// Of memory, by reading and decoding the sample's files; an upper bound until their headers are known.
 [[nodiscard]] std::int64_t bytes_taken(const SampleWork& work);
-/// file -> decoded -> pixels_3HW. Throws what decode_image() throws.
-void decode(SampleWork& work, const std::string& place);
-void frame(SampleWork& work);
+/// file -> decoded -> pixels. Throws what decode_image() throws.
+void decode(PictureWork& part, const pictures::Frame& frame, const std::string& place);
+void frame(PictureWork& part, const pictures::Frame& frame);
 
 }  // namespace strata::data::detail
 

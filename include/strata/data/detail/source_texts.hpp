@@ -14,6 +14,7 @@
 #include <strata/data/source_options.hpp>
 #include <strata/data/tensor_cache.hpp>
 #include <strata/datasets/report.hpp>
+#include <strata/pictures/conditioning.hpp>
 
 namespace strata::data::detail {
 
@@ -22,6 +23,10 @@ using Remade = std::map<CacheOutcome, std::set<std::string>>;
 
 /// All settings that decide what is trained on, as text. Folders may be others on another node, and are left out.
 [[nodiscard]] std::string settings_text(const SourceOptions& options, const config::DatasetList& list);
+/// Throws Errc::bad_conditioning: a data set has conditioning pictures of other kinds than the model takes.
+[[noreturn]] void refuse_conditioning(const config::ImageDataset& settings,
+                                      const std::vector<pictures::ConditioningKind>& given,
+                                      const std::vector<pictures::ConditioningKind>& wanted);
 [[nodiscard]] std::string epoch_folder(std::string_view dataset);  // of entries kept for one epoch
 
 /// What a seeded number is for, beside those of the sample plan.

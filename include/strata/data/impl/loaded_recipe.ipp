@@ -45,6 +45,7 @@ STRATA_INLINE std::vector<NamedTensors> LoadedRecipe::encode_pictures(PictureBat
     const at::NoGradGuard no_gradients;
     const pictures::PictureSize size = pictures.geometry.front().frame.target;
     pictures.pixels_B3HW = pictures.pixels_B3HW.to(device_);
+    for (at::Tensor& one : pictures.conditioning) one = one.to(device_);
     return looked_at(encode(pictures), pictures.geometry.size(), "encode_pictures()", picture_tensors(size),
                      "picture_tensors()");
 }

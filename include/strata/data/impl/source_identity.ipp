@@ -31,6 +31,10 @@ inline std::uint64_t contents_of(const datasets::PictureSet& set) {
                               static_cast<std::uint64_t>(sample.size.height), core::number_of(sample.caption)});
         if (is_read) hash = core::combine({hash, core::number_of(sample.content.text())});
         for (const std::string& caption : sample.other_captions) hash = core::combine({hash, core::number_of(caption)});
+        for (const datasets::ConditioningPicture& one : sample.conditioning) {
+            hash = core::combine({hash, core::number_of(one.key), one.bytes, static_cast<std::uint64_t>(one.kind)});
+            if (is_read) hash = core::combine({hash, core::number_of(one.content.text())});
+        }
     }
     return hash;
 }

@@ -72,6 +72,7 @@ namespace detail {
             word(*set.small_buckets);
         }
         for (const std::string& entry : set.caption_filter_list) fields << "caption_filter_list" << entry;
+        for (const std::string& id : set.conditioning_data) fields << "conditioning_data" << id;
         word(set.metadata_backend);
         if (set.parquet) {
             fields << set.parquet->filename_column << set.parquet->width_column << set.parquet->height_column;
@@ -90,6 +91,13 @@ namespace detail {
     for (const config::ImageDataset& set : list.images) add(set);
     fields << "eval";
     for (const config::ImageDataset& set : list.eval) add(set);
+    for (const config::ImageDataset& set : list.conditioning) {
+        fields << "conditioning" << set.id;
+        bucket(set.type, set.s3);
+        word(set.conditioning_type);
+        flag(set.preserve_data_backend_cache);
+        flag(set.scan_for_errors);
+    }
     for (const auto& embeds : list.text_embeds) {
         fields << embeds.id;
         bucket(embeds.type, embeds.s3);
@@ -99,6 +107,37 @@ namespace detail {
         bucket(embeds.type, embeds.s3);
     }
     return fields.bytes();
+}
+
+/// "a picture and a mask"
+inline std::string in_words(const std::vector<pictures::ConditioningKind>& kinds) {
+    std::string text;
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+        text += std::string{i == 0                  ? ""
+                            : i + 1 == kinds.size() ? " and "
+                                                    : ", "} +
+                "a " + std::string{pictures::name_of(kinds[i])};
+    return text;
+}
+
+STRATA_INLINE void refuse_conditioning(const config::ImageDataset& settings,
+                                       const std::vector<pictures::ConditioningKind>& given,
+                                       const std::vector<pictures::ConditioningKind>& wanted) {
+    std::string names;
+    for (const std::string& id : settings.conditioning_data) names += (names.empty() ? "'" : ", '") + id + "'";
+    const std::string has =
+        given.empty() ? "has no conditioning_data"
+                      : "has conditioning_data " + names + ", which is " + in_words(given) + " for each picture";
+    if (wanted.empty())
+        throw Error{Errc::bad_conditioning,
+                    "data set '" + settings.id + "' " + has + ", and the model takes no conditioning pictures",
+                    "remove conditioning_data, or train a model whose recipe takes them"};
+    throw Error{
+        Errc::bad_conditioning,
+        "data set '" + settings.id + "' " + has + ", and the model takes " + in_words(wanted) + " with each picture",
+        "name " + (wanted.size() == 1 ? std::string{"a data set"} : std::to_string(wanted.size()) + " data sets") +
+            " with dataset_type conditioning there, in the order of the model's, with conditioning_type mask "
+            "where that is a mask and only there"};
 }
 
 [[nodiscard]] STRATA_INLINE std::string epoch_folder(std::string_view dataset) {

@@ -31,7 +31,7 @@ STRATA_INLINE std::string_view name_of(CaptionFile kind) noexcept {
 }
 
 STRATA_INLINE CaptionFile caption_file(const config::ImageDataset& dataset) noexcept {
-    if (dataset.only_instance_prompt) return CaptionFile::none;
+    if (dataset.only_instance_prompt || dataset.is_conditioning()) return CaptionFile::none;
     switch (dataset.caption_strategy) {
         case config::CaptionStrategy::textfile:
             return CaptionFile::text;

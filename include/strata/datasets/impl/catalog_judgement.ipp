@@ -46,6 +46,7 @@ STRATA_INLINE std::optional<Skipped> Catalog::judge(const IndexedPicture& pictur
         return skip(SkipReason::unreadable, failure->second);
     if (picture.pixel_fault) return skip(picture.pixel_fault->reason, picture.pixel_fault->detail);
     if (picture.size_fault) return skip(picture.size_fault->reason, picture.size_fault->detail);
+    if (dataset_.is_conditioning()) return std::nullopt;  // sizes and captions are those of the pictures it belongs to
     if (picture.sample.caption.empty())
         return skip(SkipReason::no_caption, captions_ == CaptionFile::json    ? "no text 'caption' in its .json"
                                             : captions_ == CaptionFile::table ? "no text in '" + table_place_ + "'"

@@ -32,8 +32,9 @@ STRATA_INLINE void Collection::add(const config::ImageDataset& dataset, Discover
     add_buckets_of(sets_.size() - 1);
 }
 
-STRATA_INLINE void Collection::add_eval(const config::ImageDataset& dataset, const Discovered& found) {
-    std::string line = "eval data set '" + dataset.id + "': " + std::to_string(found.found) + " pictures found, " +
+STRATA_INLINE void Collection::add_line(const config::ImageDataset& dataset, const Discovered& found) {
+    std::string line = std::string{dataset.is_conditioning() ? "conditioning" : "eval"} + " data set '" + dataset.id +
+                       "': " + std::to_string(found.found) + " pictures found, " +
                        std::to_string(found.samples.size()) + " can be used";
     constexpr std::size_t most_names = 5;
     for (std::size_t i = 0; i < std::min(found.skipped.size(), most_names); ++i)

@@ -28,6 +28,8 @@ STRATA_INLINE std::string_view name_of(SkipReason reason) noexcept {
             return "not in the table";
         case SkipReason::small_bucket:
             return "in a bucket that is too small";
+        case SkipReason::unpaired:
+            return "without a conditioning picture";
     }
     return "skipped";
 }
@@ -97,10 +99,11 @@ STRATA_INLINE std::vector<std::string> Report::lines(const std::filesystem::path
         for (const Skipped& one : skipped)
             if (one.reason == reason) those.push_back(&one);
         if (those.empty()) continue;
-        const bool is_damage = reason == SkipReason::unreadable;  // a person will want to mend these
+        // A person will want to mend these.
+        const bool is_named = reason == SkipReason::unreadable || reason == SkipReason::unpaired;
         const auto total = static_cast<std::int64_t>(those.size());
         all.push_back("  " + std::to_string(total) + " skipped, " + std::string{name_of(reason)} + ": " +
-                      detail::first_few(total, is_damage ? 5 : 1, [&](std::int64_t k) {
+                      detail::first_few(total, is_named ? 5 : 1, [&](std::int64_t k) {
                           return detail::with_detail(*those[static_cast<std::size_t>(k)]);
                       }));
     }

@@ -30,6 +30,7 @@ STRATA_INLINE Buckets::Buckets(const config::DatasetList& list, const http::Retr
     };
     note(list.images);
     note(list.eval);
+    note(list.conditioning);
     note(list.text_embeds);
     note(list.image_embeds);
 }
