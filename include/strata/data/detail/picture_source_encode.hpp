@@ -112,7 +112,8 @@ void PictureSourceBody<Store>::encode_captions(Group& group, std::span<const std
         }
         throw Error{Errc::bad_cache_entry,
                     cannot_remake(first.caption_outcome, texts_[first.texts].where(caption_identity(first))) +
-                        "the text encoder fails at '" + *first.caption + "': " + std::string{core::first_line(failure.what())},
+                        "the text encoder fails at '" + *first.caption +
+                        "': " + std::string{core::first_line(failure.what())},
                     "mend the text encoder, or remove the caption"};
     }
 }

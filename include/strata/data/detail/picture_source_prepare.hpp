@@ -81,15 +81,15 @@ void PictureSourceBody<Store>::prepare_pictures() {
     });
 
     std::vector<std::vector<Missing>> groups;  // each of one size
-    std::map<std::string, std::size_t>
-        group_of;  // of what is known to be there: pictures that hold the same are encoded once
+    // Of what is known to be there: pictures that hold the same are encoded once.
+    std::map<std::string, std::size_t> group_of;
     const auto size_of = [&](const Missing& one) { return tasks[one.task].frame.target; };
     const auto together = static_cast<std::size_t>(std::max<std::int64_t>(options_.vae_batch_size, 1));
     std::size_t different = 0;  // in the last group
     for (const Missing& one : missing) {
         SampleWork work = work_of(one.task);
-        work.content = contents_->of(*work.sample);
-        if (work.content)
+        const bool is_known = know_contents(work);
+        if (is_known)
             if (const auto twin = group_of.find(picture_identity(work)); twin != group_of.end()) {
                 groups[twin->second].push_back(one);
                 continue;
@@ -100,7 +100,7 @@ void PictureSourceBody<Store>::prepare_pictures() {
         }
         groups.back().push_back(one);
         ++different;
-        if (work.content) group_of.emplace(picture_identity(work), groups.size() - 1);
+        if (is_known) group_of.emplace(picture_identity(work), groups.size() - 1);
     }
     const auto begin = [&](const Missing& one) {
         SampleWork work = work_of(one.task);
