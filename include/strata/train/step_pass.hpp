@@ -31,8 +31,8 @@ struct StepSums {
     double loss = 0;           ///< mean over ranks and micro-batches
     bool stop = false;         ///< a rank was asked to stop
     double seconds = 0;        ///< rank 0's
-    std::int64_t samples = 0;  ///< of all ranks; 0: as many as the plan says
     double data_wait = 0;      ///< seconds in which the rank that waited longest waited for its batches
+    std::int64_t samples = 0;  ///< of all ranks; 0: as many as the plan says
 };
 
 /// What a step's micro-batches are run with.
