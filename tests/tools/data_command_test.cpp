@@ -209,7 +209,7 @@ TEST_F(DataCommand, PairsAreShownAndWhatHasNone) {
     const json all = asked("scan");
     const json& set = all.at("data_sets").at(0);
     EXPECT_EQ(set.at("used"), 16);
-    EXPECT_EQ(set.at("conditioning_data"), json({"masks"}));
+    EXPECT_EQ(set.at("conditioning_data"), json::array({"masks"}));
     ASSERT_EQ(all.at("data_sets").size(), 1U);
     ASSERT_EQ(all.at("conditioning").size(), 1U);
     const json& masks = all.at("conditioning").at(0);

@@ -48,7 +48,8 @@ std::vector<std::byte> slope(int width, int height, int blue) {
 /// White on the right from the middle on.
 std::vector<std::byte> half_mask(int width, int height) {
     std::vector<std::uint8_t> rgb;
-    for (int i = 0; i < width * height; ++i) rgb.insert(rgb.end(), 3, i % width >= width / 2 ? 255 : 0);
+    for (int i = 0; i < width * height; ++i)
+        rgb.insert(rgb.end(), 3, i % width >= width / 2 ? std::uint8_t{255} : std::uint8_t{0});
     return strata::pictures::encode_png(width, height, rgb);
 }
 

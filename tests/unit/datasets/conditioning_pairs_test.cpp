@@ -149,8 +149,8 @@ TEST_F(ConditioningPairs, OtherRatiosThanRoundingMakesAreANote) {
         if (note.find("stretched") != std::string::npos) {
             ++stretched;
             EXPECT_EQ(note,
-                      "data set 'photos': 1 conditioning pictures of 'edges' have another aspect ratio than their "
-                      "pictures and are stretched to it; the first is of a.png (64 x 48, and 64 x 64)");
+                      "data set 'photos': conditioning pictures of 'edges' with another aspect ratio than their "
+                      "pictures, to which they are stretched: 1; the first is of a.png (64 x 48, and 64 x 64)");
         }
     EXPECT_EQ(stretched, 1);
 }

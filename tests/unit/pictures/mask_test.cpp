@@ -51,8 +51,12 @@ TEST(Mask, IsBlackAndWhiteUpToTheEdgeAtAnyScaleAndNeverBeyond) {
             for (std::int64_t i = 0; i < 64 * 48; ++i) {
                 const auto x = static_cast<double>(i % 64);
                 const float value = values[static_cast<std::size_t>(i)];
-                if (x + 1 <= at) ASSERT_EQ(value, 0) << width << ' ' << i;
-                if (x >= at) ASSERT_EQ(value, 1) << width << ' ' << i;
+                if (x + 1 <= at) {
+                    ASSERT_EQ(value, 0) << width << ' ' << i;
+                }
+                if (x >= at) {
+                    ASSERT_EQ(value, 1) << width << ' ' << i;
+                }
                 ASSERT_TRUE(value >= 0 && value <= 1);
             }
         }

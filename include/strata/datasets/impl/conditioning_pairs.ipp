@@ -110,11 +110,9 @@ STRATA_INLINE void pair_conditioning(Discovered& found, const config::ImageDatas
                         partners.id() + "'"};
     found.samples = std::move(paired);
     if (stretched > 0)
-        found.notes.push_back(
-            "data set '" + dataset.id + "': " + std::to_string(stretched) + " conditioning pictures of '" +
-            partners.id() +
-            "' have another aspect ratio than their pictures and are stretched to it; the first is of " +
-            first_stretched);
+        found.notes.push_back("data set '" + dataset.id + "': conditioning pictures of '" + partners.id() +
+                              "' with another aspect ratio than their pictures, to which they are stretched: " +
+                              std::to_string(stretched) + "; the first is of " + first_stretched);
 }
 
 }  // namespace strata::datasets
