@@ -58,7 +58,7 @@ private:
         units_;             // of a double array (Aoe 1989), as darts-clone packs it: what characters are mapped to
     std::string mappings_;  // texts, a zero byte behind each
     float lowest_ = 0;      // score
-    std::int64_t unknown_ = -1, promised_ = -1;
+    std::int64_t unknown_ = -1;
     bool adds_space_ = true, collapses_spaces_ = true;
 };
 

@@ -16,6 +16,7 @@
 #include <strata/datasets/detail/picture_reading.hpp>
 #include <strata/datasets/for_all.hpp>
 #include <strata/pictures/image_header.hpp>
+#include <strata/pictures/picture_fault.hpp>
 #include <strata/storage/content_hash.hpp>
 #include <strata/storage/object_store.hpp>
 

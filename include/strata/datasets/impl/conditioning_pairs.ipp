@@ -7,7 +7,7 @@
 
 #include <strata/core/error.hpp>
 #include <strata/datasets/conditioning_pairs.hpp>
-#include <strata/datasets/impl/discovery.ipp>
+#include <strata/datasets/impl/caption_files.ipp>
 
 namespace strata::datasets {
 

@@ -41,9 +41,6 @@ STRATA_INLINE SentencePieces::SentencePieces(std::string_view bytes, const std::
     if (model.broken()) detail::refuse_file(file, "is a sentencepiece model that breaks off");
     if (!has_normaliser)
         detail::refuse_file(file, "is a sentencepiece model that breaks off: it does not say how text is normalised");
-    if (promised_ >= 0 && promised_ != size())
-        detail::refuse_file(file, "is a sentencepiece model of " + std::to_string(promised_) + " pieces, and has " +
-                                      std::to_string(size()));
     if (unknown_ < 0) detail::refuse_file(file, "has no piece for what is unknown");
 }
 
@@ -89,7 +86,6 @@ STRATA_INLINE void SentencePieces::read_trainer(std::string_view message, const 
     detail::ProtobufFields fields{message};
     while (fields.next()) {
         if (fields.number == 3 && fields.value != unigram) detail::refuse_file(file, "is no unigram model, as T5's is");
-        if (fields.number == 4) promised_ = static_cast<std::int64_t>(std::min<std::uint64_t>(fields.value, 1U << 31));
         if ((fields.number == 24 || fields.number == 35) && fields.value != 0)
             detail::refuse_file(file, fields.number == 24 ? "ends words with spaces, which T5 begins with them"
                                                           : "spells what is unknown in bytes, which T5 does not");
