@@ -68,7 +68,7 @@ std::shared_ptr<ToyModel> partly_frozen(std::shared_ptr<ToyModel> model) {
 }
 
 template <class Engine>
-class Weights : public testing::Test {
+class OfEngine : public testing::Test {
 protected:
     /// Settings for any of the engines.
     Case settings() {
@@ -90,14 +90,14 @@ protected:
 using Engines = testing::Types<EngineOf<ZeroStage<0>>, EngineOf<ZeroStage<2>>, EngineOf<ZeroStage<3>>,
                                EngineOf<ZeroStage<3>, Precision<Bf16>>, EngineOf<ZeroStage<3>, AllOnDisk>,
                                EngineOf<ZeroStage<3>, strata::Ema<strata::Cpu>>>;
-TYPED_TEST_SUITE(Weights, Engines);
+TYPED_TEST_SUITE_P(OfEngine);
 
-TYPED_TEST(Weights, AModelMadeUnitByUnitTrainsLikeOneMadeAtOnce) {
+TYPED_TEST_P(OfEngine, AModelMadeUnitByUnitTrainsLikeOneMadeAtOnce) {
     const Case at_once = this->settings();
     EXPECT_EQ(train<TypeParam>(this->comm_, in_units(at_once)), train<TypeParam>(this->comm_, at_once));
 }
 
-TYPED_TEST(Weights, AndSoDoesOneThatIsFrozenInPart) {
+TYPED_TEST_P(OfEngine, AndSoDoesOneThatIsFrozenInPart) {
     Case at_once = this->settings();
     at_once.model = [] { return partly_frozen(std::make_shared<UnitModel>()); };
     Case by_unit = this->settings();
@@ -106,7 +106,7 @@ TYPED_TEST(Weights, AndSoDoesOneThatIsFrozenInPart) {
     EXPECT_EQ(train<TypeParam>(this->comm_, by_unit), train<TypeParam>(this->comm_, at_once));
 }
 
-TYPED_TEST(Weights, ValuesOfFilesAreThoseOfTheModelThatWroteThem) {
+TYPED_TEST_P(OfEngine, ValuesOfFilesAreThoseOfTheModelThatWroteThem) {
     const WeightFiles files = this->written();
     const Case whole = this->settings();
     const Trace expected = train<TypeParam>(this->comm_, whole);
@@ -114,7 +114,7 @@ TYPED_TEST(Weights, ValuesOfFilesAreThoseOfTheModelThatWroteThem) {
     EXPECT_EQ(train<TypeParam>(this->comm_, from_files(whole, files, true)), expected);
 }
 
-TYPED_TEST(Weights, FrozenPartsAreReadFromFilesToo) {
+TYPED_TEST_P(OfEngine, FrozenPartsAreReadFromFilesToo) {
     const WeightFiles files = this->written();
     Case whole = this->settings();
     whole.model = [] { return partly_frozen(std::make_shared<UnitModel>()); };
@@ -128,7 +128,7 @@ TYPED_TEST(Weights, FrozenPartsAreReadFromFilesToo) {
     EXPECT_EQ(train<TypeParam>(this->comm_, by_unit), train<TypeParam>(this->comm_, whole));
 }
 
-TYPED_TEST(Weights, AFileHasTheBitsOfTheModelInOnePieceOrMany) {
+TYPED_TEST_P(OfEngine, AFileHasTheBitsOfTheModelInOnePieceOrMany) {
     torch::manual_seed(5);
     const auto model = std::make_shared<UnitModel>();
     TypeParam engine{this->comm_, strata::zero::parameters_of(*model), options_of<TypeParam>(this->settings())};
@@ -156,7 +156,7 @@ TYPED_TEST(Weights, AFileHasTheBitsOfTheModelInOnePieceOrMany) {
     }
 }
 
-TYPED_TEST(Weights, ADamagedFileIsAnErrorOnAllRanks) {
+TYPED_TEST_P(OfEngine, ADamagedFileIsAnErrorOnAllRanks) {
     const WeightFiles files = this->written();
     this->comm_.barrier();
     if (this->comm_.rank() == 0)
@@ -176,16 +176,21 @@ TYPED_TEST(Weights, ADamagedFileIsAnErrorOnAllRanks) {
     EXPECT_EQ(error_of(units_only).code(), Errc::corrupt_safetensors);
 }
 
+REGISTER_TYPED_TEST_SUITE_P(OfEngine, AModelMadeUnitByUnitTrainsLikeOneMadeAtOnce, AndSoDoesOneThatIsFrozenInPart,
+                            ValuesOfFilesAreThoseOfTheModelThatWroteThem, FrozenPartsAreReadFromFilesToo,
+                            AFileHasTheBitsOfTheModelInOnePieceOrMany, ADamagedFileIsAnErrorOnAllRanks);
+INSTANTIATE_TYPED_TEST_SUITE_P(Weights, OfEngine, Engines);
+
 using Stage3 = EngineOf<ZeroStage<3>>;
 
 /// What other tests of weights need.
-class InUnits : public testing::Test {
+class Weights : public testing::Test {
 protected:
     MpiComm comm_;
     SharedFolder<MpiComm> folder_{comm_};
 };
 
-TEST_F(InUnits, FromFilesNoRankHasAUnitWhole) {
+TEST_F(Weights, FromFilesNoRankHasAUnitWhole) {
     using Row = RowModel<64, 3>;
     torch::manual_seed(1);
     const auto path = folder_.path / "model.safetensors";
@@ -205,7 +210,7 @@ TEST_F(InUnits, FromFilesNoRankHasAUnitWhole) {
     EXPECT_GE(engine.memory().of(MemoryKind::buffers, Place::device).peak, 2 * share * 4);
 }
 
-TEST_F(InUnits, ModelsOfOtherFilesAreDifferentModels) {
+TEST_F(Weights, ModelsOfOtherFilesAreDifferentModels) {
     if (comm_.world() == 1) return;
     torch::manual_seed(1);
     const auto whole = std::make_shared<UnitModel>();
@@ -229,7 +234,7 @@ struct CountingModel : torch::nn::Module {
     std::shared_ptr<strata::Unit<Counting>> unit = register_module("unit", std::make_shared<strata::Unit<Counting>>(8));
 };
 
-TEST_F(InUnits, ABlockThatIsMadeOtherwiseTheSecondTimeIsAnErrorOnAllRanks) {
+TEST_F(Weights, ABlockThatIsMadeOtherwiseTheSecondTimeIsAnErrorOnAllRanks) {
     const auto model = strata::in_units([] { return std::make_shared<CountingModel>(); });
     const auto error = error_of([&] { Stage3{comm_, strata::zero::parameters_of(*model), {}}; });
     EXPECT_EQ(error.code(), Errc::bad_parameter);
@@ -238,7 +243,7 @@ TEST_F(InUnits, ABlockThatIsMadeOtherwiseTheSecondTimeIsAnErrorOnAllRanks) {
         << error.what();
 }
 
-TEST_F(InUnits, AFileOfStage3OnAllRanksGoesOnAtStage0OnOne) {
+TEST_F(Weights, AFileOfStage3OnAllRanksGoesOnAtStage0OnOne) {
     using Alone = strata::zero::Engine<strata::Setup<ZeroStage<0>>, strata::comm::SelfComm>;
     torch::manual_seed(3);
     const auto model = strata::in_units([] { return std::make_shared<UnitModel>(); });
