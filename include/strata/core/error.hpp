@@ -100,6 +100,8 @@ enum class Errc : std::uint16_t {
     bad_json_line = 2625,        ///< a line of a table in JSON lines is no JSON object, or too long
 
     bad_model_options = 2701,  ///< a model's sizes do not fit together
+    bad_tokenizer = 2702,      ///< a tokenizer's file is no such file, or damaged
+    bad_model_config = 2703,   ///< a model's config.json names what is not known, or sizes that fit no model
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.
@@ -137,6 +139,8 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_argument:
         case Errc::cannot_launch:
         case Errc::bad_model_options:
+        case Errc::bad_tokenizer:
+        case Errc::bad_model_config:
         case Errc::output_not_writable:
         case Errc::swap_in_use:
         case Errc::output_in_use:
