@@ -470,12 +470,16 @@ strata_room(checkpoint
         size.hpp)
 
 strata_room(models
-    NEEDS core policy optim pictures data zero
+    NEEDS core policy config optim pictures data zero
     PACKAGES Torch
     LINKS torch
     HEADERS
         attention.hpp
+        autoencoder_kl.hpp
+        autoencoder_kl_options.hpp
+        autoencoder_tiny.hpp
         detail/lane_loops.hpp
+        detail/picture_size.hpp
         encoders.hpp
         flow_sampler.hpp
         flux_blocks.hpp
@@ -484,12 +488,16 @@ strata_room(models
         hashed_text.hpp
         kernel_rows.hpp
         kernels.hpp
+        kl_blocks.hpp
         linear_codec.hpp
+        model_config.hpp
         norms.hpp
         packing.hpp
         resnet_block.hpp
         rotary.hpp
-        small_flux.hpp)
+        small_flux.hpp
+        tiled_decode.hpp
+        trained_autoencoder.hpp)
 
 strata_room(train
     NEEDS core policy options config storage s3 comm optim zero pictures datasets data checkpoint models
