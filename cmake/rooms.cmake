@@ -374,6 +374,7 @@ strata_room(zero
         tiers/in_memory.hpp
         tiers/nvme.hpp
         tiers/split.hpp
+        torch_version.hpp
         unit.hpp
         unit_link.hpp
         ${zero_headers})
@@ -475,9 +476,11 @@ strata_room(models
     LINKS torch
     HEADERS
         attention.hpp
+        attention_kernels.hpp
         autoencoder_kl.hpp
         autoencoder_kl_options.hpp
         autoencoder_tiny.hpp
+        detail/attention_loops.hpp
         detail/lane_loops.hpp
         detail/picture_size.hpp
         encoders.hpp
@@ -495,6 +498,7 @@ strata_room(models
         packing.hpp
         resnet_block.hpp
         rotary.hpp
+        score_tile.hpp
         small_flux.hpp
         tiled_decode.hpp
         trained_autoencoder.hpp)
