@@ -393,6 +393,7 @@ strata_room(zero
         tiers/in_memory.hpp
         tiers/nvme.hpp
         tiers/split.hpp
+        torch_version.hpp
         unit.hpp
         unit_link.hpp
         unit_values.hpp
@@ -535,7 +536,13 @@ strata_room(models
     HEADERS
         attention.hpp
         clip_text.hpp
+        attention_kernels.hpp
+        autoencoder_kl.hpp
+        autoencoder_kl_options.hpp
+        autoencoder_tiny.hpp
+        detail/attention_loops.hpp
         detail/lane_loops.hpp
+        detail/picture_size.hpp
         encoders.hpp
         flow_sampler.hpp
         flux_blocks.hpp
@@ -544,6 +551,7 @@ strata_room(models
         hashed_text.hpp
         kernel_rows.hpp
         kernels.hpp
+        kl_blocks.hpp
         linear_codec.hpp
         model_config.hpp
         norms.hpp
@@ -554,6 +562,9 @@ strata_room(models
         small_flux.hpp
         t5_encoder.hpp
         text_encoders.hpp)
+        score_tile.hpp
+        tiled_decode.hpp
+        trained_autoencoder.hpp)
 
 strata_room(train
     NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models

@@ -173,7 +173,7 @@ TEST(Layering, OnlyDataSetsAndDataSeeTbb) {
     });
 }
 
-/// What only newer versions of libtorch have is used behind one header, which says what that is. Nothing is, as yet.
+/// What only newer versions of libtorch have is used behind one header, which says what that is.
 TEST(Layering, OnlyOneHeaderAsksForTheVersionOfLibtorch) {
     for (const auto& file : all_files()) {
         const bool records_it = file.path == "train/impl/environment.ipp";  // in checkpoints; nothing is chosen by it

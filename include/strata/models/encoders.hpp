@@ -23,6 +23,7 @@ struct TextEmbedding {
 ///   * encode: (B, 3, H, W) fp32, red first, in [-1, 1], H and W multiples of pixels_per_latent()
 ///     -> (B, latent_channels(), H / pixels_per_latent(), W / pixels_per_latent()) fp32; equal input, equal bits
 ///   * decode: one picture's latents back to (3, H, W); need not be clamped
+/// One that computes on a device has on(device) as well, see on_device(): takes and gives tensors of any device, fp32.
 template <class A>
 concept Autoencoder = requires(const A& autoencoder, const at::Tensor& tensor) {
     { autoencoder.id() } -> std::convertible_to<std::string>;
@@ -65,5 +66,17 @@ struct TextEncoder {
 
 }  // namespace archetype
 static_assert(Autoencoder<archetype::Autoencoder> && TextEncoder<archetype::TextEncoder>);
+
+/// An encoder ready for work on a device: encoder.on(device) where it has that call, and a copy where it computes on the CPU alone.
+template <class Encoder>
+[[nodiscard]] Encoder on_device(const Encoder& encoder, at::Device device) {
+    if constexpr (requires {
+                      { encoder.on(device) } -> std::same_as<Encoder>;
+                  }) {
+        return encoder.on(device);
+    } else {
+        return encoder;
+    }
+}
 
 }  // namespace strata::models

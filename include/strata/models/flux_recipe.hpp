@@ -73,8 +73,8 @@ public:
         return {{"tokens", at::kFloat, {any, any}}, {"pooled", at::kFloat, {any}}};
     }
 
-    [[nodiscard]] A load_picture_encoders(at::Device) const { return autoencoder_; }
-    [[nodiscard]] T load_caption_encoders(at::Device) const { return text_encoder_; }
+    [[nodiscard]] A load_picture_encoders(at::Device device) const { return on_device(autoencoder_, device); }
+    [[nodiscard]] T load_caption_encoders(at::Device device) const { return on_device(text_encoder_, device); }
     [[nodiscard]] std::vector<data::NamedTensors> encode_pictures(const A& autoencoder,
                                                                   const data::PictureBatch& pictures) const {
         const at::Tensor latents_BCHW = autoencoder.encode(pictures.pixels_B3HW);

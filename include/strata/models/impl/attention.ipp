@@ -1,12 +1,14 @@
 #pragma once
-// strata/models/impl/attention.ipp - attention by its formula, one pass over the scores on a CPU.
+// strata/models/impl/attention.ipp - attention by its formula, one pass over the scores on a CPU; and which form is taken.
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include <strata/models/attention.hpp>
+#include <strata/models/impl/attention_tiles.ipp>
 #include <strata/models/impl/fused_ops.ipp>
+#include <strata/zero/torch_version.hpp>
 
 namespace strata::models {
 
@@ -39,13 +41,47 @@ struct Attention : Function<Attention> {
     static float scale_of(std::int64_t K) { return 1.0f / std::sqrt(static_cast<float>(K)); }
 };
 
+/// Whether scores are computed tile by tile.
+inline bool takes_tiles(const at::Tensor& q_BHLK, std::int64_t S, const AttentionOptions& options) {
+    if (!kernels_apply(q_BHLK, q_BHLK.size(3))) return false;
+    const std::int64_t scores = q_BHLK.size(0) * q_BHLK.size(1) * q_BHLK.size(2) * S;
+    return options.tiles || scores * static_cast<std::int64_t>(q_BHLK.element_size()) > most_score_bytes;
+}
+
+inline double scale_of(const at::Tensor& q_BHLK, const AttentionOptions& options) {
+    return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q_BHLK.size(3))));
+}
+
+#if STRATA_TORCH_HAS_FUSED_ATTENTION
+/// libtorch takes a mask of its operands' type, and no mask beside a causal one.
+inline bool takes_libtorchs(const at::Tensor& q_BHLK, const AttentionOptions& options) {
+    return q_BHLK.is_cuda() &&
+           (!options.bias_BHLS.defined() || (q_BHLK.scalar_type() == at::kFloat && !options.is_causal));
+}
+inline at::Tensor libtorchs_attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHSK, const at::Tensor& v_BHSK,
+                                      const AttentionOptions& options) {
+    c10::optional<at::Tensor> bias;
+    if (options.bias_BHLS.defined()) bias = options.bias_BHLS;
+    return at::scaled_dot_product_attention(q_BHLK, k_BHSK, v_BHSK, bias, 0.0, options.is_causal,
+                                            scale_of(q_BHLK, options));
+}
+#endif
+
 }  // namespace detail
 
 STRATA_INLINE at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHSK, const at::Tensor& v_BHSK,
                                    const AttentionOptions& options) {
+#if STRATA_TORCH_HAS_FUSED_ATTENTION
+    if (detail::takes_libtorchs(q_BHLK, options))
+        return detail::libtorchs_attention(q_BHLK, k_BHSK, v_BHSK, options).transpose(1, 2).flatten(2);
+#endif
+    const double scale = detail::scale_of(q_BHLK, options);
+    if (detail::takes_tiles(q_BHLK, k_BHSK.size(2), options)) {
+        const detail::TiledForm form{options.tiles.value_or(detail::attention_tiles(q_BHLK)), scale, options.is_causal};
+        return detail::TiledAttention::apply(q_BHLK, k_BHSK, v_BHSK, options.bias_BHLS, form);
+    }
     const bool is_plain = !options.bias_BHLS.defined() && !options.is_causal && !options.scale;
     if (is_plain && detail::kernels_apply(q_BHLK, 16)) return detail::Attention::apply(q_BHLK, k_BHSK, v_BHSK);
-    const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q_BHLK.size(3))));
     at::Tensor s = at::matmul(q_BHLK, k_BHSK.transpose(2, 3)).to(detail::wide(q_BHLK)) * scale;
     if (options.bias_BHLS.defined()) s = s + options.bias_BHLS;
     if (options.is_causal)
