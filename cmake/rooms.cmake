@@ -490,12 +490,13 @@ strata_room(checkpoint
         size.hpp)
 
 strata_room(models
-    NEEDS core policy optim pictures data zero diffusion
+    NEEDS core policy config optim pictures data zero diffusion
     PACKAGES Torch
     LINKS torch
     HEADERS
         attention.hpp
         detail/lane_loops.hpp
+        diffusion_unet.hpp
         encoders.hpp
         flow_sampler.hpp
         flux_blocks.hpp
@@ -504,12 +505,20 @@ strata_room(models
         hashed_text.hpp
         kernel_rows.hpp
         kernels.hpp
+        latent_pictures.hpp
         linear_codec.hpp
         norms.hpp
         packing.hpp
         resnet_block.hpp
         rotary.hpp
-        small_flux.hpp)
+        sd15_recipe.hpp
+        sdxl_recipe.hpp
+        small_flux.hpp
+        unet.hpp
+        unet_batch.hpp
+        unet_blocks.hpp
+        unet_options.hpp
+        unet_transformer.hpp)
 
 strata_room(train
     NEEDS core policy options config storage s3 comm optim zero pictures datasets data diffusion checkpoint models
