@@ -535,14 +535,15 @@ strata_room(models
     LINKS torch
     HEADERS
         attention.hpp
-        clip_text.hpp
         attention_kernels.hpp
         autoencoder_kl.hpp
         autoencoder_kl_options.hpp
         autoencoder_tiny.hpp
+        clip_text.hpp
         detail/attention_loops.hpp
         detail/lane_loops.hpp
         detail/picture_size.hpp
+        diffusion_unet.hpp
         encoders.hpp
         flow_sampler.hpp
         flux_blocks.hpp
@@ -552,6 +553,7 @@ strata_room(models
         kernel_rows.hpp
         kernels.hpp
         kl_blocks.hpp
+        latent_pictures.hpp
         linear_codec.hpp
         model_config.hpp
         norms.hpp
@@ -559,12 +561,19 @@ strata_room(models
         projection.hpp
         resnet_block.hpp
         rotary.hpp
+        score_tile.hpp
+        sd15_recipe.hpp
+        sdxl_recipe.hpp
         small_flux.hpp
         t5_encoder.hpp
-        text_encoders.hpp)
-        score_tile.hpp
+        text_encoders.hpp
         tiled_decode.hpp
-        trained_autoencoder.hpp)
+        trained_autoencoder.hpp
+        unet.hpp
+        unet_batch.hpp
+        unet_blocks.hpp
+        unet_options.hpp
+        unet_transformer.hpp)
 
 strata_room(train
     NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models

@@ -16,7 +16,7 @@ namespace strata::models {
 
 /// x + conv2(silu(norm2(conv1(silu(norm1(x))) + time_emb_proj(silu(time))))), convolutions 3x3; conv_shortcut, 1x1, on x where
 /// the number of channels changes.
-class ResnetBlock final : public torch::nn::Module {
+class ResnetBlock : public torch::nn::Module {
 public:
     /// `time_width` E, 0 for a block without time.
     ResnetBlock(std::int64_t C_in, std::int64_t C_out, std::int64_t time_width, std::int64_t groups, double eps);
@@ -30,7 +30,7 @@ private:
 };
 
 /// Convolution 3x3 of stride 2. (B, C, h, w) -> (B, C, h/2, w/2)
-class Downsample final : public torch::nn::Module {
+class Downsample : public torch::nn::Module {
 public:
     /// How a border is added: a pixel on all sides (U-Nets), or on the right and at the bottom alone (autoencoders).
     enum class Border { all_sides, right_and_bottom };
@@ -43,7 +43,7 @@ private:
 };
 
 /// Every pixel twice in both directions, then a convolution 3x3.
-class Upsample final : public torch::nn::Module {
+class Upsample : public torch::nn::Module {
 public:
     explicit Upsample(std::int64_t C);
     /// (B, C, h, w) -> (B, C, height, width); twice h and w where they are 0

@@ -1,0 +1,62 @@
+#pragma once
+// strata/models/sd15_recipe.hpp - Sd15Recipe: what SD 1.5's U-Net is fed. Latents, and the tokens of one text encoder.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <strata/models/latent_pictures.hpp>
+#include <strata/models/sdxl_recipe.hpp>
+#include <strata/models/unet_batch.hpp>
+
+namespace strata::models {
+
+struct Sd15RecipeOptions {
+    /// Types that latents and tensors of captions are cached in: what the encoders compute in loses nothing.
+    at::ScalarType picture_type = at::kFloat;
+    at::ScalarType caption_type = at::kFloat;
+};
+
+/// A Recipe of an autoencoder and a text encoder, whose tokens are "last_hidden_state". A dropped caption is the empty
+/// one, encoded, as SD 1.5 was trained.
+///
+///   A  an Autoencoder, see encoders.hpp, whose copies share weights
+///   L  a CaptionEncoder, see latent_pictures.hpp: CLIP's L
+template <Autoencoder A, CaptionEncoder L>
+class Sd15Recipe : public LatentPictures<A> {
+public:
+    using Batch = UnetBatch;
+    struct CaptionEncoders {
+        L l;
+        at::Device device;
+    };
+
+    Sd15Recipe(A autoencoder, L l, const Sd15RecipeOptions& options = {})
+        : LatentPictures<A>{std::move(autoencoder), options.picture_type}, l_{std::move(l)}, options_{options} {}
+
+    [[nodiscard]] std::string caption_id() const { return l_.id() + ", " + c10::toString(options_.caption_type); }
+    [[nodiscard]] std::vector<data::TensorSpec> caption_tensors() const {
+        return {{"tokens", options_.caption_type, {data::TensorSpec::any, data::TensorSpec::any}}};
+    }
+    [[nodiscard]] CaptionEncoders load_caption_encoders(at::Device device) const { return {l_, device}; }
+    [[nodiscard]] std::vector<data::NamedTensors> encode_captions(const CaptionEncoders& encoders,
+                                                                  std::span<const std::string> captions) const {
+        const data::NamedTensors encoded = encoders.l.encode(captions, encoders.device);
+        return caption_entries({{"tokens", encoded.at("last_hidden_state").to(options_.caption_type)}});
+    }
+    [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
+    [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {
+        return collate_unet(examples, false);
+    }
+
+private:
+    L l_;
+    Sd15RecipeOptions options_;
+};
+
+}  // namespace strata::models
