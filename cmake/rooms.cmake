@@ -544,10 +544,15 @@ strata_room(models
         detail/lane_loops.hpp
         detail/picture_size.hpp
         diffusion_unet.hpp
+        encoder_loaders.hpp
         encoders.hpp
         flow_sampler.hpp
+        flux.hpp
+        flux1_recipe.hpp
         flux_blocks.hpp
+        flux_conditioning.hpp
         flux_recipe.hpp
+        flux_transformer.hpp
         fused_ops.hpp
         hashed_text.hpp
         kernel_rows.hpp

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -24,10 +25,16 @@ struct HeadNorm final : torch::nn::Module {
     at::Tensor weight;
 };
 
-/// A projection of the conditioning vector to `chunks` modulations; zero at the start, so that every block begins as
-/// the identity (adaLN-Zero, Peebles & Xie 2023).
+/// What parameters are before weights are read into them.
+enum class FluxStart : std::uint8_t {
+    libtorch,  ///< as torch::nn::Linear draws them; the reference has no start of its own, because weights come from a file
+    identity,  ///< modulations and what comes out are zero, so that every block begins as the identity (adaLN-Zero, Peebles
+               ///< & Xie 2023), and the conditioning has size 1: for a model that learns from nothing
+};
+
+/// A projection of the conditioning vector to `chunks` modulations.
 struct Modulation final : torch::nn::Module {
-    Modulation(std::int64_t D, std::int64_t chunks);
+    Modulation(std::int64_t D, std::int64_t chunks, FluxStart start);
     /// conditioning (B, D), already through silu -> chunks tensors (B, D)
     std::vector<at::Tensor> forward(const at::Tensor& conditioning_BD);
     std::int64_t chunks;
@@ -53,10 +60,12 @@ struct JointProjections final : torch::nn::Module {
 class JointBlock : public torch::nn::Module {
 public:
     /// Width D = heads * K.
-    JointBlock(std::int64_t heads, std::int64_t K);
-    /// Returns (image (B, I, D), text (B, T, D)). conditioning (B, D) is already through silu.
+    JointBlock(std::int64_t heads, std::int64_t K, FluxStart start = FluxStart::libtorch);
+    /// Returns (image (B, I, D), text (B, T, D)). conditioning (B, D) is already through silu; bias (B, 1, 1, L) fp32 is added
+    /// to the scores of every key, and undefined where all tokens are seen.
     std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& image_BID, const at::Tensor& text_BTD,
-                                              const at::Tensor& conditioning_BD, const RotaryTable& rotary);
+                                              const at::Tensor& conditioning_BD, const RotaryTable& rotary,
+                                              const at::Tensor& bias_B11L);
 
 private:
     std::shared_ptr<Modulation> norm1_, norm1_context_;
@@ -74,9 +83,10 @@ struct SingleProjections final : torch::nn::Module {
 /// Single-stream block.
 class SingleBlock : public torch::nn::Module {
 public:
-    SingleBlock(std::int64_t heads, std::int64_t K);
-    /// x (B, L, D) -> (B, L, D). conditioning (B, D) is already through silu.
-    at::Tensor forward(const at::Tensor& x_BLD, const at::Tensor& conditioning_BD, const RotaryTable& rotary);
+    SingleBlock(std::int64_t heads, std::int64_t K, FluxStart start = FluxStart::libtorch);
+    /// x (B, L, D) -> (B, L, D). conditioning and bias as a JointBlock takes them.
+    at::Tensor forward(const at::Tensor& x_BLD, const at::Tensor& conditioning_BD, const RotaryTable& rotary,
+                       const at::Tensor& bias_B11L);
 
 private:
     std::shared_ptr<Modulation> norm_;

@@ -21,11 +21,12 @@
 
 namespace strata::models {
 
-/// One micro-batch of pictures of one aspect bucket with their captions, encoded. Tensors are fp32.
+/// One micro-batch of pictures of one aspect bucket with their captions, encoded.
 struct FluxBatch {
-    at::Tensor latents_BCHW;
-    at::Tensor text_BTE;
+    at::Tensor latents_BCHW;  ///< fp32
+    at::Tensor text_BTE;      ///< in the type that it is cached in; so is pooled
     at::Tensor pooled_BE;
+    at::Tensor text_mask_BT;  ///< true where a token is one of the caption; undefined where the recipe caches no "mask"
     std::vector<std::string> captions;    ///< B; empty where the caption was dropped
     std::vector<std::string> samples;     ///< B paths of the pictures
     bool is_regularisation_data = false;  ///< the target is what the model predicts without its adapter
@@ -38,9 +39,10 @@ void visit_tensors(Batch& batch, Call&& call) {
     call(batch.latents_BCHW);
     call(batch.text_BTE);
     call(batch.pooled_BE);
+    call(batch.text_mask_BT);
 }
 
-/// The batch of examples whose pictures have `latents`, and whose captions `tokens` and `pooled`.
+/// The batch of examples whose pictures have `latents`, and whose captions `tokens`, `pooled` and, if all have one, `mask`.
 [[nodiscard]] FluxBatch collate_flux(std::span<const data::Example> examples);
 
 /// A Recipe of an autoencoder and a text encoder, fp32 both; a dropped caption is the empty one, embedded.

@@ -12,7 +12,7 @@
 
 namespace strata::models {
 
-/// Widths of the three parts of a head that turn with a token's ids (0, row, column); each even, sum = head width.
+/// Widths of the three parts of a head that turn with a token's ids (plane, row, column); each even, sum = head width.
 using RotaryAxes = std::array<std::int64_t, 3>;
 
 /// Angles of every token of [text; image], ready for rms_norm_rotate.
@@ -29,9 +29,15 @@ void visit_tensors(Table& table, Call&& call) {
     call(table.sine_LK);
 }
 
-/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864) for `text_tokens` tokens with ids (0, 0, 0) followed
-/// by a grid of rows x columns image tokens with ids (0, row, column). Pair i of an axis of width w turns by
-/// id * 10000^(-2i/w); angles are computed in fp64, on the CPU, and moved to `device`.
+/// Ids (rows * columns, 3) fp32 of a grid of image tokens, row by row: (plane, row, column). A picture that is drawn lies in plane
+/// 0, one that is only looked at in plane 1 (Flux.1 Kontext, Labs et al. 2025, arXiv:2506.15742).
+at::Tensor grid_ids(std::int64_t rows, std::int64_t columns, std::int64_t plane = 0);
+
+/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864) of tokens with ids (L, 3), on any device. Pair i of an axis of
+/// width w turns by id * 10000^(-2i/w); angles are computed in fp64, on the CPU, and moved to `device`.
+RotaryTable rotary_table(const at::Tensor& ids_L3, const RotaryAxes& axes, at::Device device = at::kCPU);
+
+/// The table of `text_tokens` tokens with ids (0, 0, 0), followed by a grid in plane 0.
 RotaryTable rotary_table(std::int64_t text_tokens, std::int64_t rows, std::int64_t columns, const RotaryAxes& axes,
                          at::Device device = at::kCPU);
 

@@ -1,17 +1,14 @@
 #pragma once
-// strata/models/small_flux.hpp - SmallFlux: a Flux transformer of any size with its flow-matching loss.
+// strata/models/small_flux.hpp - SmallFlux: a small Flux that learns from nothing, with its flow-matching loss.
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
-#include <strata/models/flux_blocks.hpp>
 #include <strata/models/flux_recipe.hpp>
+#include <strata/models/flux_transformer.hpp>
 #include <strata/models/rotary.hpp>
-#include <strata/zero/unit.hpp>
 
 namespace strata::models {
 
@@ -30,29 +27,12 @@ struct SmallFluxOptions {
     double timestep_deviation = 1.0;
 };
 
-/// Two linear layers with silu between; parameters linear_1.* and linear_2.*.
-struct Embedder final : torch::nn::Module {
-    Embedder(std::int64_t in, std::int64_t D);
-    at::Tensor forward(const at::Tensor& x);
-    torch::nn::Linear linear_1, linear_2;
-};
-
-/// Sum of the embedded timestep and the embedded pooled text; children timestep_embedder and text_embedder.
-struct TimeTextEmbedding final : torch::nn::Module {
-    TimeTextEmbedding(std::int64_t pooled, std::int64_t D);
-    std::shared_ptr<Embedder> timestep_embedder, text_embedder;
-};
-
-/// [cos | sin] of 1000 * sigma at 128 geometric frequencies from 1 to 1/10000; (B) fp32 -> (B, 256) fp32.
-at::Tensor timestep_features(const at::Tensor& sigma_B);
-
-/// A transformer with the architecture and the parameter names of Flux.1 (without its guidance embedding), sized by
-/// options. Every block is a Unit. Computes in the type of its parameters (fp32 or bf16); takes and returns fp32.
-class SmallFlux : public torch::nn::Module {
+/// A FluxTransformer without guidance embedding that learns from nothing, sized by options. Takes and returns fp32 latents, not
+/// packed.
+class SmallFlux : public FluxTransformer {
 public:
     using Recipe = FluxRecipe<>;  ///< without pretrained weights; a FluxRecipe of other encoders serves as well
     using Batch = Recipe::Batch;
-    using Units = UnitList<JointBlock, SingleBlock>;
 
     /// A token is a square of this many latents an edge, and so H and W of the latents are its multiples.
     static constexpr std::int64_t patch = Recipe::patch;
@@ -81,12 +61,6 @@ private:
     at::Tensor error_at(const Batch& batch, const at::Tensor& noise_BCHW, const at::Tensor& sigma_B);
 
     SmallFluxOptions options_;
-    torch::nn::Linear x_embedder_, context_embedder_;
-    std::shared_ptr<TimeTextEmbedding> time_text_embed_;
-    std::vector<std::shared_ptr<Unit<JointBlock>>> double_blocks_;
-    std::vector<std::shared_ptr<Unit<SingleBlock>>> single_blocks_;
-    std::shared_ptr<Modulation> norm_out_;
-    torch::nn::Linear proj_out_;
 };
 
 }  // namespace strata::models

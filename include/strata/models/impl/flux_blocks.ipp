@@ -21,12 +21,19 @@ inline at::Tensor apply(torch::nn::Linear& layer, const at::Tensor& x) {
     return models::linear(x, layer->weight, layer->bias);
 }
 
+inline AttentionOptions with_bias(const at::Tensor& bias_B11L) {
+    AttentionOptions options;
+    options.bias_BHLS = bias_B11L;
+    return options;
+}
+
 }  // namespace detail
 
 STRATA_INLINE HeadNorm::HeadNorm(std::int64_t K) : weight(register_parameter("weight", at::ones({K}))) {}
 
-STRATA_INLINE Modulation::Modulation(std::int64_t D, std::int64_t chunks_)
+STRATA_INLINE Modulation::Modulation(std::int64_t D, std::int64_t chunks_, FluxStart start)
     : chunks(chunks_), linear(register_module("linear", torch::nn::Linear(D, D * chunks_))) {
+    if (start != FluxStart::identity) return;
     torch::nn::init::zeros_(linear->weight);
     torch::nn::init::zeros_(linear->bias);
 }
@@ -60,9 +67,9 @@ STRATA_INLINE JointProjections::JointProjections(std::int64_t D, std::int64_t K)
       to_out(register_module("to_out", std::make_shared<detail::Folder>())->add("0", torch::nn::Linear(D, D))),
       to_add_out(register_module("to_add_out", torch::nn::Linear(D, D))) {}
 
-STRATA_INLINE JointBlock::JointBlock(std::int64_t heads, std::int64_t K)
-    : norm1_(register_module("norm1", std::make_shared<Modulation>(heads * K, 6))),
-      norm1_context_(register_module("norm1_context", std::make_shared<Modulation>(heads * K, 6))),
+STRATA_INLINE JointBlock::JointBlock(std::int64_t heads, std::int64_t K, FluxStart start)
+    : norm1_(register_module("norm1", std::make_shared<Modulation>(heads * K, 6, start))),
+      norm1_context_(register_module("norm1_context", std::make_shared<Modulation>(heads * K, 6, start))),
       attn_(register_module("attn", std::make_shared<JointProjections>(heads * K, K))),
       ff_(register_module("ff", std::make_shared<FeedForward>(heads * K))),
       ff_context_(register_module("ff_context", std::make_shared<FeedForward>(heads * K))) {}
@@ -70,7 +77,8 @@ STRATA_INLINE JointBlock::JointBlock(std::int64_t heads, std::int64_t K)
 STRATA_INLINE std::pair<at::Tensor, at::Tensor> JointBlock::forward(const at::Tensor& image_BID,
                                                                     const at::Tensor& text_BTD,
                                                                     const at::Tensor& conditioning_BD,
-                                                                    const RotaryTable& rotary) {
+                                                                    const RotaryTable& rotary,
+                                                                    const at::Tensor& bias_B11L) {
     enum { shift, scale, gate, shift_mlp, scale_mlp, gate_mlp };
     const std::vector<at::Tensor> image_mod = norm1_->forward(conditioning_BD);
     const std::vector<at::Tensor> text_mod = norm1_context_->forward(conditioning_BD);
@@ -91,7 +99,7 @@ STRATA_INLINE std::pair<at::Tensor, at::Tensor> JointBlock::forward(const at::Te
     const at::Tensor k = joint(attn_->add_k_proj, attn_->norm_added_k, attn_->to_k, attn_->norm_k);
     const at::Tensor v = concatenate(split_heads(detail::apply(attn_->add_v_proj, text), K),
                                      split_heads(detail::apply(attn_->to_v, image), K), 2);
-    const at::Tensor attended = attention(q, k, v);
+    const at::Tensor attended = attention(q, k, v, detail::with_bias(bias_B11L));
 
     at::Tensor image_out =
         gated_add(image_BID, image_mod[gate], detail::apply(attn_->to_out, attended.narrow(1, T, I)));
@@ -111,14 +119,14 @@ STRATA_INLINE SingleProjections::SingleProjections(std::int64_t D, std::int64_t 
       to_k(register_module("to_k", torch::nn::Linear(D, D))),
       to_v(register_module("to_v", torch::nn::Linear(D, D))) {}
 
-STRATA_INLINE SingleBlock::SingleBlock(std::int64_t heads, std::int64_t K)
-    : norm_(register_module("norm", std::make_shared<Modulation>(heads * K, 3))),
+STRATA_INLINE SingleBlock::SingleBlock(std::int64_t heads, std::int64_t K, FluxStart start)
+    : norm_(register_module("norm", std::make_shared<Modulation>(heads * K, 3, start))),
       proj_mlp_(register_module("proj_mlp", torch::nn::Linear(heads * K, 4 * heads * K))),
       proj_out_(register_module("proj_out", torch::nn::Linear(5 * heads * K, heads * K))),
       attn_(register_module("attn", std::make_shared<SingleProjections>(heads * K, K))) {}
 
 STRATA_INLINE at::Tensor SingleBlock::forward(const at::Tensor& x_BLD, const at::Tensor& conditioning_BD,
-                                              const RotaryTable& rotary) {
+                                              const RotaryTable& rotary, const at::Tensor& bias_B11L) {
     enum { shift, scale, gate };
     const std::vector<at::Tensor> mod = norm_->forward(conditioning_BD);
     const std::int64_t K = attn_->norm_q->weight.size(0);
@@ -127,7 +135,8 @@ STRATA_INLINE at::Tensor SingleBlock::forward(const at::Tensor& x_BLD, const at:
         rms_norm_rotate(detail::apply(attn_->to_q, x), attn_->norm_q->weight, rotary.cosine_LK, rotary.sine_LK);
     const at::Tensor k =
         rms_norm_rotate(detail::apply(attn_->to_k, x), attn_->norm_k->weight, rotary.cosine_LK, rotary.sine_LK);
-    const at::Tensor attended = attention(q, k, split_heads(detail::apply(attn_->to_v, x), K));
+    const at::Tensor attended =
+        attention(q, k, split_heads(detail::apply(attn_->to_v, x), K), detail::with_bias(bias_B11L));
     const at::Tensor hidden = gelu_tanh(detail::apply(proj_mlp_, x));
     // proj_out of [attended, hidden], without putting the two together.
     const std::int64_t D = x.size(2);
