@@ -87,7 +87,9 @@ TEST(Flux1Recipe, EverythingIsCachedInTheTypeThatItsEncoderComputesIn) {
     for (const data::TensorSpec& spec : recipe().caption_tensors()) {
         const bool is_tokens = spec.name == "tokens";
         EXPECT_EQ(spec.type, is_tokens ? at::kBFloat16 : spec.name == "mask" ? at::kBool : at::kFloat) << spec.name;
-        if (is_tokens) EXPECT_EQ(spec.shape, (std::vector<std::int64_t>{12, 128}));
+        if (is_tokens) {
+            EXPECT_EQ(spec.shape, (std::vector<std::int64_t>{12, 128}));
+        }
     }
     EXPECT_NE(recipe().caption_id().find("words, 12 tokens"), std::string::npos);
     EXPECT_NE(recipe().caption_id().find("summaries"), std::string::npos);
