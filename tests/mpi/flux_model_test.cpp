@@ -1,4 +1,5 @@
-// A Flux with everything on under every stage, with tiers and recomputation: the same bits, and two units of memory at stage 3.
+// A Flux with everything on under every stage, with tiers and recomputation: the same bits, and two units of memory at
+// stage 3.
 
 #include <algorithm>
 #include <cstdint>
@@ -50,8 +51,8 @@ struct Trace {
 template <class AnyEngine>
 Trace train(comm::MpiComm& comm, const std::filesystem::path& disk, std::int64_t* gathered = nullptr) {
     const auto model = make_model(comm);
-    AnyEngine engine{comm, zero::parameters_of(*model),
-                     {.bucket_numel = 3000, .max_grad_norm = 1.0, .tiers = {.nvme_path = disk}}};
+    AnyEngine engine{
+        comm, zero::parameters_of(*model), {.bucket_numel = 3000, .max_grad_norm = 1.0, .tiers = {.nvme_path = disk}}};
     Trace trace;
     for (int step = 0; step < 4; ++step) {
         if (step == 1) engine.memory().reset_peaks();

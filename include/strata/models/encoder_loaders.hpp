@@ -21,7 +21,8 @@ namespace strata::models {
 ///
 /// Semantic requirements (not checked by the compiler):
 ///   * id(), latent_channels() and pixels_per_latent() are those of the autoencoder, and cost nothing
-///   * type(): what it computes in, float or bf16, and so what latents are kept in; rounding them to it loses nothing that it knew
+///   * type(): what it computes in, float or bf16, and so what latents are kept in; rounding them to it loses nothing
+///     that it knew
 ///   * load(device): the autoencoder there
 template <class L>
 concept AutoencoderLoader = requires(const L& loader, at::Device device) {
@@ -32,18 +33,19 @@ concept AutoencoderLoader = requires(const L& loader, at::Device device) {
     { loader.load(device) } -> Autoencoder;
 };
 
-/// Several captions to tensors (B, ...) on the CPU, computed on `device`; the same bits for the same captions in a batch of the same size.
+/// Several captions to tensors (B, ...) on the CPU, computed on `device`; the same bits for the same captions in a
+/// batch of the same size.
 ///
-///   "tokens"  (B, T, E), vectors of the tokens, and "mask" (B, T), true for tokens of the caption, its end among them, and false
-///             for padding: of a token encoder
+///   "tokens"  (B, T, E), vectors of the tokens, and "mask" (B, T), true for tokens of the caption, its end among them,
+///             and false for padding: of a token encoder
 ///   "pooled"  (B, E), one vector for the whole: of a pooled encoder
 template <class T>
 concept CaptionEncoder = requires(T& encoder, std::span<const std::string> captions, at::Device device) {
     { encoder.encode(captions, device) } -> std::same_as<data::NamedTensors>;
 };
 
-/// What makes a CaptionEncoder. id() names everything that vectors depend on: weights, tokenizer, type and length; width() is E,
-/// type() what it computes in and vectors are kept in. Nothing of it costs anything but load().
+/// What makes a CaptionEncoder. id() names everything that vectors depend on: weights, tokenizer, type and length;
+/// width() is E, type() what it computes in and vectors are kept in. Nothing of it costs anything but load().
 template <class L>
 concept PooledEncoderLoader = requires(const L& loader, at::Device device) {
     { loader.id() } -> std::convertible_to<std::string>;

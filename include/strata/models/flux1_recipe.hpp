@@ -11,7 +11,11 @@
 #include <torch/torch.h>
 
 #include <strata/data/recipe.hpp>
+#include <strata/diffusion/flow_schedule.hpp>
+#include <strata/diffusion/guidance.hpp>
+#include <strata/diffusion/sampler.hpp>
 #include <strata/models/encoder_loaders.hpp>
+#include <strata/models/flow_sampler.hpp>
 #include <strata/models/flux_recipe.hpp>
 
 namespace strata::models {
@@ -22,8 +26,9 @@ namespace strata::models {
 ///   T  of Flux.1: T5 v1.1 XXL, 512 tokens ([schnell]: 256) of 4096 numbers, padding included
 ///   C  of Flux.1: CLIP L, the vector (768) of the end of the caption, of at most 77 tokens
 ///
-/// Everything is kept in the type that its encoder computes in: of bf16 a caption is 4 MiB, in fp32 8. A dropped caption is
-/// the empty one, encoded: T5's end of text and padding, and CLIP's vector of nothing. Pictures have multiples of 16 pixels.
+/// Everything is kept in the type that its encoder computes in: of bf16 a caption is 4 MiB, in fp32 8. A dropped
+/// caption is the empty one, encoded: T5's end of text and padding, and CLIP's vector of nothing. Pictures have
+/// multiples of 16 pixels.
 template <AutoencoderLoader A, TokenEncoderLoader T, PooledEncoderLoader C>
 class Flux1Recipe {
 public:
@@ -87,6 +92,60 @@ public:
     }
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] FluxBatch collate(std::span<const data::Example> examples) const { return collate_flux(examples); }
+
+    /// Pictures of prompts, see train::Gallery: Euler steps along the schedule of the model's training, shifted for
+    /// this size, from noise that every prompt has of its own (sample_noise()). The autoencoder is in memory while it
+    /// decodes.
+    ///
+    ///   model            a Flux; with a guidance embedding it is told options.guidance in one pass, without one that
+    ///                    is the strength of classifier-free guidance, which takes a doubled batch
+    ///   prompts, empty   as encode_captions() made them; `empty` of ""
+    ///   first            index of prompts[0] in the whole list
+    /// Returns (3, H, W) fp32 on the CPU, not clamped, a prompt. Collective where the model's forward pass is.
+    template <class Model>
+    [[nodiscard]] std::vector<at::Tensor> draw(Model& model, std::span<const data::NamedTensors> prompts,
+                                               const data::NamedTensors& empty, const pictures::PictureSize& size,
+                                               const SamplerOptions& options, std::int64_t first) const {
+        const at::NoGradGuard no_gradients;
+        const at::Device device = detail::device_of(model);
+        const bool is_told = model.flux_options().has_guidance;
+        diffusion::Guidance guidance;
+        if (!is_told) guidance.scale = options.guidance;
+
+        const auto count = static_cast<std::int64_t>(prompts.size());
+        const std::int64_t H = size.height / autoencoder_.pixels_per_latent();
+        const std::int64_t W = size.width / autoencoder_.pixels_per_latent();
+        std::vector<at::Tensor> noise;
+        for (std::int64_t i = 0; i < count; ++i)
+            noise.push_back(sample_noise(options.seed, first + i, autoencoder_.latent_channels(), H, W));
+        const auto stacked = [&](const char* name) {
+            std::vector<at::Tensor> rows;
+            for (const data::NamedTensors& prompt : prompts) rows.push_back(prompt.at(name));
+            if (guidance.is_on()) rows.insert(rows.end(), prompts.size(), empty.at(name));
+            return at::stack(rows).to(device);
+        };
+        const at::Tensor text_BTE = stacked("tokens");
+        const at::Tensor pooled_BE = stacked("pooled");
+        const at::Tensor mask_BT = model.training_options().masks_text ? stacked("mask") : at::Tensor{};
+
+        const diffusion::FlowSchedule schedule{model.training_options().schedule};
+        diffusion::SolverOptions solver;
+        solver.steps = options.steps;
+        const auto velocity = [&](const at::Tensor& x, double timestep) {
+            const at::Tensor sigma_B = at::full({x.size(0)}, timestep / schedule.timesteps(), x.options());
+            const at::Tensor guidance_B = is_told ? at::full_like(sigma_B, options.guidance) : at::Tensor{};
+            return model.velocity(x, text_BTE, pooled_BE, sigma_B, guidance_B, mask_BT);
+        };
+        const at::Tensor latents_BCHW = diffusion::Sampler{schedule, solver, H / patch * (W / patch)}.draw(
+            at::stack(noise).to(device), [&](const at::Tensor& x, double timestep) {
+                return diffusion::guided_call(velocity, x, timestep, guidance);
+            });
+        const auto autoencoder = autoencoder_.load(device);
+        std::vector<at::Tensor> pictures;
+        for (std::int64_t i = 0; i < count; ++i)
+            pictures.push_back(autoencoder.decode(latents_BCHW[i]).to(at::kCPU, at::kFloat));
+        return pictures;
+    }
 
 private:
     A autoencoder_;

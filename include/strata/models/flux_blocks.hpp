@@ -27,9 +27,10 @@ struct HeadNorm final : torch::nn::Module {
 
 /// What parameters are before weights are read into them.
 enum class FluxStart : std::uint8_t {
-    libtorch,  ///< as torch::nn::Linear draws them; the reference has no start of its own, because weights come from a file
-    identity,  ///< modulations and what comes out are zero, so that every block begins as the identity (adaLN-Zero, Peebles
-               ///< & Xie 2023), and the conditioning has size 1: for a model that learns from nothing
+    libtorch,  ///< as torch::nn::Linear draws them: for weights that come from a file
+    /// Modulations and what comes out are zero, so that every block begins as the identity (adaLN-Zero, Peebles & Xie
+    /// 2023), and the conditioning has size 1: for a model that learns from nothing.
+    identity,
 };
 
 /// A projection of the conditioning vector to `chunks` modulations.
@@ -61,8 +62,8 @@ class JointBlock : public torch::nn::Module {
 public:
     /// Width D = heads * K.
     JointBlock(std::int64_t heads, std::int64_t K, FluxStart start = FluxStart::libtorch);
-    /// Returns (image (B, I, D), text (B, T, D)). conditioning (B, D) is already through silu; bias (B, 1, 1, L) fp32 is added
-    /// to the scores of every key, and undefined where all tokens are seen.
+    /// Returns (image (B, I, D), text (B, T, D)). conditioning (B, D) is already through silu; bias (B, 1, 1, L) fp32
+    /// is added to the scores of every key, and undefined where all tokens are seen.
     std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& image_BID, const at::Tensor& text_BTD,
                                               const at::Tensor& conditioning_BD, const RotaryTable& rotary,
                                               const at::Tensor& bias_B11L);

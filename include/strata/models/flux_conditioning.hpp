@@ -1,5 +1,5 @@
 #pragma once
-// strata/models/flux_conditioning.hpp - what tells the blocks of a Flux the noise level, the guidance and the whole caption.
+// strata/models/flux_conditioning.hpp - what tells the blocks of a Flux sigma, guidance and the whole caption.
 
 #include <cstdint>
 #include <memory>
@@ -21,8 +21,8 @@ struct Embedder final : torch::nn::Module {
 /// Children timestep_embedder, guidance_embedder where the model was distilled with guidance, and text_embedder.
 struct TimeTextEmbedding final : torch::nn::Module {
     TimeTextEmbedding(std::int64_t pooled, std::int64_t D, bool has_guidance, FluxStart start);
-    /// sigma (B), guidance (B) and pooled text (B, E) -> their embedded sum (B, D). guidance is used where there is an embedder
-    /// for it, as the plain scale (3.5), and embedded as sigma is: both times 1000.
+    /// sigma (B), guidance (B) and pooled text (B, E) -> their embedded sum (B, D). guidance is used where there is an
+    /// embedder for it, as the plain scale (3.5), and embedded as sigma is: both times 1000.
     at::Tensor forward(const at::Tensor& sigma_B, const at::Tensor& guidance_B, const at::Tensor& pooled_BE);
     std::shared_ptr<Embedder> timestep_embedder, guidance_embedder, text_embedder;
 };

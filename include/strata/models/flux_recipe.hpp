@@ -42,7 +42,8 @@ void visit_tensors(Batch& batch, Call&& call) {
     call(batch.text_mask_BT);
 }
 
-/// The batch of examples whose pictures have `latents`, and whose captions `tokens`, `pooled` and, if all have one, `mask`.
+/// The batch of examples whose pictures have `latents`, and whose captions `tokens`, `pooled` and, if all have one,
+/// `mask`.
 [[nodiscard]] FluxBatch collate_flux(std::span<const data::Example> examples);
 
 /// A Recipe of an autoencoder and a text encoder, fp32 both; a dropped caption is the empty one, embedded.
@@ -56,8 +57,8 @@ public:
     /// A token of the model is a square of so many latents an edge.
     static constexpr std::int64_t patch = 2;
 
-    /// Encoders that cost little to keep, and are copied when they are loaded; those of nothing but numbers in code have a
-    /// default.
+    /// Encoders that cost little to keep, and are copied when they are loaded; those of nothing but numbers in code
+    /// have a default.
     FluxRecipe() requires(std::default_initializable<A>&& std::default_initializable<T>) = default;
     FluxRecipe(A autoencoder, T text_encoder)
         : autoencoder_{std::move(autoencoder)}, text_encoder_{std::move(text_encoder)} {}

@@ -1,10 +1,11 @@
 #pragma once
-// strata/models/flux_transformer.hpp - FluxTransformer: the transformer of Flux.1, under the names of its published weights.
+// strata/models/flux_transformer.hpp - FluxTransformer: Flux.1 under the names of its published weights.
 //
-// Black Forest Labs' Flux.1 (2024; Labs et al. 2025, arXiv:2506.15742): [dev] and its descendants with guidance embedding,
-// [schnell] without. Double-stream blocks, then single-stream blocks, over packed latents and text tokens.
+// Black Forest Labs' Flux.1 (2024; Labs et al. 2025, arXiv:2506.15742): [dev] and its descendants with guidance
+// embedding, [schnell] without. Double-stream blocks, then single-stream blocks, over packed latents and text tokens.
 //
-// Shapes: B pictures, I image tokens, T text tokens, P values of a packed token, E width of a text token or a pooled caption.
+// Shapes: B pictures, I image tokens, T text tokens, P values of a packed token, E width of a text token or a pooled
+// caption.
 
 #include <cstdint>
 #include <filesystem>
@@ -49,29 +50,30 @@ struct FluxOptions {
 
 /// What a FluxTransformer looks at. Any float type and device that is the parameters'; computed with in theirs.
 struct FluxInput {
-    at::Tensor tokens_BIP{};    ///< noisy latents, packed (pack_2x2), and behind them tokens of pictures to look at, if any
+    at::Tensor tokens_BIP{};    ///< noisy latents, packed (pack_2x2); behind them those of pictures to look at, if any
     at::Tensor text_BTE{};      ///< of the caption
     at::Tensor pooled_BE{};     ///< the caption as one vector
     at::Tensor sigma_B{};       ///< noise level in [0, 1], fp32
     at::Tensor guidance_B{};    ///< the plain scale, 3.5 say, fp32; undefined where the model has no guidance embedding
     at::Tensor image_ids_I3{};  ///< grid_ids(H / 2, W / 2), and grid_ids(h / 2, w / 2, 1) for pictures to look at
     at::Tensor text_ids_T3{};   ///< undefined: zeros, as of Flux.1
-    /// True where a text token is one, false where it fills up: nobody looks at those then. Undefined: all are looked at,
-    /// padding too, which is how Flux.1 was trained.
+    /// True where a text token is one, false where it fills up: nobody looks at those then. Undefined: all are looked
+    /// at, padding too, which is how Flux.1 was trained.
     at::Tensor text_mask_BT{};
 };
 
-/// The transformer of Flux.1. Every block is a Unit. Computes in the type of its parameters, with norms, softmax and the
-/// embedding of sigma in fp32.
+/// The transformer of Flux.1. Every block is a Unit. Computes in the type of its parameters, with norms, softmax and
+/// the embedding of sigma in fp32.
 class FluxTransformer : public torch::nn::Module {
 public:
     using Units = UnitList<JointBlock, SingleBlock>;
 
-    /// Throws Errc::bad_model_options with all sizes that do not fit: less than one head, an axis that is odd or below 2.
+    /// Throws Errc::bad_model_options with all sizes that do not fit: less than one head, an axis that is odd.
     explicit FluxTransformer(const FluxOptions& options = {});
 
-    /// The velocity noise - x of every image token, (B, I, output_values), in the type of tokens_BIP; only those of the picture
-    /// that is drawn mean something. Throws Errc::bad_value with all tensors that are missing or of another shape.
+    /// The velocity noise - x of every image token, (B, I, output_values), in the type of tokens_BIP; only those of the
+    /// picture that is drawn mean something. Throws Errc::bad_value with all tensors that are missing or of another
+    /// shape.
     at::Tensor forward(const FluxInput& input);
 
     [[nodiscard]] const FluxOptions& flux_options() const noexcept { return flux_options_; }

@@ -29,12 +29,12 @@ void visit_tensors(Table& table, Call&& call) {
     call(table.sine_LK);
 }
 
-/// Ids (rows * columns, 3) fp32 of a grid of image tokens, row by row: (plane, row, column). A picture that is drawn lies in plane
-/// 0, one that is only looked at in plane 1 (Flux.1 Kontext, Labs et al. 2025, arXiv:2506.15742).
+/// Ids (rows * columns, 3) fp32 of a grid of image tokens, row by row: (plane, row, column). A picture that is drawn
+/// lies in plane 0, one that is only looked at in plane 1 (Flux.1 Kontext, Labs et al. 2025, arXiv:2506.15742).
 at::Tensor grid_ids(std::int64_t rows, std::int64_t columns, std::int64_t plane = 0);
 
-/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864) of tokens with ids (L, 3), on any device. Pair i of an axis of
-/// width w turns by id * 10000^(-2i/w); angles are computed in fp64, on the CPU, and moved to `device`.
+/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864) of tokens with ids (L, 3), on any device. Pair i of an
+/// axis of width w turns by id * 10000^(-2i/w); angles are computed in fp64, on the CPU, and moved to `device`.
 RotaryTable rotary_table(const at::Tensor& ids_L3, const RotaryAxes& axes, at::Device device = at::kCPU);
 
 /// The table of `text_tokens` tokens with ids (0, 0, 0), followed by a grid in plane 0.

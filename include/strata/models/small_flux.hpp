@@ -27,8 +27,8 @@ struct SmallFluxOptions {
     double timestep_deviation = 1.0;
 };
 
-/// A FluxTransformer without guidance embedding that learns from nothing, sized by options. Takes and returns fp32 latents, not
-/// packed.
+/// A FluxTransformer without guidance embedding that learns from nothing, sized by options. Takes and returns fp32
+/// latents, not packed.
 class SmallFlux : public FluxTransformer {
 public:
     using Recipe = FluxRecipe<>;  ///< without pretrained weights; a FluxRecipe of other encoders serves as well
@@ -51,7 +51,8 @@ public:
     /// error of forward() against noise - x. Noise and sigma come from libtorch's default CPU generator.
     at::Tensor loss(const Batch& batch);
 
-    /// The same error at noise and a sigma that follow from each picture's latents alone, whatever batch it is in: what a trainer evaluates with.
+    /// The same error at noise and a sigma that follow from each picture's latents alone, whatever batch it is in: what
+    /// a trainer evaluates with.
     at::Tensor evaluation_loss(const Batch& batch);
 
     [[nodiscard]] const SmallFluxOptions& options() const noexcept { return options_; }

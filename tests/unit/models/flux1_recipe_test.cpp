@@ -1,5 +1,5 @@
-// Flux1Recipe: what is cached in which type, what a dropped caption is, and what a batch holds. The encoders stand in for
-// AutoencoderKl, T5 and CLIP: they have their shapes and types, and no weights.
+// Flux1Recipe: what is cached in which type, what a dropped caption is, and what a batch holds. The encoders stand in
+// for AutoencoderKl, T5 and CLIP: they have their shapes and types, and no weights.
 
 #include <algorithm>
 #include <span>
@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <strata/models/flux.hpp>
 #include <strata/models/flux1_recipe.hpp>
 #include <strata/models/hashed_text.hpp>
 #include <strata/models/linear_codec.hpp>
@@ -123,6 +124,41 @@ TEST(Flux1Recipe, ABatchOfARecipeWithoutMasksHasNone) {
     const data::NamedTensors picture{{"latents", at::randn({16, 4, 4})}};
     const std::vector<data::Example> examples{{picture, encoded[0], {}, captions[0], false, "picture.png", 0, false}};
     EXPECT_FALSE(small.collate(examples).text_mask_BT.defined());
+}
+
+/// A model that the stand-ins can feed.
+models::FluxOptions small(bool has_guidance) {
+    return {.token_values = 64,
+            .output_values = 64,
+            .text_width = 128,
+            .pooled_width = 128,
+            .heads = 2,
+            .rotary_axes = {4, 6, 6},
+            .double_blocks = 1,
+            .single_blocks = 1,
+            .has_guidance = has_guidance};
+}
+
+TEST(Flux1Recipe, EveryPromptHasAPictureOfItsOwnInAnyCompany) {
+    const Recipe flux = recipe();
+    auto encoders = flux.load_caption_encoders(at::kCPU);
+    const std::vector<std::string> captions{"a red apple", "an orange", ""};
+    const auto encoded = flux.encode_captions(encoders, captions);
+    const auto draw = [&](models::Flux& model, std::size_t begin, std::size_t count, double guidance) {
+        return flux.draw(model, std::span{encoded}.subspan(begin, count), encoded[2], {48, 32},
+                         {.steps = 3, .guidance = guidance}, static_cast<std::int64_t>(begin));
+    };
+    for (const bool has_guidance : {true, false}) {  // told to the model, or without caption as well
+        torch::manual_seed(1);
+        models::Flux model{small(has_guidance)};
+        const auto both = draw(model, 0, 2, 3.0);
+        ASSERT_EQ(both.size(), 2U);
+        EXPECT_EQ(both[0].sizes(), (at::IntArrayRef{3, 32, 48}));
+        const auto alone = draw(model, 1, 1, 3.0);
+        EXPECT_LT((alone[0] - both[1]).abs().max().item<float>(), 1e-3F);
+        EXPECT_GT((both[0] - both[1]).abs().max().item<float>(), 1e-2F);
+        EXPECT_GT((draw(model, 1, 1, 1.0)[0] - both[1]).abs().max().item<float>(), 1e-4F) << "guidance is heard";
+    }
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ TEST(Flux, TheLossIsThatOfTheVelocityAtWhatTheSeedDraws) {
     EXPECT_EQ(loss_at(model, batch, 2), loss);
     EXPECT_NE(loss_at(model, batch, 3), loss);
 
-    // Noise, a normal number for each level, guidance: in this order. diffusers: entry floor(u * 1000) of 1000 / 1000 ... 1 / 1000.
+    // Noise, a normal number for each level, guidance: in this order. diffusers: entry floor(u * 1000) of 1000 / 1000
+    // ... 1 / 1000.
     const at::NoGradGuard no_gradients;
     torch::manual_seed(2);
     const at::Tensor noise = at::randn({3, 4, 4, 6});
@@ -100,8 +101,8 @@ TEST(Flux, TheLossOfAnEvaluationIsThatOfItsPicturesInAnyBatch) {
 }
 
 TEST(Flux, LargerPicturesGetMoreNoiseWhereTheShiftIsByTheirSize) {
-    // A model that starts as the identity answers 0, so that its loss is weight * mean((noise - x)^2), whatever the sigma: what
-    // shows sigma is a weight.
+    // A model that starts as the identity answers 0, so that its loss is weight * mean((noise - x)^2), whatever the
+    // sigma: what shows sigma is a weight.
     FluxOptions options = small();
     options.start = models::FluxStart::identity;
     FluxTraining training;
@@ -136,8 +137,8 @@ TEST(Flux, GuidanceIsToldInTrainingAndDrawing) {
     Flux model{small()};
     const at::Tensor sigma = at::full({2}, 0.5);
     const auto& [x, text, pooled] = std::tie(batch.latents_BCHW, batch.text_BTE, batch.pooled_BE);
-    EXPECT_TRUE(at::equal(model.forward(x, text, pooled, sigma),
-                          model.velocity(x, text, pooled, sigma, at::full({2}, 3.5))));
+    EXPECT_TRUE(
+        at::equal(model.forward(x, text, pooled, sigma), model.velocity(x, text, pooled, sigma, at::full({2}, 3.5))));
     Flux without{small(false)};
     EXPECT_TRUE(at::equal(without.forward(x, text, pooled, sigma), without.velocity(x, text, pooled, sigma, {})));
 }

@@ -101,8 +101,8 @@ TEST(FluxTransformer, IdsThatAreMadeAreThoseOfTheReference) {
     EXPECT_LT(distance(model.forward(input), golden("out.c2.sample")), 1e-5);
 }
 
-/// bf16 keeps 8 bits: a rounding is up to 0.4 %. Four blocks deep the velocity is within 3 % of its largest value, and a
-/// gradient of all parameters together within 5 % of its norm.
+/// bf16 keeps 8 bits: a rounding is up to 0.4 %. Four blocks deep the velocity is within 3 % of its largest value, and
+/// a gradient of all parameters together within 5 % of its norm.
 TEST(FluxTransformer, Bf16IsWithinItsBoundOfFp32) {
     torch::manual_seed(1);
     FluxTransformer model{small()};
@@ -396,12 +396,13 @@ TEST(FluxTransformer, AllTensorsThatDoNotFitAreTold) {
 }
 
 TEST(FluxTransformer, ReadsTheConfigsThatArePublished) {
-    EXPECT_EQ(models::parse_flux_config(R"({"_class_name": "FluxTransformer2DModel", "_diffusers_version": "0.30.0.dev0",
+    EXPECT_EQ(
+        models::parse_flux_config(R"({"_class_name": "FluxTransformer2DModel", "_diffusers_version": "0.30.0.dev0",
         "_name_or_path": "../checkpoints/flux-dev/transformer", "attention_head_dim": 128, "guidance_embeds": true,
         "in_channels": 64, "joint_attention_dim": 4096, "num_attention_heads": 24, "num_layers": 19,
         "num_single_layers": 38, "patch_size": 1, "pooled_projection_dim": 768})",
-                                        "config.json"),
-              FluxOptions{});
+                                  "config.json"),
+        FluxOptions{});
     EXPECT_EQ(models::parse_flux_config(R"({"_class_name": "FluxTransformer2DModel", "guidance_embeds": false})", "a")
                   .has_guidance,
               false);
@@ -415,9 +416,10 @@ TEST(FluxTransformer, ReadsTheConfigsThatArePublished) {
 
 TEST(FluxTransformer, TellsEverythingThatIsWrongWithAConfig) {
     const std::string problem = refusal(strata::Errc::bad_model_config, [] {
-        (void)models::parse_flux_config(R"({"_class_name": "UNet2DConditionModel", "patch_size": 2, "num_layers": "many",
+        (void)models::parse_flux_config(
+            R"({"_class_name": "UNet2DConditionModel", "patch_size": 2, "num_layers": "many",
             "attention_head_dim": 96, "axes_dims_rope": [16, 55, 56], "qk_norm": "rms_norm"})",
-                                        "transformer/config.json");
+            "transformer/config.json");
     });
     expect_parts(problem, {"transformer/config.json", "'_class_name'", "'patch_size'", "'num_layers'",
                            "'attention_head_dim' is 96, and axes_dims_rope add up to 127", "odd", "'qk_norm'"});

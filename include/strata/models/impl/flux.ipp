@@ -26,8 +26,9 @@ inline const FluxOptions& checked(const FluxOptions& options, const FluxTraining
         problems.add("FluxTraining has guidances from " + OptionCheck::shown(training.least_guidance) + " to " +
                      OptionCheck::shown(training.most_guidance) + ", and draws with " +
                      OptionCheck::shown(training.drawing_guidance));
-    problems.finish(Errc::bad_model_options,
-                    "give four values for each channel of latents, as 64, and guidances from small to large, as 1 and 1");
+    problems.finish(
+        Errc::bad_model_options,
+        "give four values for each channel of latents, as 64, and guidances from small to large, as 1 and 1");
     return options;
 }
 

@@ -41,7 +41,8 @@ STRATA_INLINE at::Tensor TimeTextEmbedding::forward(const at::Tensor& sigma_B, c
 }
 
 STRATA_INLINE at::Tensor timestep_features(const at::Tensor& sigma_B) {
-    // fp32 whatever the model computes in, as of the reference: an angle of 3,500 shows every rounding of its frequency.
+    // fp32 whatever the model computes in, as of the reference: an angle of 3,500 shows every rounding of its
+    // frequency.
     const at::Tensor sigma = sigma_B.to(at::kFloat);
     const at::Tensor frequencies = (at::arange(128, sigma.options()) * (-std::log(10000.0) / 128)).exp();
     const at::Tensor angles = (sigma * 1000).unsqueeze(1) * frequencies;

@@ -23,8 +23,7 @@ inline FluxOptions flux_options_of(ModelConfig config) {
     options.pooled_width = config.whole("pooled_projection_dim", 1, 768);
     options.has_guidance = config.flag("guidance_embeds", false);
     const std::int64_t head = config.whole("attention_head_dim", 2, 128);
-    const std::vector<std::int64_t> axes =
-        config.wholes("axes_dims_rope", 2, std::vector<std::int64_t>{16, 56, 56});
+    const std::vector<std::int64_t> axes = config.wholes("axes_dims_rope", 2, std::vector<std::int64_t>{16, 56, 56});
     if (axes.size() != 3) {
         config.refuse("axes_dims_rope", "has " + std::to_string(axes.size()) + " axes, and tokens of Flux have 3 ids");
     } else {

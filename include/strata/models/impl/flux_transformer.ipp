@@ -98,9 +98,9 @@ inline at::Tensor key_bias(const at::Tensor& text_mask_BT, std::int64_t I) {
 STRATA_INLINE FluxTransformer::FluxTransformer(const FluxOptions& options) : flux_options_(options) {
     detail::check_flux_options(options);
     const std::int64_t D = options.width();
-    time_text_embed_ = register_module("time_text_embed",
-                                       std::make_shared<TimeTextEmbedding>(options.pooled_width, D,
-                                                                           options.has_guidance, options.start));
+    time_text_embed_ = register_module(
+        "time_text_embed",
+        std::make_shared<TimeTextEmbedding>(options.pooled_width, D, options.has_guidance, options.start));
     context_embedder_ = register_module("context_embedder", torch::nn::Linear(options.text_width, D));
     x_embedder_ = register_module("x_embedder", torch::nn::Linear(options.token_values, D));
     const auto add_blocks = [&](const char* name, auto& blocks, std::int64_t count) {
@@ -126,8 +126,8 @@ STRATA_INLINE at::Tensor FluxTransformer::forward(const FluxInput& input) {
     const std::int64_t T = input.text_BTE.size(1);
     const std::int64_t I = input.tokens_BIP.size(1);
     const at::Tensor text_ids_T3 = input.text_ids_T3.defined() ? input.text_ids_T3.cpu() : at::zeros({T, 3});
-    const RotaryTable rotary = rotary_table(at::cat({text_ids_T3, input.image_ids_I3.cpu()}),
-                                            flux_options_.rotary_axes, input.tokens_BIP.device());
+    const RotaryTable rotary = rotary_table(at::cat({text_ids_T3, input.image_ids_I3.cpu()}), flux_options_.rotary_axes,
+                                            input.tokens_BIP.device());
     const at::Tensor bias_B11L = detail::key_bias(input.text_mask_BT, I);
 
     at::Tensor image = detail::apply(x_embedder_, input.tokens_BIP.to(type()));
