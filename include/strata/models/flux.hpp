@@ -17,9 +17,9 @@ namespace strata::models {
 struct FluxTraining {
     diffusion::FlowScheduleOptions schedule = {};
     diffusion::FlowObjectiveOptions flow = {};
-    /// What the guidance embedding is told, uniform between the two. 1 trains towards pictures as they are, as the
-    /// usual settings for Flux.1 [dev] do; 3.5 towards pictures that look as if they had been drawn with guidance 3.5. Without
-    /// embedding not used.
+    /// What the guidance embedding is told, uniform between the two. 1 teaches pictures as they are without guidance, and
+    /// leaves what was distilled for larger scales mostly alone; 3.5 teaches them at the scale that people draw with, and
+    /// undoes the distillation. Not used without embedding.
     double least_guidance = 1.0;
     double most_guidance = 1.0;
     double drawing_guidance = 3.5;  ///< what it is told when forward() is asked for pictures
