@@ -102,11 +102,11 @@ enum class Errc : std::uint16_t {
     wrong_column_type = 2624,    ///< a table's column holds values of another kind than needed
     bad_json_line = 2625,        ///< a line of a table in JSON lines is no JSON object, or too long
 
-    bad_model_options = 2701,  ///< a model's sizes do not fit together
-    bad_tokenizer = 2702,  ///< a tokenizer's file is no such file, or damaged
-    bad_model_config = 2703,  ///< a model's config.json names what is not known, or sizes that fit no model
+    bad_model_options = 2701,      ///< a model's sizes do not fit together
+    bad_tokenizer = 2702,          ///< a tokenizer's file is no such file, or damaged
+    bad_model_config = 2703,       ///< a model's config.json names what is not known, or sizes that fit no model
     bad_diffusion_options = 2704,  ///< numbers of a noise schedule, a sampler or an objective do not go together
-    bad_weight_files = 2705,  ///< a folder or an index of weights names files that are missing, or disagree with it
+    bad_weight_files = 2705,    ///< a folder or an index of weights names files that are missing, or disagree with it
     weights_do_not_fit = 2706,  ///< weights of a file have other names, shapes or types than the model
 };
 
