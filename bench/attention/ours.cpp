@@ -1,7 +1,7 @@
 // bench/attention: is attention in tiles as fast as with all scores in memory, and how much memory does it take?
 //
-// Forward and backward of attention(), of the same with all scores kept (softmax in one pass of ours), and of libtorch's matmul,
-// softmax, matmul; in turn, medians over rounds. All three agree before a time is printed.
+// Forward and backward of attention(), of the same with all scores kept (softmax in one pass of ours), and of
+// libtorch's matmul, softmax, matmul; in turn, medians over rounds. All three agree before a time is printed.
 
 #include <cmath>
 #include <cstdint>
@@ -136,4 +136,5 @@ int main(int argc, char** argv) {
                 if (given["--tokens"] == 0 || given["--tokens"] == tokens)
                     measure({tokens, tokens == 1024 ? 24 : 6, width, type}, static_cast<int>(given["--rounds"]),
                             options);
+    return 0;
 }

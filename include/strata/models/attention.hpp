@@ -20,8 +20,8 @@ struct AttentionTiles {
 
 /// What is other than usual in an attention.
 struct AttentionOptions {
-    /// Added to the scaled scores: (B or 1, H or 1, L or 1, S) of fp32, as a relative bias or -inf where a key is not seen;
-    /// undefined for none.
+    /// Added to the scaled scores: (B or 1, H or 1, L or 1, S) of fp32, as a relative bias or -inf where a key is not
+    /// seen; undefined for none.
     at::Tensor bias_BHLS;
     /// Query i sees keys up to i alone. Takes as many keys as queries.
     bool is_causal = false;
@@ -36,10 +36,11 @@ struct AttentionOptions {
 ///   q (B, H, L, K);  k, v (B, H, S, K), of any strides
 /// Returns (B, L, D) in the type of q.
 ///
-/// On a CPU, in fp32 or bf16 with K a multiple of 16, B * H * L * S scores of more than 32 MiB are never in memory: tiles of them
-/// are, in the forward pass and again in backward, which keeps a number a query (Dao et al. 2022, arXiv:2205.14135). With CUDA and
-/// libtorch 2.1 or later libtorch's own fused attention is called, but for a bias in 16 bit. All else is the formula as it stands.
-/// A query that sees no key gives the mean of the values in tiles, and NaN in the formula.
+/// On a CPU, in fp32 or bf16 with K a multiple of 16, B * H * L * S scores of more than 32 MiB are never in memory:
+/// tiles of them are, in the forward pass and again in backward, which keeps a number a query (Dao et al. 2022,
+/// arXiv:2205.14135). With CUDA and libtorch 2.1 or later libtorch's own fused attention is called, but for a bias in
+/// 16 bit. All else is the formula as it stands. A query that sees no key gives the mean of the values in tiles, and
+/// NaN in the formula.
 at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHSK, const at::Tensor& v_BHSK,
                      const AttentionOptions& options = {});
 

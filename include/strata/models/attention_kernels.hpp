@@ -1,8 +1,8 @@
 #pragma once
 // strata/models/attention_kernels.hpp - what attention in tiles does between its products of matrices, on a CPU.
 //
-// Plain pointers, no libtorch, one thread; as models/kernels.hpp. K, the width of a head, is a multiple of 16. Rows of tiles
-// are dense; sums, exponentials and what is kept of a row are fp32.
+// Plain pointers, no libtorch, one thread; as models/kernels.hpp. K, the width of a head, is a multiple of 16. Rows of
+// tiles are dense; sums, exponentials and what is kept of a row are fp32.
 
 #include <cstdint>
 
@@ -34,8 +34,8 @@ void divide_rows(bf16* y, std::int64_t y_stride, float* logsum, const float* acc
 void row_dots(float* dots, const float* a, const float* b, std::int64_t rows, std::int64_t K, std::int64_t stride);
 void row_dots(float* dots, const bf16* a, const bf16* b, std::int64_t rows, std::int64_t K, std::int64_t stride);
 
-/// Gradient of a tile's logits from that of its probabilities (Dao et al. 2022, arXiv:2205.14135, section B.2): scores become
-/// probabilities p = exp(logit - logsum), and grad becomes p * (grad - dots), dots = output . its gradient.
+/// Gradient of a tile's logits from that of its probabilities (Dao et al. 2022, arXiv:2205.14135, section B.2): scores
+/// become probabilities p = exp(logit - logsum), and grad becomes p * (grad - dots), dots = output . its gradient.
 void score_gradient(float* s, float* grad, const ScoreTile& tile, const float* logsum, const float* dots);
 void score_gradient(bf16* s, bf16* grad, const ScoreTile& tile, const float* logsum, const float* dots);
 

@@ -1,8 +1,8 @@
 #pragma once
 // strata/models/autoencoder_kl.hpp - AutoencoderKl: the picture autoencoder of Stable Diffusion, SDXL and Flux.
 //
-// Rombach et al. 2022, arXiv:2112.10752. Shapes: B batch, C latent channels, H and W of a picture, h and w of latents, which
-// are f = pixels_per_latent() times smaller. Names of parameters are those of the ecosystem's files.
+// Rombach et al. 2022, arXiv:2112.10752. Shapes: B batch, C latent channels, H and W of a picture, h and w of latents,
+// which are f = pixels_per_latent() times smaller. Names of parameters are those of the ecosystem's files.
 
 #include <cstdint>
 #include <memory>
@@ -29,8 +29,8 @@ struct LatentDistribution {
     [[nodiscard]] at::Tensor sample(const at::Tensor& noise) const { return mean + (logvar * 0.5).exp() * noise; }
 };
 
-/// Computes in the type of its parameters (fp32, or bf16 with norms and softmax in fp32), on their device. SDXL's weights
-/// overflow in fp16; in bf16 they do not.
+/// Computes in the type of its parameters (fp32, or bf16 with norms and softmax in fp32), on their device. SDXL's
+/// weights overflow in fp16; in bf16 they do not.
 class AutoencoderKl : public torch::nn::Module {
 public:
     using Units = UnitList<KlDownBlock, KlMidBlock, KlUpBlock>;
@@ -41,8 +41,8 @@ public:
     LatentDistribution encode(const at::Tensor& images_B3HW);
     /// Latents without scale and shift -> (B, 3, H, W), not clamped.
     at::Tensor decode(const at::Tensor& latents_BChw);
-    /// decode() tile by tile, see tiled_decode(): what it needs beside the picture is the memory of one tile. Tiles have their
-    /// own norms and attention, so that pictures differ from decode(): docs/models.md says how much.
+    /// decode() tile by tile, see tiled_decode(): what it needs beside the picture is the memory of one tile. Tiles
+    /// have their own norms and attention, so that pictures differ from decode(): docs/models.md says how much.
     at::Tensor decode(const at::Tensor& latents_BChw, const TileOptions& tiles);
 
     /// What a diffusion model sees: (latents - shift) * scaling factor; and back.
@@ -60,8 +60,9 @@ public:
     /// Type and device of the parameters.
     [[nodiscard]] at::TensorOptions tensor_options() const { return encoder_->conv_in->weight.options(); }
 
-    /// The name that a weight has here, of one it had in files of before 2023: query, key, value and proj_attn of the attention
-    /// for to_q, to_k, to_v and to_out.0. Any other name comes back as it is. Their weights may have two dimensions more, of 1.
+    /// The name that a weight has here, of one it had in files of before 2023: query, key, value and proj_attn of the
+    /// attention for to_q, to_k, to_v and to_out.0. Any other name comes back as it is. Their weights may have two
+    /// dimensions more, of 1.
     [[nodiscard]] static std::string current_name(std::string_view name);
 
 private:

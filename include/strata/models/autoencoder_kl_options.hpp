@@ -26,8 +26,8 @@ struct AutoencoderKlOptions {
     void check() const;
 };
 
-/// Options of a `config.json` with `_class_name` AutoencoderKL. Throws Errc::unreadable_config, and Errc::bad_model_config with
-/// all that is wrong in it.
+/// Options of a `config.json` with `_class_name` AutoencoderKL. Throws Errc::unreadable_config, and
+/// Errc::bad_model_config with all that is wrong in it.
 [[nodiscard]] AutoencoderKlOptions read_autoencoder_kl(const std::filesystem::path& config_json);
 
 }  // namespace strata::models

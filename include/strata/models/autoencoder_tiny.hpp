@@ -1,8 +1,8 @@
 #pragma once
 // strata/models/autoencoder_tiny.hpp - AutoencoderTiny: the TAESD family, small stand-ins for the autoencoders of SD, SDXL, SD 3 and Flux.
 //
-// github.com/madebyollin/taesd. Shapes: B batch, C latent channels, H and W of a picture, h and w of latents, which are f times
-// smaller. Names of parameters are those of diffusers (`encoder.layers.3.conv.0.weight`).
+// github.com/madebyollin/taesd. Shapes: B batch, C latent channels, H and W of a picture, h and w of latents, which
+// are f times smaller. Names of parameters are those of diffusers (`encoder.layers.3.conv.0.weight`).
 
 #include <cstdint>
 #include <filesystem>
@@ -25,7 +25,8 @@ struct AutoencoderTinyOptions {
     std::int64_t width = 64;                                  ///< channels of every block
     std::vector<std::int64_t> encoder_blocks = {1, 3, 3, 3};  ///< at each resolution, the finest first
     std::vector<std::int64_t> decoder_blocks = {3, 3, 3, 1};  ///< the coarsest first
-    /// taef2: blocks at the coarsest resolution see a whole neighbourhood's statistics first, through 4 * width channels.
+    /// taef2: blocks at the coarsest resolution see a whole neighbourhood's statistics first, through 4 * width
+    /// channels.
     bool coarse_pools = false;
     double scaling_factor = 1.0;
     double shift_factor = 0.0;
@@ -36,14 +37,15 @@ struct AutoencoderTinyOptions {
     void check() const;
 };
 
-/// Options of a `config.json` with `_class_name` AutoencoderTiny. Throws Errc::unreadable_config, and Errc::bad_model_config
-/// with all that is wrong in it.
+/// Options of a `config.json` with `_class_name` AutoencoderTiny. Throws Errc::unreadable_config, and
+/// Errc::bad_model_config with all that is wrong in it.
 [[nodiscard]] AutoencoderTinyOptions read_autoencoder_tiny(const std::filesystem::path& config_json);
 
 /// A member of the family by its name: taesd, taesdxl, taesd3, taef1 or taef2. Throws Errc::bad_value for another one.
 [[nodiscard]] AutoencoderTinyOptions autoencoder_tiny_named(std::string_view name);
 
-/// relu(conv(relu(conv(relu(conv(x))))) + x), convolutions 3x3; with a pool x is first x + pool(x). (B, C, h, w) -> the same
+/// relu(conv(relu(conv(relu(conv(x))))) + x), convolutions 3x3; with a pool x is first x + pool(x). (B, C, h, w) ->
+/// the same
 class TinyBlock final : public torch::nn::Module {
 public:
     TinyBlock(std::int64_t C, bool has_pool);
@@ -54,8 +56,8 @@ private:
     std::shared_ptr<GroupNorm> pool1_;
 };
 
-/// Computes in the type of its parameters (fp32 or bf16), on their device. Latents are what the diffusion model sees: this
-/// family has their scale and shift inside.
+/// Computes in the type of its parameters (fp32 or bf16), on their device. Latents are what the diffusion model sees:
+/// this family has their scale and shift inside.
 class AutoencoderTiny : public torch::nn::Module {
 public:
     explicit AutoencoderTiny(const AutoencoderTinyOptions& options = {});
@@ -91,9 +93,9 @@ public:
     /// Type and device of the parameters.
     [[nodiscard]] at::TensorOptions tensor_options() const;
 
-    /// The name that a weight has here, of one in upstream's own files, which hold one half each: "3.conv.0.weight" of the
-    /// decoder is "decoder.layers.2.conv.0.weight", because there the first layer is the tanh. `half` is "encoder" or "decoder".
-    /// Any other name comes back as it is.
+    /// The name that a weight has here, of one in upstream's own files, which hold one half each: "3.conv.0.weight" of
+    /// the decoder is "decoder.layers.2.conv.0.weight", because there the first layer is the tanh. `half` is "encoder"
+    /// or "decoder". Any other name comes back as it is.
     [[nodiscard]] static std::string name_of_upstream(std::string_view half, std::string_view name);
 
 private:

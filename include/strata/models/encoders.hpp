@@ -67,7 +67,8 @@ struct TextEncoder {
 }  // namespace archetype
 static_assert(Autoencoder<archetype::Autoencoder> && TextEncoder<archetype::TextEncoder>);
 
-/// An encoder ready for work on a device: encoder.on(device) where it has that call, and a copy where it computes on the CPU alone.
+/// An encoder ready for work on a device: encoder.on(device) where it has that call, and a copy where it computes on
+/// the CPU alone.
 template <class Encoder>
 [[nodiscard]] Encoder on_device(const Encoder& encoder, at::Device device) {
     if constexpr (requires {

@@ -17,7 +17,8 @@
 
 namespace strata::models {
 
-/// Attention of one head over all pixels, added to its input: group_norm, to_q, to_k, to_v, to_out.0. (B, C, h, w) -> the same
+/// Attention of one head over all pixels, added to its input: group_norm, to_q, to_k, to_v, to_out.0. (B, C, h, w) ->
+/// the same
 class PixelAttention final : public torch::nn::Module {
 public:
     PixelAttention(std::int64_t C, std::int64_t groups);

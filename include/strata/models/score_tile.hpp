@@ -12,8 +12,8 @@ struct ScoreTile {
     float scale = 1.0f;
     const float* bias = nullptr;   ///< of the tile's first query and key; nullptr for none
     std::int64_t bias_stride = 0;  ///< from query to query; 0: all have the same
-    /// Keys of the tile that its first query sees, at most `keys`; where attention is causal each next query sees one more, and it
-    /// may be negative.
+    /// Keys of the tile that its first query sees, at most `keys`; where attention is causal each next query sees one
+    /// more, and it may be negative.
     std::int64_t seen_by_first = 0;
     bool is_causal = false;
 };

@@ -20,9 +20,9 @@ struct TileOptions {
 ///
 ///   decode  (B, C, a, b) -> (B, 3, f a, f b)
 ///   f       pixels_per_latent
-/// Tiles are spread evenly, and the last row and column ends where the latents do. Across an overlap the share of one tile
-/// falls linearly while that of its neighbour rises, so that shares add up to 1. Latents that fit into one tile are one call. Records
-/// no gradient. Throws Errc::bad_value for an overlap that is negative or more than half an edge.
+/// Tiles are spread evenly, and the last row and column ends where the latents do. Across an overlap the share of one
+/// tile falls linearly while that of its neighbour rises, so that shares add up to 1. Latents that fit into one tile
+/// are one call. Records no gradient. Throws Errc::bad_value for an overlap that is negative or more than half an edge.
 [[nodiscard]] at::Tensor tiled_decode(const at::Tensor& latents_BChw, std::int64_t pixels_per_latent,
                                       const TileOptions& tiles,
                                       core::FunctionRef<at::Tensor(const at::Tensor&)> decode);

@@ -21,15 +21,15 @@ namespace strata::models {
 
 /// What a TrainedAutoencoder does beside its model's own calls.
 struct LatentOptions {
-    /// Latents of a distribution: drawn from it instead of its mean. What is drawn follows from the picture alone, so that the
-    /// same picture has the same latents in any batch and run.
+    /// Latents of a distribution: drawn from it instead of its mean. What is drawn follows from the picture alone, so
+    /// that the same picture has the same latents in any batch and run.
     bool draws = false;
     bool decodes_in_tiles = false;
     TileOptions tiles;
 };
 
-/// An Autoencoder (models/encoders.hpp) of a model with weights; takes and gives fp32, records no gradient, computes where and in
-/// what type the model's parameters are. Copies share the model.
+/// An Autoencoder (models/encoders.hpp) of a model with weights; takes and gives fp32, records no gradient, computes
+/// where and in what type the model's parameters are. Copies share the model.
 ///
 ///   Model  AutoencoderKl, AutoencoderTiny, or another with their calls
 template <class Model>
@@ -48,13 +48,15 @@ public:
     [[nodiscard]] std::int64_t latent_channels() const { return model_->latent_channels(); }
     [[nodiscard]] std::int64_t pixels_per_latent() const { return model_->pixels_per_latent(); }
 
-    /// (B, 3, H, W), or (3, H, W), in [-1, 1] -> scaled latents (B, C, h, w), or (C, h, w), fp32 on the pictures' device.
+    /// (B, 3, H, W), or (3, H, W), in [-1, 1] -> scaled latents (B, C, h, w), or (C, h, w), fp32 on the pictures'
+    /// device.
     [[nodiscard]] at::Tensor encode(const at::Tensor& images) const {
         const torch::NoGradGuard no_gradient;
         if (images.dim() == 3) return encode(images.unsqueeze(0))[0];
         return model_->scaled(latents_of(model_->encode(images))).to(images.device());
     }
-    /// Scaled latents (C, h, w), or (B, C, h, w) -> (3, H, W), or (B, 3, H, W), fp32 on the latents' device, not clamped.
+    /// Scaled latents (C, h, w), or (B, C, h, w) -> (3, H, W), or (B, 3, H, W), fp32 on the latents' device, not
+    /// clamped.
     [[nodiscard]] at::Tensor decode(const at::Tensor& latents) const {
         const torch::NoGradGuard no_gradient;
         if (latents.dim() == 3) return decode(latents.unsqueeze(0))[0];

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -142,7 +143,8 @@ TEST(Attention, ShortSequencesKeepTheFormsOfBefore) {
     EXPECT_TRUE(attention(q, k, v).equal(strata::models::detail::Attention::apply(q, k, v)));
 }
 
-/// Passes requests on, and remembers the largest. allocate() is const in libtorch 1.13 and not in 2.6, which has copy_data() as well.
+/// Passes requests on, and remembers the largest. allocate() is const in libtorch 1.13 and not in 2.6, which has
+/// copy_data() as well.
 struct WatchedAllocator final : c10::Allocator {
     explicit WatchedAllocator(c10::Allocator* to_) : to{to_} {}
     c10::DataPtr allocate(std::size_t bytes) const { return watched(bytes); }

@@ -189,8 +189,8 @@ std::filesystem::path config_of(const std::string& text) {
 
 TEST(AutoencoderKl, ReadsTheConfigOfFluxs) {
     const AutoencoderKlOptions options = models::read_autoencoder_kl(config_of(R"({
-        "_class_name": "AutoencoderKL", "_diffusers_version": "0.30.0", "act_fn": "silu", "in_channels": 3, "out_channels": 3,
-        "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2, "norm_num_groups": 32, "sample_size": 1024,
+        "_class_name": "AutoencoderKL", "_diffusers_version": "0.30.0", "act_fn": "silu", "in_channels": 3,
+        "out_channels": 3, "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2, "norm_num_groups": 32, "sample_size": 1024,
         "down_block_types": ["DownEncoderBlock2D", "DownEncoderBlock2D", "DownEncoderBlock2D", "DownEncoderBlock2D"],
         "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D", "UpDecoderBlock2D", "UpDecoderBlock2D"],
         "force_upcast": true, "latent_channels": 16, "latents_mean": null, "latents_std": null,

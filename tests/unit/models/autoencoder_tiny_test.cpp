@@ -147,7 +147,8 @@ TEST(AutoencoderTiny, ReadsItsConfig) {
     const AutoencoderTinyOptions options = models::read_autoencoder_tiny(config_of(R"({
         "_class_name": "AutoencoderTiny", "act_fn": "relu", "in_channels": 3, "out_channels": 3, "latent_channels": 16,
         "encoder_block_out_channels": [64, 64, 64, 64], "decoder_block_out_channels": [64, 64, 64, 64],
-        "num_encoder_blocks": [1, 3, 3, 3], "num_decoder_blocks": [3, 3, 3, 1], "latent_magnitude": 3, "latent_shift": 0.5,
+        "num_encoder_blocks": [1, 3, 3, 3], "num_decoder_blocks": [3, 3, 3, 1], "latent_magnitude": 3,
+        "latent_shift": 0.5,
         "upsampling_scaling_factor": 2, "upsample_fn": "nearest", "force_upcast": false, "scaling_factor": 1.0,
         "shift_factor": 0.0})"));
     EXPECT_EQ(options.latent_channels, 16);
