@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <strata/core/error.hpp>
-#include <strata/diffusion/impl/noise_source.ipp>
-#include <strata/diffusion/impl/objective.ipp>
+#include <strata/diffusion/noise_source.hpp>
+#include <strata/diffusion/objective.hpp>
 #include <strata/models/diffusion_unet.hpp>
 #include <strata/models/impl/unet.ipp>
 

@@ -11,9 +11,6 @@
 #include <vector>
 
 #include <strata/config/findings.hpp>
-#include <strata/config/impl/document.ipp>
-#include <strata/config/impl/document_text.ipp>
-#include <strata/config/impl/findings.ipp>
 #include <strata/core/error.hpp>
 #include <strata/models/impl/unet_options.ipp>
 
