@@ -6,7 +6,7 @@
 
 #include <strata/core/error.hpp>
 #include <strata/core/option_check.hpp>
-#include <strata/diffusion/impl/objective.ipp>
+#include <strata/diffusion/objective.hpp>
 #include <strata/models/flux.hpp>
 #include <strata/models/impl/flux_transformer.ipp>
 #include <strata/models/packing.hpp>

@@ -5,7 +5,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include <strata/data/impl/named_tensors.ipp>
+#include <strata/data/named_tensors.hpp>
 #include <strata/models/sdxl_recipe.hpp>
 
 namespace strata::models {
