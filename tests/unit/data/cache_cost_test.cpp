@@ -35,7 +35,9 @@ namespace config = strata::config;
 namespace fs = std::filesystem;
 using Source = PictureSource<strata_test::FakeRecipe, strata::Local>;
 
-const EntryShapes recipe = entry_shapes(strata_test::FakeRecipe{MeanCodec{}, LengthText{}});
+const EntryShapes recipe =
+    entry_shapes(strata_test::FakeRecipe{MeanCodec{}, LengthText{}},
+                 {{"pooled", strata::storage::Dtype::f32, {2}}, {"tokens", strata::storage::Dtype::f32, {4, 2}}});
 
 CacheCost files_below(const fs::path& folder) {
     CacheCost cost;
