@@ -179,7 +179,9 @@ TEST_F(BucketDataSets, TarShardsAreReadInPlace) {
         }
         const auto lines = source->closing_lines(comm);
         ASSERT_EQ(lines.size(), 1U);
-        if (made == 0) EXPECT_NE(lines[0].find(", 0 GET, "), std::string::npos) << lines[0];
+        if (made == 0) {
+            EXPECT_NE(lines[0].find(", 0 GET, "), std::string::npos) << lines[0];
+        }
     }
 }
 

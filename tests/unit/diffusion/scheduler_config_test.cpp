@@ -9,7 +9,7 @@
 
 #include <strata/diffusion/scheduler_config.hpp>
 
-#include "support/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

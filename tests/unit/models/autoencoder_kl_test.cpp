@@ -9,7 +9,7 @@
 #include <strata/models/autoencoder_kl.hpp>
 #include <strata/models/trained_autoencoder.hpp>
 
-#include "unit/models/golden_cases.hpp"
+#include "golden_cases.hpp"
 
 namespace {
 

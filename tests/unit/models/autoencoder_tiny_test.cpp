@@ -12,7 +12,7 @@
 #include <strata/models/autoencoder_tiny.hpp>
 #include <strata/storage/safetensors.hpp>
 
-#include "unit/models/golden_cases.hpp"
+#include "golden_cases.hpp"
 
 namespace {
 

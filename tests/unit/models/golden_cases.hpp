@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "unit/models/golden.hpp"
+#include "golden.hpp"
 
 /// How far outputs may be from the reference, relative to the largest of the reference's values, and gradients.
 struct GoldenBounds {

@@ -16,9 +16,9 @@
 
 #include <strata/models/text_encoders.hpp>
 
-#include "support/made_tokenizers.hpp"
-#include "support/temporary_folder.hpp"
-#include "unit/models/golden_cases.hpp"
+#include "../../support/made_tokenizers.hpp"
+#include "../../support/temporary_folder.hpp"
+#include "golden_cases.hpp"
 
 namespace {
 

@@ -14,8 +14,8 @@
 #include <strata/storage/gzip.hpp>
 #include <strata/tokenizers/clip_tokenizer.hpp>
 
-#include "support/made_tokenizers.hpp"
-#include "support/temporary_folder.hpp"
+#include "../../support/made_tokenizers.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

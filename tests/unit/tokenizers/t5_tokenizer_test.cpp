@@ -12,8 +12,8 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/tokenizers/t5_tokenizer.hpp>
 
-#include "support/made_tokenizers.hpp"
-#include "support/temporary_folder.hpp"
+#include "../../support/made_tokenizers.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 
