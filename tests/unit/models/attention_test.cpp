@@ -143,6 +143,13 @@ TEST(Attention, ShortSequencesKeepTheFormsOfBefore) {
     EXPECT_TRUE(attention(q, k, v).equal(strata::models::detail::Attention::apply(q, k, v)));
 }
 
+/// The allocator of libtorch while this lives, and the one of before again.
+struct InPlaceOfTheUsual {
+    explicit InPlaceOfTheUsual(c10::Allocator* other) { c10::SetCPUAllocator(other, 200); }
+    ~InPlaceOfTheUsual() { c10::SetCPUAllocator(usual, 200); }
+    c10::Allocator* usual = c10::GetCPUAllocator();
+};
+
 /// Passes requests on, and remembers the largest. allocate() is const in libtorch 1.13 and not in 2.6, which has
 /// copy_data() as well.
 struct WatchedAllocator final : c10::Allocator {
@@ -164,11 +171,11 @@ TEST(Attention, LongSequencesNeverHaveTheirScoresInMemory) {
     const std::int64_t L = 2048;
     Tensors leaves =
         leaves_of({at::randn({1, 3, L, 16}), at::randn({1, 3, L, 16}), at::randn({1, 3, L, 16})}, at::kFloat);
-    c10::Allocator* const usual = c10::GetCPUAllocator();
-    WatchedAllocator watched{usual};
-    c10::SetCPUAllocator(&watched, 200);
-    attention(leaves[0], leaves[1], leaves[2]).sum().backward();
-    c10::SetCPUAllocator(usual, 200);
+    WatchedAllocator watched{c10::GetCPUAllocator()};
+    {
+        const InPlaceOfTheUsual exchanged{&watched};
+        attention(leaves[0], leaves[1], leaves[2]).sum().backward();
+    }
     EXPECT_GT(watched.largest, 0U);
     EXPECT_LT(watched.largest, static_cast<std::size_t>(L * L)) << "bytes; all scores of one head are four times this";
     EXPECT_TRUE(leaves[0].grad().isfinite().all().item<bool>());

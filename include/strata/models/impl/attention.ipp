@@ -78,7 +78,8 @@ STRATA_INLINE at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k
     const double scale = detail::scale_of(q_BHLK, options);
     if (detail::takes_tiles(q_BHLK, k_BHSK.size(2), options)) {
         const detail::TiledForm form{options.tiles.value_or(detail::attention_tiles(q_BHLK)), scale, options.is_causal};
-        return detail::TiledAttention::apply(q_BHLK, k_BHSK, v_BHSK, options.bias_BHLS, form);
+        const at::Tensor bias = options.bias_BHLS.defined() ? options.bias_BHLS : detail::floats({0});
+        return detail::TiledAttention::apply(q_BHLK, k_BHSK, v_BHSK, bias, form);
     }
     const bool is_plain = !options.bias_BHLS.defined() && !options.is_causal && !options.scale;
     if (is_plain && detail::kernels_apply(q_BHLK, 16)) return detail::Attention::apply(q_BHLK, k_BHSK, v_BHSK);

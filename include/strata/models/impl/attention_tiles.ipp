@@ -58,8 +58,9 @@ struct TileWalk {
 struct TiledAttention : Function<TiledAttention> {
     static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q_, const at::Tensor& k_, const at::Tensor& v_,
                               const at::Tensor& bias_, const TiledForm& form) {
+        // libtorch 1.13 takes no undefined input: one without elements is none.
         const at::Tensor q = q_.contiguous(), k = k_.contiguous(), v = v_.contiguous();
-        const at::Tensor bias = bias_.defined() ? bias_.to(at::kFloat).contiguous() : bias_;
+        const at::Tensor bias = bias_.numel() > 0 ? bias_.to(at::kFloat).contiguous() : at::Tensor();
         const std::int64_t B = q.size(0), H = q.size(1), L = q.size(2), S = k.size(2), K = q.size(3), D = H * K;
         const std::int64_t Q = std::min(form.tiles.queries, L), N = std::min(form.tiles.keys, S);
         at::Tensor y = at::empty({B, L, D}, q.options());
