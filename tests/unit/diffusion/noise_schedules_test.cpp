@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <strata/core/error.hpp>
 #include <strata/diffusion/ddpm_schedule.hpp>
 #include <strata/diffusion/flow_schedule.hpp>
 #include <strata/diffusion/loss_weights.hpp>

@@ -9,6 +9,7 @@
 
 #include <ATen/ATen.h>
 
+#include <strata/core/error.hpp>
 #include <strata/diffusion/objective.hpp>
 
 #include "golden_json.hpp"

@@ -9,6 +9,7 @@
 
 #include <ATen/ATen.h>
 
+#include <strata/core/error.hpp>
 #include <strata/diffusion/guidance.hpp>
 #include <strata/diffusion/sampler.hpp>
 

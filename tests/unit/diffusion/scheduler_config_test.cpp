@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <strata/core/error.hpp>
 #include <strata/diffusion/scheduler_config.hpp>
 
 #include "../../support/temporary_folder.hpp"

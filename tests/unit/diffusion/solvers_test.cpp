@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <strata/core/error.hpp>
 #include <strata/diffusion/step_plan.hpp>
 
 namespace {

@@ -97,9 +97,10 @@ TEST(DiffusionUnet, EveryParameterLearnsAndTheErrorFalls) {
             for (int step = 0; step < 30; ++step) {
                 optimizer.zero_grad();
                 model.evaluation_loss(batch).backward();
-                if (step == 0)
+                if (step == 0) {
                     for (const auto& parameter : model.named_parameters())
                         EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+                }
                 optimizer.step();
             }
             EXPECT_LT(model.evaluation_loss(batch).template item<double>(), 0.9 * before);
