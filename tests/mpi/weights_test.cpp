@@ -14,6 +14,7 @@
 #include <torch/torch.h>
 
 #include <strata/comm/self_comm.hpp>
+#include <strata/weights/file_values.hpp>
 #include <strata/weights/load_weights.hpp>
 #include <strata/weights/save_weights.hpp>
 #include <strata/zero/in_units.hpp>

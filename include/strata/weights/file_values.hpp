@@ -21,8 +21,8 @@ namespace strata::weights {
 [[nodiscard]] std::optional<at::ScalarType> torch_type(storage::Dtype dtype) noexcept;
 [[nodiscard]] std::optional<storage::Dtype> file_type(at::ScalarType type) noexcept;
 
-/// Elements begin, begin + 1, ... of a tensor in a file, in row-major order, converted to the type of `values`. Where types or devices
-/// differ it reads 1 MiB at a time; otherwise straight into `values`. Local. Throws io_failed, corrupt_safetensors.
+/// Elements begin, begin + 1, ... of a tensor in a file, in row-major order, converted to the type of `values`. Where
+/// types or devices differ it reads 1 MiB at a time; otherwise straight into `values`. Local. Throws io_failed, corrupt_safetensors.
 ///
 ///   values  (n), contiguous, on any device
 void read_values(const WeightFiles::Tensor& tensor, std::int64_t begin, const at::Tensor& values);
