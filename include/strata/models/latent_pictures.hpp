@@ -1,5 +1,5 @@
 #pragma once
-// strata/models/latent_pictures.hpp - LatentPictures and CaptionEncoder: what recipes of latent diffusion models have
+// strata/models/latent_pictures.hpp - LatentPictures and NamedCaptionEncoder: what recipes of latent diffusion models have
 // in common.
 
 #include <concepts>
@@ -12,21 +12,19 @@
 #include <torch/torch.h>
 
 #include <strata/data/recipe.hpp>
+#include <strata/models/encoder_loaders.hpp>
 #include <strata/models/encoders.hpp>
 
 namespace strata::models {
 
-/// Captions to tensors of several names, for recipes that know which they take: ClipTextEncoder is one.
+/// A CaptionEncoder, const, for recipes that know which tensors they take: ClipTextEncoder is one.
 ///
 /// Semantic requirements (not checked by the compiler):
 ///   * id() names everything that the tensors depend on
-///   * encode: B captions in UTF-8 -> tensors (B, ...) by name, computed on the device, without gradients; equal captions in a batch of
-///     the same size, equal bits
 ///   * copies share weights
 template <class E>
-concept CaptionEncoder = requires(const E& encoder, std::span<const std::string> captions, at::Device device) {
+concept NamedCaptionEncoder = CaptionEncoder<const E> && requires(const E& encoder) {
     { encoder.id() } -> std::convertible_to<std::string>;
-    { encoder.encode(captions, device) } -> std::same_as<data::NamedTensors>;
 };
 
 /// Tensors (B, ...) of B captions as an entry each.

@@ -26,8 +26,8 @@ struct Sd15RecipeOptions {
 /// one, encoded, as SD 1.5 was trained.
 ///
 ///   A  an Autoencoder, see encoders.hpp, whose copies share weights
-///   L  a CaptionEncoder, see latent_pictures.hpp: CLIP's L
-template <Autoencoder A, CaptionEncoder L>
+///   L  a NamedCaptionEncoder, see latent_pictures.hpp: CLIP's L
+template <Autoencoder A, NamedCaptionEncoder L>
 class Sd15Recipe : public LatentPictures<A> {
 public:
     using Batch = UnetBatch;

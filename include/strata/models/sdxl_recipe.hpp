@@ -41,7 +41,7 @@ struct SdxlRecipeOptions {
 ///
 ///   A     an Autoencoder, see encoders.hpp, whose copies share weights: a TrainedAutoencoder, say
 ///   L, G  CaptionEncoders, see latent_pictures.hpp: CLIP's L and OpenCLIP's bigG
-template <Autoencoder A, CaptionEncoder L, CaptionEncoder G>
+template <Autoencoder A, NamedCaptionEncoder L, NamedCaptionEncoder G>
 class SdxlRecipe : public LatentPictures<A> {
 public:
     using Batch = UnetBatch;

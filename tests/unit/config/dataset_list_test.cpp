@@ -214,7 +214,7 @@ TEST(DatasetList, TheListsOfTheDocumentationLoad) {
             ++loaded;
         }
     }
-    EXPECT_EQ(loaded, 3);
+    EXPECT_EQ(loaded, 4);
 }
 
 TEST(DatasetList, BatchesAndSmallBucketsMayBeADataSetsOwn) {

@@ -45,10 +45,10 @@ STRATA_INLINE SentencePieces::SentencePieces(std::string_view bytes, const std::
 }
 
 STRATA_INLINE void SentencePieces::read_piece(std::string_view message, const std::string& file) {
-    enum : std::uint64_t { normal = 1, unknown = 2, control = 3, unused = 5 };
+    enum : std::uint64_t { is_normal = 1, is_unknown = 2, is_control = 3, is_unused = 5 };
     std::string_view piece;
     float score = 0;
-    std::uint64_t type = normal;
+    std::uint64_t type = is_normal;
     detail::ProtobufFields fields{message};
     while (fields.next()) {
         if (fields.number == 1) piece = fields.bytes;
@@ -60,13 +60,13 @@ STRATA_INLINE void SentencePieces::read_piece(std::string_view message, const st
     if (fields.broken() || piece.empty() || !std::isfinite(score))
         detail::refuse_file(file, scores_.empty() ? "is no sentencepiece model" : "is damaged: " + where() + "is none");
     scores_.push_back(score);
-    if (type == unused) return;
-    if (type == unknown || type == control) {
+    if (type == is_unused) return;
+    if (type == is_unknown || type == is_control) {
         if (!marks_.emplace(std::string{piece}, id).second) detail::refuse_file(file, "has " + where() + "twice");
-        if (type == unknown) unknown_ = id;
+        if (type == is_unknown) unknown_ = id;
         return;
     }
-    if (type != normal)
+    if (type != is_normal)
         detail::refuse_file(
             file, "has " + where() + "of a kind that T5 has not: user-defined symbols and bytes are not read");
     lowest_ = std::min(lowest_, score);
