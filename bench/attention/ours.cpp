@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include <malloc.h>
 #include <torch/torch.h>
 
 #include <strata/models/attention.hpp>
-#include <strata/models/fused_ops.hpp>
-#include <strata/models/impl/attention.ipp>
 
 #include "../measure.hpp"
+#include "by_hand.hpp"
 
 namespace {
 
@@ -61,6 +61,7 @@ long status(const std::string& key) {
 
 /// MiB that a call needs beyond what is there before it.
 double peak_of(const std::function<void()>& call) {
+    malloc_trim(0);  // what was freed and is kept would hide what is asked for
     std::ofstream{"/proc/self/clear_refs"} << 5;
     const long before = status("VmRSS:");
     call();
@@ -80,7 +81,7 @@ void measure(const Shape& shape, int rounds, const strata::models::AttentionOpti
     const at::Tensor grad = at::randn({1, shape.tokens, shape.heads * shape.width}).to(shape.type);
     const std::vector<std::pair<std::string, Form>> forms{
         {"tiles", [&](const Tensors& in) { return strata::models::attention(in[0], in[1], in[2], options); }},
-        {"composed", [](const Tensors& in) { return strata::models::detail::Attention::apply(in[0], in[1], in[2]); }},
+        {"composed", [](const Tensors& in) { return by_hand::Attention::apply(in[0], in[1], in[2]); }},
         {"libtorch", composed_by_libtorch}};
 
     std::vector<Tensors> values;

@@ -40,7 +40,8 @@ struct AttentionOptions {
 /// tiles of them are, in the forward pass and again in backward, which keeps a number a query (Dao et al. 2022,
 /// arXiv:2205.14135). With CUDA and libtorch 2.1 or later libtorch's own fused attention is called, but for a bias in
 /// 16 bit. All else is the formula as it stands. A query that sees no key gives the mean of the values in tiles, and
-/// NaN in the formula.
+/// NaN in the formula. Throws Errc::bad_value in tiles for a bias of another shape, tiles of nothing, and a
+/// causal mask over another number of keys than queries.
 at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHSK, const at::Tensor& v_BHSK,
                      const AttentionOptions& options = {});
 

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <strata/core/error.hpp>
 #include <strata/models/attention.hpp>
 
 namespace {
@@ -142,6 +143,31 @@ TEST(Attention, ShortSequencesAndTilesGiveTheSame) {
     EXPECT_TRUE(attention(q, k, v).allclose(attention(q, k, v, tiled), 1e-5, 1e-6));
     const at::Tensor p = at::softmax(at::matmul(q, k.transpose(2, 3)) / std::sqrt(32.0), -1);
     EXPECT_TRUE(attention(q, k, v).allclose(at::matmul(p, v).transpose(1, 2).flatten(2), 1e-5, 1e-6));
+}
+
+TEST(Attention, InTilesRefusesWhatDoesNotFit) {
+    const at::Tensor q = at::zeros({2, 3, 8, 16}), k = at::zeros({2, 3, 12, 16});
+    const auto refused = [&](const AttentionOptions& options, const char* part) {
+        try {
+            attention(q, k, k, options);
+            ADD_FAILURE() << part;
+        } catch (const strata::Error& error) {
+            EXPECT_EQ(error.code(), strata::Errc::bad_value);
+            EXPECT_NE(error.problem().find(part), std::string::npos) << error.problem();
+        }
+    };
+    AttentionOptions options;
+    options.tiles = AttentionTiles{0, 4};
+    refused(options, "tiles of 0 queries");
+    options.tiles = AttentionTiles{4, 4};
+    for (const std::vector<std::int64_t>& shape :
+         {std::vector<std::int64_t>{2, 3, 8, 8}, {2, 3, 4, 12}, {3, 1, 1, 12}, {8, 12}, {1, 1, 1, 1}}) {
+        options.bias_BHLS = at::zeros(shape);
+        refused(options, "a bias of shape");
+    }
+    options.bias_BHLS = at::Tensor();
+    options.is_causal = true;
+    refused(options, "8 queries and 12 keys under a causal mask");
 }
 
 /// The allocator of libtorch while this lives, and the one of before again.

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <string_view>
 
+#include <strata/core/error.hpp>
 #include <strata/models/attention.hpp>
 #include <strata/models/impl/attention_tiles.ipp>
 #include <strata/models/impl/fused_ops.ipp>
@@ -48,6 +51,29 @@ inline bool takes_tiles(const at::Tensor& q_BHLK, std::int64_t S, const Attentio
     return options.tiles || scores * static_cast<std::int64_t>(q_BHLK.element_size()) > most_score_bytes;
 }
 
+/// Throws Errc::bad_value for what the kernels, which take pointers, would read beyond.
+inline void check_tiled(const at::Tensor& q_BHLK, std::int64_t S, const AttentionOptions& options) {
+    const auto refuse = [](const std::string& what, std::string_view fix) {
+        throw Error{Errc::bad_value, "attention() got " + what, fix};
+    };
+    const std::int64_t B = q_BHLK.size(0), H = q_BHLK.size(1), L = q_BHLK.size(2);
+    const std::string scores = std::to_string(L) + " queries and " + std::to_string(S) + " keys";
+    if (options.tiles && (options.tiles->queries < 1 || options.tiles->keys < 1))
+        refuse("tiles of " + std::to_string(options.tiles->queries) + " queries and " +
+                   std::to_string(options.tiles->keys) + " keys",
+               "give tiles of at least one of each, or none");
+    if (S < 1 || (options.is_causal && L != S))
+        refuse(scores + (options.is_causal ? " under a causal mask" : ""),
+               "give at least one key, and as many keys as queries under a causal mask");
+    const at::Tensor& bias = options.bias_BHLS;
+    const auto fits = [&](std::int64_t dim, std::int64_t n) { return bias.size(dim) == n || bias.size(dim) == 1; };
+    if (bias.defined() && (bias.dim() != 4 || !fits(0, B) || !fits(1, H) || !fits(2, L) || bias.size(3) != S ||
+                           bias.device() != at::kCPU))
+        refuse("a bias of shape " + c10::str(bias.sizes()) + " for a batch of " + std::to_string(B) + ", " +
+                   std::to_string(H) + " heads, " + scores,
+               "give one of (batch or 1, heads or 1, queries or 1, keys), on the CPU as they are");
+}
+
 inline double scale_of(const at::Tensor& q_BHLK, const AttentionOptions& options) {
     return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q_BHLK.size(3))));
 }
@@ -77,7 +103,8 @@ STRATA_INLINE at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k
 #endif
     const double scale = detail::scale_of(q_BHLK, options);
     if (detail::takes_tiles(q_BHLK, k_BHSK.size(2), options)) {
-        const detail::TiledForm form{options.tiles.value_or(detail::attention_tiles(q_BHLK)), scale, options.is_causal};
+        detail::check_tiled(q_BHLK, k_BHSK.size(2), options);
+        const detail::TiledForm form{options.tiles.value_or(detail::usual_tiles), scale, options.is_causal};
         const at::Tensor bias = options.bias_BHLS.defined() ? options.bias_BHLS : detail::floats({0});
         return detail::TiledAttention::apply(q_BHLK, k_BHSK, v_BHSK, bias, form);
     }

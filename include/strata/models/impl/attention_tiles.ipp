@@ -184,9 +184,8 @@ struct TiledAttention : Function<TiledAttention> {
 /// Scores of all heads beyond this many bytes are not kept.
 inline constexpr std::int64_t most_score_bytes = std::int64_t{32} << 20;
 
-/// Tiles that stay in the second cache of a core together with what they are multiplied by.
-inline AttentionTiles attention_tiles(const at::Tensor& q_BHLK) {
-    return q_BHLK.scalar_type() == at::kBFloat16 ? AttentionTiles{512, 1024} : AttentionTiles{256, 1024};
-}
+/// Large enough for products of matrices to run at their rate, small enough for the caches: bench/attention tries
+/// others.
+inline constexpr AttentionTiles usual_tiles{512, 1024};
 
 }  // namespace strata::models::detail
