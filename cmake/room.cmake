@@ -9,7 +9,7 @@
 #                                needs nothing that they do
 #       HEADERS <file>...)       its public headers, relative to include/strata/<room>/, one a line
 #
-# With STRATA_WITH_TORCH=OFF a room with the package Torch is left out, and so must be what needs it.
+# With STRATA_WITH_TORCH=OFF a room with the package Torch is left out, but for what is APART, and so must be what needs it.
 #
 # The list of headers is the public API: it is what is installed and what `headers_stand_alone` (cmake/headers.cmake)
 # compiles one by one. Bodies in <room>/impl/*.ipp are found by themselves; they are installed, and compiled after the
@@ -29,6 +29,10 @@ function(strata_room room)
         message(FATAL_ERROR "strata_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
     endif()
     if(NOT STRATA_WITH_TORCH AND "Torch" IN_LIST arg_PACKAGES)
+        # What is apart needs no libtorch, and the command `strata` takes it.
+        list(TRANSFORM arg_APART PREPEND "${PROJECT_SOURCE_DIR}/include/strata/${room}/impl/")
+        set_property(GLOBAL PROPERTY STRATA_${room}_apart_BODIES "${arg_APART}")
+        set_property(GLOBAL APPEND PROPERTY STRATA_ROOMS_LEFT_OUT ${room})
         return()
     endif()
     set(include "${PROJECT_SOURCE_DIR}/include")
@@ -103,7 +107,8 @@ function(strata_whole_house)
     set_target_properties(strata_strata PROPERTIES EXPORT_NAME strata)
 
     set(sources "")
-    foreach(room IN LISTS rooms)
+    get_property(left_out GLOBAL PROPERTY STRATA_ROOMS_LEFT_OUT)
+    foreach(room IN LISTS rooms left_out)
         get_property(of_room GLOBAL PROPERTY STRATA_${room}_SOURCES)
         list(APPEND sources ${of_room})
         foreach(part IN ITEMS ${room} ${room}_apart)

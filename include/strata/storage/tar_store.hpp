@@ -225,7 +225,7 @@ private:
             for (std::size_t i = first; i < first + count; ++i)
                 for (const TarMember& member : wanted[i]->index.members) {
                     ObjectInfo info = info_of(*wanted[i], member);
-                    if (!info.key.starts_with(prefix) || (!after.empty() && info.key <= after)) continue;
+                    if (!info.key.starts_with(prefix) || (!after.empty() && info.key.compare(after) <= 0)) continue;
                     if (!visit(std::move(info))) return;
                 }
         }
