@@ -16,6 +16,7 @@
 #include <strata/strata.hpp>
 
 #include "../support/pair_recipe.hpp"
+#include "../support/paired_sets.hpp"
 #include "../support/pictures.hpp"
 #include "output_folder.hpp"
 
@@ -56,28 +57,7 @@ struct Conditioning : strata_test::OutputFolder {
             put("masks", plain_png(16, 16, 255, 255, 255));
         }
     }
-    [[nodiscard]] config::DatasetList list() const {
-        config::DatasetList all;
-        config::ImageDataset& photos = all.images.emplace_back();
-        photos.id = "photos";
-        photos.instance_data_dir = root / "photos";
-        photos.cache_dir_vae = root / "vae";
-        photos.text_embeds = "text";
-        photos.resolution = 32;
-        photos.caption_strategy = config::CaptionStrategy::filename;
-        photos.conditioning_data = {"hints", "masks"};
-        for (const char* id : {"hints", "masks"}) {
-            config::ImageDataset& set = all.conditioning.emplace_back();
-            set.id = id;
-            set.dataset_type = config::DatasetType::conditioning;
-            set.instance_data_dir = root / id;
-        }
-        all.conditioning[1].conditioning_type = config::ConditioningType::mask;
-        config::TextEmbeds& text = all.text_embeds.emplace_back();
-        text.id = "text";
-        text.cache_dir = root / "text";
-        return all;
-    }
+    [[nodiscard]] config::DatasetList list() const { return strata_test::paired_sets(root, 32); }
 };
 
 TEST_F(Conditioning, AModelLearnsFromPairsOnAllRanks) {

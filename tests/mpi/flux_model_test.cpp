@@ -17,6 +17,7 @@
 
 #include "shared_folder.hpp"
 #include "toy_engines.hpp"
+#include "whole_weights.hpp"
 
 namespace {
 
@@ -69,13 +70,7 @@ Trace train(comm::MpiComm& comm, const std::filesystem::path& disk, bool masks_t
         trace.norms.push_back(engine.step(1e-3).grad_norm);
     }
     if (gathered != nullptr) *gathered = engine.memory().of(zero::MemoryKind::gathered, zero::Place::device).peak;
-    engine.with_whole_model([&] {
-        for (const auto& parameter : model->parameters()) {
-            const auto values = parameter.detach().contiguous();
-            trace.weights.insert(trace.weights.end(), values.template data_ptr<float>(),
-                                 values.template data_ptr<float>() + values.numel());
-        }
-    });
+    trace.weights = strata_test::whole_weights(engine, *model);
     return trace;
 }
 

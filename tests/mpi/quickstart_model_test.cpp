@@ -17,6 +17,8 @@
 #include <strata/zero/engine.hpp>
 #include <strata/zero/parameters.hpp>
 
+#include "whole_weights.hpp"
+
 namespace {
 
 using namespace strata;
@@ -59,13 +61,7 @@ Trace train(comm::MpiComm& comm, const std::filesystem::path& disk) {
         engine.backward(loss);
         trace.norms.push_back(engine.step(1e-3).grad_norm);
     }
-    engine.with_whole_model([&] {
-        for (const auto& parameter : model->parameters()) {
-            const auto values = parameter.detach().contiguous();
-            trace.weights.insert(trace.weights.end(), values.template data_ptr<float>(),
-                                 values.template data_ptr<float>() + values.numel());
-        }
-    });
+    trace.weights = strata_test::whole_weights(engine, *model);
     return trace;
 }
 

@@ -21,6 +21,7 @@
 
 #include "../../support/made_files.hpp"
 #include "../../support/pair_recipe.hpp"
+#include "../../support/paired_sets.hpp"
 #include "../../support/pictures.hpp"
 #include "../../support/temporary_folder.hpp"
 
@@ -75,28 +76,7 @@ struct Conditioning : testing::Test {
     void put(const std::string& name, const std::vector<std::byte>& bytes) const {
         strata::storage::write_file(folder / name, bytes, fast);
     }
-    [[nodiscard]] config::DatasetList list() const {
-        config::DatasetList all;
-        config::ImageDataset& photos = all.images.emplace_back();
-        photos.id = "photos";
-        photos.instance_data_dir = folder / "photos";
-        photos.cache_dir_vae = folder / "vae";
-        photos.text_embeds = "text";
-        photos.resolution = 64;
-        photos.caption_strategy = config::CaptionStrategy::filename;
-        photos.conditioning_data = {"hints", "masks"};
-        for (const char* id : {"hints", "masks"}) {
-            config::ImageDataset& set = all.conditioning.emplace_back();
-            set.id = id;
-            set.dataset_type = config::DatasetType::conditioning;
-            set.instance_data_dir = folder / id;
-        }
-        all.conditioning[1].conditioning_type = config::ConditioningType::mask;
-        config::TextEmbeds& text = all.text_embeds.emplace_back();
-        text.id = "text";
-        text.cache_dir = folder / "text";
-        return all;
-    }
+    [[nodiscard]] config::DatasetList list() const { return strata_test::paired_sets(folder, 64); }
     [[nodiscard]] std::unique_ptr<Pairs> prepared(const config::DatasetList& sets) const {
         static strata::comm::SelfComm comm;
         auto source = std::make_unique<Pairs>(comm, sets, std::make_shared<const PairRecipe>(), options);

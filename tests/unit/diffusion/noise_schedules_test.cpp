@@ -13,6 +13,7 @@
 #include <strata/diffusion/path.hpp>
 #include <strata/diffusion/timestep_density.hpp>
 
+#include "../../support/refused.hpp"
 #include "golden_json.hpp"
 
 namespace {
@@ -23,19 +24,11 @@ using strata::Errc;
 using strata::Error;
 using strata_test::expect_relative;
 using strata_test::numbers;
+using strata_test::refused;
 
 #define NEEDS_GOLDEN(name)                                        \
     if (!std::filesystem::exists(strata_test::golden_file(name))) \
     GTEST_SKIP() << strata_test::golden_file(name) << " is not there"
-
-Errc refused(auto&& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.code();
-    }
-    return Errc{};
-}
 
 TEST(NoiseSchedules, DdpmTablesAreTheirs) {
     NEEDS_GOLDEN("sched_ddpm_euler");

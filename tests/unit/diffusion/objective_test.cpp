@@ -12,33 +12,17 @@
 #include <strata/core/error.hpp>
 #include <strata/diffusion/objective.hpp>
 
-#include "golden_json.hpp"
+#include "../../support/refused.hpp"
+#include "golden_tensors.hpp"
 
 namespace {
 
 using namespace strata::diffusion;
 using nlohmann::json;
 using strata::Errc;
-using strata::Error;
-
-at::Tensor tensor_of(const json& rows) {
-    std::vector<float> values;
-    for (const double value : strata_test::numbers(rows)) values.push_back(static_cast<float>(value));
-    return at::tensor(values).view({static_cast<std::int64_t>(rows.size()), -1});
-}
-
-double distance(const at::Tensor& ours, const at::Tensor& theirs) {
-    return ((ours - theirs).abs().max() / theirs.abs().max()).item<double>();
-}
-
-Errc refused(auto&& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.code();
-    }
-    return Errc{};
-}
+using strata_test::distance;
+using strata_test::refused;
+using strata_test::tensor_of;
 
 TEST(Objective, NoiseAndTargetsOfDdpmAreTheirs) {
     if (!std::filesystem::exists(strata_test::golden_file("sched_ddpm_euler")))
