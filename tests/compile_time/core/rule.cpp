@@ -48,5 +48,7 @@ static_assert(std::same_as<first_broken_t<Speechless>, BrokenIsARule<Speechless>
 static_assert(std::same_as<first_broken_t<Silent>, None>, "a rule that always holds needs no sentence");
 static_assert(!BrokenIsARule<Misspelt>::holds && BrokenIsARule<Violated<1>>::holds);
 
+const bool Late::holds = true;
+
 }  // namespace
 }  // namespace strata::rule

@@ -149,7 +149,7 @@ static_assert(strata::optim::UpdateRule<Right> && strata::optim::has_names_of_st
 static_assert(strata::options_are_read_v<Right::Options>);
 
 struct IsGivenACopy : Right {
-    static void apply(float weight, float, float*, const Scalars& s) noexcept { weight -= s.lr; }
+    static void apply([[maybe_unused]] float weight, float, float*, const Scalars& s) noexcept { weight -= s.lr; }
 };
 struct TakesAConstant : Right {
     static void apply(const float&, float, float*, const Scalars&) noexcept {}
