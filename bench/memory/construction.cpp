@@ -45,7 +45,7 @@ struct Block : torch::nn::Module {
             parts.push_back(register_module(name, torch::nn::Linear(D, D)));
     }
     torch::Tensor forward(torch::Tensor x) {
-        for (const auto& part : parts) x = x + part->forward(x);
+        for (auto& part : parts) x = x + part->forward(x);
         return x;
     }
     std::vector<torch::nn::Linear> parts;
