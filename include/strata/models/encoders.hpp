@@ -2,11 +2,15 @@
 // strata/models/encoders.hpp - Autoencoder and TextEncoder: what turns pictures and captions into what is trained on.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
+
+#include <strata/data/named_tensors.hpp>
 
 namespace strata::models {
 
@@ -78,6 +82,17 @@ template <class Encoder>
     } else {
         return encoder;
     }
+}
+
+/// Tensors (B, ...) of what was encoded together as B entries, views of them.
+[[nodiscard]] inline std::vector<data::NamedTensors> entries_of(const data::NamedTensors& batch) {
+    std::vector<data::NamedTensors> entries;
+    for (const auto& [name, tensor] : batch) {
+        entries.resize(static_cast<std::size_t>(tensor.size(0)));
+        for (std::size_t i = 0; i < entries.size(); ++i)
+            entries[i][name] = tensor.select(0, static_cast<std::int64_t>(i));
+    }
+    return entries;
 }
 
 }  // namespace strata::models

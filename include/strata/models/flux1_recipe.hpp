@@ -72,23 +72,16 @@ public:
     [[nodiscard]] std::vector<data::NamedTensors> encode_pictures(const PictureEncoders& autoencoder,
                                                                   const data::PictureBatch& pictures) const {
         const at::NoGradGuard no_gradients;
-        const at::Tensor latents_BCHW = autoencoder.encode(pictures.pixels_B3HW).to(autoencoder_.type());
-        std::vector<data::NamedTensors> entries;
-        for (std::int64_t i = 0; i < latents_BCHW.size(0); ++i) entries.push_back({{"latents", latents_BCHW[i]}});
-        return entries;
+        return entries_of({{"latents", autoencoder.encode(pictures.pixels_B3HW).to(autoencoder_.type())}});
     }
     [[nodiscard]] std::vector<data::NamedTensors> encode_captions(CaptionEncoders& encoders,
                                                                   std::span<const std::string> captions) const {
         const at::NoGradGuard no_gradients;
         const data::NamedTensors text = encoders.tokens.encode(captions, encoders.device);
         const data::NamedTensors whole = encoders.pooled.encode(captions, encoders.device);
-        const at::Tensor tokens_BTE = text.at("tokens").to(tokens_.type());
-        const at::Tensor mask_BT = text.at("mask").to(at::kBool);
-        const at::Tensor pooled_BE = whole.at("pooled").to(pooled_.type());
-        std::vector<data::NamedTensors> entries;
-        for (std::int64_t i = 0; i < tokens_BTE.size(0); ++i)
-            entries.push_back({{"tokens", tokens_BTE[i]}, {"mask", mask_BT[i]}, {"pooled", pooled_BE[i]}});
-        return entries;
+        return entries_of({{"tokens", text.at("tokens").to(tokens_.type())},
+                           {"mask", text.at("mask").to(at::kBool)},
+                           {"pooled", whole.at("pooled").to(pooled_.type())}});
     }
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] FluxBatch collate(std::span<const data::Example> examples) const { return collate_flux(examples); }

@@ -80,10 +80,7 @@ public:
     [[nodiscard]] T load_caption_encoders(at::Device device) const { return on_device(text_encoder_, device); }
     [[nodiscard]] std::vector<data::NamedTensors> encode_pictures(const A& autoencoder,
                                                                   const data::PictureBatch& pictures) const {
-        const at::Tensor latents_BCHW = autoencoder.encode(pictures.pixels_B3HW);
-        std::vector<data::NamedTensors> entries;
-        for (std::int64_t i = 0; i < latents_BCHW.size(0); ++i) entries.push_back({{"latents", latents_BCHW[i]}});
-        return entries;
+        return entries_of({{"latents", autoencoder.encode(pictures.pixels_B3HW)}});
     }
     [[nodiscard]] std::vector<data::NamedTensors> encode_captions(const T& text_encoder,
                                                                   std::span<const std::string> captions) const {

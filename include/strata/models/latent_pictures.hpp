@@ -27,16 +27,6 @@ concept NamedCaptionEncoder = CaptionEncoder<const E> && requires(const E& encod
     { encoder.id() } -> std::convertible_to<std::string>;
 };
 
-/// Tensors (B, ...) of B captions as an entry each.
-[[nodiscard]] inline std::vector<data::NamedTensors> caption_entries(const data::NamedTensors& batch) {
-    std::vector<data::NamedTensors> entries;
-    for (const auto& [name, tensor] : batch) {
-        entries.resize(static_cast<std::size_t>(tensor.size(0)));
-        for (std::size_t i = 0; i < entries.size(); ++i) entries[i][name] = tensor[static_cast<std::int64_t>(i)];
-    }
-    return entries;
-}
-
 /// Tokens (B, S, E1) and (B, S, E2) as (B, S, E1 + E2).
 [[nodiscard]] inline at::Tensor side_by_side(const at::Tensor& a_BSE, const at::Tensor& b_BSE) {
     return at::cat({a_BSE, b_BSE}, 2);
@@ -56,22 +46,10 @@ public:
         const std::int64_t pixels = autoencoder_.pixels_per_latent();
         return {{"latents", type_, {autoencoder_.latent_channels(), size.height / pixels, size.width / pixels}}};
     }
-    /// The autoencoder on that device, where it has on(device); a copy of one that computes on the CPU alone.
-    [[nodiscard]] A load_picture_encoders(at::Device device) const {
-        if constexpr (requires {
-                          { autoencoder_.on(device) } -> std::same_as<A>;
-                      }) {
-            return autoencoder_.on(device);
-        } else {
-            return autoencoder_;
-        }
-    }
+    [[nodiscard]] A load_picture_encoders(at::Device device) const { return on_device(autoencoder_, device); }
     [[nodiscard]] std::vector<data::NamedTensors> encode_pictures(const A& autoencoder,
                                                                   const data::PictureBatch& pictures) const {
-        const at::Tensor latents_BCHW = autoencoder.encode(pictures.pixels_B3HW).to(type_);
-        std::vector<data::NamedTensors> entries;
-        for (std::int64_t i = 0; i < latents_BCHW.size(0); ++i) entries.push_back({{"latents", latents_BCHW[i]}});
-        return entries;
+        return entries_of({{"latents", autoencoder.encode(pictures.pixels_B3HW).to(type_)}});
     }
     [[nodiscard]] const A& autoencoder() const noexcept { return autoencoder_; }
 

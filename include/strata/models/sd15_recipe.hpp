@@ -47,7 +47,7 @@ public:
     [[nodiscard]] std::vector<data::NamedTensors> encode_captions(const CaptionEncoders& encoders,
                                                                   std::span<const std::string> captions) const {
         const data::NamedTensors encoded = encoders.l.encode(captions, encoders.device);
-        return caption_entries({{"tokens", encoded.at("last_hidden_state").to(options_.caption_type)}});
+        return entries_of({{"tokens", encoded.at("last_hidden_state").to(options_.caption_type)}});
     }
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {

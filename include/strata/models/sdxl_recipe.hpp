@@ -70,7 +70,7 @@ public:
         const data::NamedTensors of_l = encoders.l.encode(captions, encoders.device);
         const data::NamedTensors of_g = encoders.g.encode(captions, encoders.device);
         const auto cached = [&](const at::Tensor& tensor) { return tensor.to(options_.caption_type); };
-        return caption_entries(
+        return entries_of(
             {{"tokens", side_by_side(cached(of_l.at("hidden_states_m2")), cached(of_g.at("hidden_states_m2")))},
              {"pooled", cached(of_g.at("text_embeds"))}});
     }
