@@ -37,6 +37,7 @@
 
 namespace {
 
+namespace core = strata::core;
 namespace datasets = strata::datasets;
 namespace pictures = strata::pictures;
 namespace fs = std::filesystem;
