@@ -19,6 +19,7 @@ strata_room(core
         fnv1a.hpp
         fp16.hpp
         function_ref.hpp
+        heap.hpp
         host_device.hpp
         independent_loop.hpp
         inline.hpp

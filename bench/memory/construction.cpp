@@ -2,7 +2,7 @@
 //
 //   bench/run.sh memory [--ranks "1 2 4"]; called as strata_bench_construction --case in_units --folder FOLDER
 //
-// A row of 24 equal units, ZeroStage<3> in bf16 with AdamW: made at once, made by strata::in_units(), and made by it with values from a
+// A row of 24 equal units, ZeroStage<3> in bf16 with AdamW, parameters and optimizer state on disk, so that next to nothing is kept in memory: made at once, made by strata::in_units(), and made by it with values from a
 // safetensors file. What the process held at most (VmHWM) stands beside what the engine's meter counts when it is there. A unit is its
 // parameters in fp32, as its block makes them. The exit status is 1 when a model that is made in units, or from files, takes more than
 // the shards and one unit, in fp32 and beside it in bf16, and 24 MiB for what libraries allocate.
@@ -10,6 +10,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -80,8 +81,13 @@ Found make(comm::MpiComm& comm, const std::string& key, const std::filesystem::p
     const auto make_model = [count] { return std::make_shared<Model>(count); };
     const auto model = key == "at_once" ? make_model() : in_units(make_model);
     if (key == "from_files") weights::load_weights(*model, weights::WeightFiles{file});
-    const zero::Engine<Setup<ZeroStage<3>, Precision<Bf16>>, comm::MpiComm> engine{
-        comm, zero::parameters_of(*model), {}};
+    using Engine = zero::Engine<Setup<ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>, Precision<Bf16>>,
+                                comm::MpiComm>;
+    Engine::Options options;
+    options.tiers.nvme_path = file.parent_path();
+    options.tiers.state.budget_bytes = std::size_t{32} << 20;  // of buffers on their way to disk
+    options.tiers.units.budget_bytes = std::size_t{32} << 20;
+    const Engine engine{comm, zero::parameters_of(*model), options};
     return {static_cast<double>(engine.memory().total(zero::Place::device).now +
                                 engine.memory().total(zero::Place::host).now),
             resident("VmHWM:") - before};

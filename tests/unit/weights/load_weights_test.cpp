@@ -1,6 +1,8 @@
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -165,6 +167,34 @@ TEST(LoadWeights, AModelMadeInUnitsHasNoMemoryForThem) {
     EXPECT_TRUE(has_memory(model->first->counts));
     EXPECT_EQ(model->second->linear->weight.sizes(), (std::vector<std::int64_t>{4, 4}));
     EXPECT_TRUE(model->second->linear->weight.requires_grad());
+}
+
+/// Private memory of this process that is there, in bytes.
+std::int64_t resident() {
+    std::ifstream status{"/proc/self/status"};
+    std::int64_t kib = 0;
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("RssAnon:")) std::istringstream{line.substr(8)} >> kib;
+    return kib * 1024;
+}
+
+TEST(LoadWeights, MemoryOfUnitsGoesBackToTheSystem) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "AddressSanitizer keeps what was freed";
+#else
+    struct Row : torch::nn::Module {
+        Row() {
+            for (int i = 0; i < 32; ++i)
+                units.push_back(register_module("unit" + std::to_string(i), std::make_shared<UnitBlock>(1024)));
+        }
+        std::vector<std::shared_ptr<UnitBlock>> units;
+    };
+    constexpr std::int64_t of_a_unit = std::int64_t{4} * 1024 * 1024;
+    const auto warm = strata::in_units([] { return std::make_shared<UnitBlock>(1024); });
+    const std::int64_t before = resident();
+    const auto row = strata::in_units([] { return std::make_shared<Row>(); });
+    EXPECT_LT(resident() - before, 3 * of_a_unit);  // and the heap does not keep 32 of them
+#endif
 }
 
 TEST(LoadWeights, AModelMadeInUnitsHasTheBitsOfOneMadeAtOnce) {

@@ -2,11 +2,9 @@
 // strata/data/impl/loaded_recipe.ipp - what a recipe made, looked at; and memory that goes back.
 
 #include <cstdlib>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include <strata/core/error.hpp>
+#include <strata/core/heap.hpp>
 #include <strata/data/detail/loaded_recipe.hpp>
 #include <strata/data/impl/named_tensors.ipp>
 
@@ -34,12 +32,6 @@ inline std::vector<NamedTensors> looked_at(std::vector<NamedTensors> entries, st
     return entries;
 }
 
-inline void give_memory_back() noexcept {
-#ifdef __GLIBC__
-    ::malloc_trim(0);  // its heap holds blocks up to 32 MiB, and shrinks by itself only at its end
-#endif
-}
-
 STRATA_INLINE std::vector<NamedTensors> LoadedRecipe::encode_pictures(PictureBatch pictures) {
     const std::lock_guard lock{of_pictures_};
     const at::NoGradGuard no_gradients;
@@ -59,13 +51,13 @@ STRATA_INLINE std::vector<NamedTensors> LoadedRecipe::encode_captions(std::span<
 STRATA_INLINE void LoadedRecipe::release_picture_encoders() {
     const std::lock_guard lock{of_pictures_};
     drop_picture_encoders();
-    give_memory_back();
+    core::give_back_heap();
 }
 
 STRATA_INLINE void LoadedRecipe::release_caption_encoders() {
     const std::lock_guard lock{of_captions_};
     drop_caption_encoders();
-    give_memory_back();
+    core::give_back_heap();
 }
 
 }  // namespace strata::data::detail

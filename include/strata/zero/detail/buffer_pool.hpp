@@ -72,6 +72,9 @@ private:
 
 /// Takes the memory of a tensor's storage away; every view of it has none from then on, and its use throws.
 void drop_memory(const at::Tensor& tensor) noexcept;
+/// The same of memory that nobody takes again: its pages go back to the system at once, and do not wait in the heap. For a storage of
+/// libtorch's own on the CPU.
+void return_memory(const at::Tensor& tensor) noexcept;
 /// Gives it memory for all its elements.
 void give_memory(const at::Tensor& tensor, at::DataPtr memory);
 /// Makes every operation on a tensor throw c10::Error, or ends that: where there is no memory, those that work element by

@@ -2,6 +2,7 @@
 // strata/zero/impl/buffer_pool.ipp - allocations behind tensors.
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -9,10 +10,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <sys/mman.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
+#include <strata/core/heap.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 
 namespace strata::zero::detail {
@@ -75,9 +74,7 @@ STRATA_INLINE void BufferPool::trim() noexcept {
         free_idle(0);
         most_used_ = used_bytes_;
     }
-#ifdef __GLIBC__
-    ::malloc_trim(0);  // its heap holds blocks up to 32 MiB, and shrinks by itself only at its end
-#endif
+    core::give_back_heap();
 }
 
 STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, MemoryKind kind, Place place) {
@@ -159,6 +156,12 @@ STRATA_INLINE void drop_memory(const at::Tensor& tensor) noexcept {
     auto* const storage = tensor.storage().unsafeGetStorageImpl();
     storage->set_data_ptr_noswap(at::DataPtr{nullptr, storage->device()});
     storage->set_nbytes(0);
+}
+
+STRATA_INLINE void return_memory(const at::Tensor& tensor) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.storage().data());
+    core::give_back_pages(begin, begin + tensor.storage().nbytes());
+    drop_memory(tensor);
 }
 
 STRATA_INLINE void give_memory(const at::Tensor& tensor, at::DataPtr memory) {

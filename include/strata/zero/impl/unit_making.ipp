@@ -46,7 +46,7 @@ public:
         at::Tensor& made = block_.parameters[parameter];
         values.copy_(made.detach().contiguous().view(-1).narrow(0, begin, values.numel()));
         if (values.numel() < made.numel()) return;
-        drop_memory(made);  // the unit is in memory once, and not twice
+        return_memory(made);  // the unit is in memory once, and not twice
         made.reset();
     }
     void let_go() noexcept override { block_ = {}; }
@@ -90,7 +90,7 @@ STRATA_INLINE void UnitBeingMade::defer(UnitLink& link, std::vector<at::Tensor> 
     const auto deferred = std::make_shared<DeferredUnit>();
     deferred->values = std::make_shared<MadeAgain>(std::move(again_), random_, parameters);
     for (const at::Tensor& tensor : parameters) {
-        drop_memory(tensor);
+        return_memory(tensor);
         forbid_use(tensor, true);
     }
     deferred->parameters = std::move(parameters);
