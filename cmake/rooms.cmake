@@ -33,6 +33,7 @@ strata_room(core
         random.hpp
         ranges.hpp
         rule.hpp
+        sampling_method.hpp
         schedule_shape.hpp
         secret.hpp
         simd.hpp
@@ -107,7 +108,9 @@ strata_room(config
         launch_script.hpp
         peer_names.hpp
         problems.hpp
+        prompt_file.hpp
         reading.hpp
+        sample_size.hpp
         schema.hpp
         simpletuner.hpp
         source.hpp
@@ -505,7 +508,8 @@ strata_room(diffusion
         scheduler_config.hpp
         solver.hpp
         step_plan.hpp
-        timestep_density.hpp)
+        timestep_density.hpp
+        with_method.hpp)
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero
@@ -545,6 +549,7 @@ strata_room(models
         detail/lane_loops.hpp
         detail/picture_size.hpp
         diffusion_unet.hpp
+        drawing.hpp
         encoder_loaders.hpp
         encoders.hpp
         flow_sampler.hpp
@@ -567,6 +572,7 @@ strata_room(models
         projection.hpp
         resnet_block.hpp
         rotary.hpp
+        sampler_options.hpp
         score_tile.hpp
         sd15_recipe.hpp
         sdxl_recipe.hpp
@@ -578,6 +584,7 @@ strata_room(models
         unet.hpp
         unet_batch.hpp
         unet_blocks.hpp
+        unet_drawing.hpp
         unet_options.hpp
         unet_transformer.hpp)
 
@@ -601,12 +608,14 @@ strata_room(train
         debiased_mean.hpp
         detail/rejected_trainer.hpp
         detail/trainer_body.hpp
+        drawn_samples.hpp
         environment.hpp
         evaluation.hpp
         evaluation_curves.hpp
         fit_result.hpp
         frozen.hpp
         gallery.hpp
+        gallery_options.hpp
         gradient_norms.hpp
         loss_curve.hpp
         metrics.hpp

@@ -28,17 +28,6 @@ using Recipe = data::recipe_of_t<models::SmallFlux>;  // says what the model is 
 using Pictures = data::PictureSource<Recipe, PictureTrainer::setup::backend::store>;
 //! [compose]
 
-train::GalleryOptions gallery_options(const config::TrainerConfig& config) {
-    train::GalleryOptions options;
-    options.prompts = config.validation_prompts;
-    options.width = options.height = config.validation_resolution;
-    options.sampler = {.steps = static_cast<int>(config.validation_num_inference_steps),
-                       .guidance = config.validation_guidance,
-                       .seed = static_cast<std::uint64_t>(config.validation_seed)};
-    options.average = config.ema_validation;
-    return options;
-}
-
 int main(int argc, char** argv) {
     // Reads --config FILE; every key of it is a flag as well: --learning_rate 1e-4. --help lists them.
     return strata::run<train::ConfigFor<PictureTrainer>>(
@@ -48,7 +37,7 @@ int main(int argc, char** argv) {
             session.output();  // taken before hours of encoding: no other run works there
 
             const auto recipe = std::make_shared<const Recipe>();
-            train::Gallery gallery{session, recipe, gallery_options(config)};
+            train::Gallery gallery{session, recipe, train::GalleryOptions::from(config)};
             auto data_options = data::SourceOptions::from(config);
             data_options.device = train::compute_device<PictureTrainer::setup>(session);  // of encoders, too
             data_options.stopped = [&] { return session.stop_requested(); };
@@ -67,10 +56,8 @@ int main(int argc, char** argv) {
 
             train::seed_generators(options.seed);  // of the first weights
             PictureTrainer trainer{session, models::SmallFlux{}, options};
-            trainer.every(config.validation_step_interval,
-                          [&](const train::StepMetrics& now) { gallery.draw_from(trainer, now.step); });
+            gallery.follow(trainer);  // draws samples every so often
             trainer.report().title = "SmallFlux on " + config.data_backend_config.string();
-            trainer.report().prompts = config.validation_prompts;
             trainer.report().facts = {{"ranks", std::to_string(session.world())},
                                       {"steps", std::to_string(options.max_steps)},
                                       {"learning rate", std::to_string(options.schedule.lr)}};

@@ -7,17 +7,6 @@
 
 namespace strata::tools {
 
-train::GalleryOptions SmallFluxRun::gallery_options(const TrainSettings& settings) {
-    train::GalleryOptions options;
-    options.prompts = settings.validation_prompts;
-    options.width = options.height = settings.validation_resolution;
-    options.sampler = {.steps = static_cast<int>(settings.validation_num_inference_steps),
-                       .guidance = settings.validation_guidance,
-                       .seed = static_cast<std::uint64_t>(settings.validation_seed)};
-    options.average = settings.ema_validation;
-    return options;
-}
-
 data::SourceOptions SmallFluxRun::data_options() const {
     data::SourceOptions options = data::SourceOptions::from(settings);
     options.device = train::compute_device<Setup<>>(session);  // the one of this build, as all compositions have it
@@ -32,7 +21,7 @@ data::SourceOptions SmallFluxRun::data_options() const {
 SmallFluxRun::SmallFluxRun(Session& its_session, const TrainSettings& its_settings)
     : session{its_session},
       settings{its_settings},
-      gallery{session, recipe, gallery_options(settings)},
+      gallery{session, recipe, train::GalleryOptions::from(settings)},
       pictures{session.comm(), settings.datasets, recipe, data_options()} {
     pictures.prepare();
     for (const config::DatasetList& list : settings.datasets.evaluated()) {

@@ -41,7 +41,6 @@ struct SmallFluxRun {
     std::vector<Evaluated> evaluated;
 
 private:
-    [[nodiscard]] static train::GalleryOptions gallery_options(const TrainSettings& settings);
     [[nodiscard]] data::SourceOptions data_options() const;
 };
 

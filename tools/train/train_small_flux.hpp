@@ -20,12 +20,10 @@ void train_with(SmallFluxRun& run) {
     const auto options = train::options_from<Setup>(settings, run.pictures.micro_batches_per_epoch());
     train::seed_generators(options.seed);  // of the first weights
     trainer_for_t<models::SmallFlux, Setup> trainer{run.session, models::SmallFlux{}, options};
-    trainer.every(settings.validation_step_interval,
-                  [&](const train::StepMetrics& now) { run.gallery.draw_from(trainer, now.step); });
+    run.gallery.follow(trainer);
     for (const SmallFluxRun::Evaluated& set : run.evaluated)
         trainer.evaluate_every(settings.evaluation_interval(), set.id, *set.pictures);
     trainer.report().title = "SmallFlux on " + settings.data_backend_config.string();
-    trainer.report().prompts = settings.validation_prompts;
     trainer.report().facts = {{"ranks", std::to_string(run.session.world())},
                               {"steps", std::to_string(options.max_steps)},
                               {"learning rate", std::to_string(options.schedule.lr)}};

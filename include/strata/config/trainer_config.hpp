@@ -10,9 +10,11 @@
 #include <vector>
 
 #include <strata/config/dataset_list.hpp>
+#include <strata/config/sample_size.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/config/simpletuner.hpp>
 #include <strata/config/trainer_reading.hpp>
+#include <strata/core/sampling_method.hpp>
 #include <strata/core/schedule_shape.hpp>
 #include <strata/options/train_options.hpp>
 
@@ -77,11 +79,21 @@ struct TrainerConfig {
     EmaValidation ema_validation = EmaValidation::comparison;
 
     std::int64_t validation_step_interval = 100;
+    std::int64_t validation_epoch_interval = 0;  ///< 0: none besides
+    bool validation_on_startup = false;
     std::vector<std::string> validation_prompts;
+    std::filesystem::path validation_prompt_file;  ///< of more; all_prompts() has both
+    std::string validation_negative_prompt;        ///< empty: what the recipe says of a dropped caption
+    std::int64_t num_validation_images = 1;        ///< of each prompt and size
     double validation_guidance = 7.5;
+    double validation_guidance_real = 1;
+    double validation_guidance_rescale = 0;
+    std::optional<SamplingMethod> validation_noise_scheduler;  ///< nullopt: that of the model's authors
     std::int64_t validation_num_inference_steps = 30;
-    std::int64_t validation_resolution = 256;
+    std::vector<SampleSize> validation_resolution{{256, 256}};
     std::int64_t validation_seed = 42;
+    /// Those of both keys. Throws as read_prompts() does.
+    [[nodiscard]] std::vector<std::string> all_prompts() const;
     std::int64_t eval_steps_interval =
         0;  ///< of data sets to evaluate with; 0: evaluation_interval() is validation_step_interval
     [[nodiscard]] std::int64_t evaluation_interval() const noexcept {

@@ -50,7 +50,7 @@ public:
     at::Tensor velocity(const at::Tensor& latents_BCHW, const at::Tensor& text_BTE, const at::Tensor& pooled_BE,
                         const at::Tensor& sigma_B, const at::Tensor& guidance_B, const at::Tensor& text_mask_BT = {});
 
-    /// The same at drawing_guidance, without a mask, for samplers: sample_euler().
+    /// The same at drawing_guidance, without a mask, for samplers: sample_flow().
     at::Tensor forward(const at::Tensor& latents_BCHW, const at::Tensor& text_BTE, const at::Tensor& pooled_BE,
                        const at::Tensor& sigma_B);
 

@@ -12,11 +12,13 @@
 
 #include <strata/data/recipe.hpp>
 #include <strata/diffusion/flow_schedule.hpp>
-#include <strata/diffusion/guidance.hpp>
 #include <strata/diffusion/sampler.hpp>
+#include <strata/models/drawing.hpp>
 #include <strata/models/encoder_loaders.hpp>
 #include <strata/models/flow_sampler.hpp>
 #include <strata/models/flux_recipe.hpp>
+#include <strata/models/sampler_options.hpp>
+#include <strata/pictures/picture.hpp>
 
 namespace strata::models {
 
@@ -86,13 +88,14 @@ public:
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] FluxBatch collate(std::span<const data::Example> examples) const { return collate_flux(examples); }
 
-    /// Pictures of prompts, see train::Gallery: Euler steps along the schedule of the model's training, shifted for
-    /// this size, from noise that every prompt has of its own (sample_noise()). The autoencoder is in memory while it
-    /// decodes.
+    /// Pictures of prompts, see train::DrawingRecipe, one after another, so that a picture has the same bits in any
+    /// company: along the schedule of the model's training, shifted for this size, from noise that every prompt has of
+    /// its own (PromptNoise). The autoencoder is in memory while it decodes.
     ///
-    ///   model            a Flux; with a guidance embedding it is told options.guidance in one pass, without one that
-    ///                    is the strength of classifier-free guidance, which takes a doubled batch
-    ///   prompts, empty   as encode_captions() made them; `empty` of ""
+    ///   model            a Flux; with a guidance embedding it is told options.guidance in one pass, and
+    ///                    options.real_guidance is the strength of classifier-free guidance; without one that is
+    ///                    options.guidance. Classifier-free guidance takes a doubled batch
+    ///   prompts, empty   as encode_captions() made them; `empty` as negative_caption() says
     ///   first            index of prompts[0] in the whole list
     /// Returns (3, H, W) fp32 on the CPU, not clamped, a prompt. Collective where the model's forward pass is.
     template <class Model>
@@ -102,42 +105,30 @@ public:
         const at::NoGradGuard no_gradients;
         const at::Device device = detail::device_of(model);
         const bool is_told = model.flux_options().has_guidance;
-        diffusion::Guidance guidance;
-        if (!is_told) guidance.scale = options.guidance;
-
-        const auto count = static_cast<std::int64_t>(prompts.size());
-        const std::int64_t H = size.height / autoencoder_.pixels_per_latent();
-        const std::int64_t W = size.width / autoencoder_.pixels_per_latent();
-        std::vector<at::Tensor> noise;
-        for (std::int64_t i = 0; i < count; ++i)
-            noise.push_back(sample_noise(options.seed, first + i, autoencoder_.latent_channels(), H, W));
-        const auto stacked = [&](const char* name) {
-            std::vector<at::Tensor> rows;
-            for (const data::NamedTensors& prompt : prompts) rows.push_back(prompt.at(name));
-            if (guidance.is_on()) rows.insert(rows.end(), prompts.size(), empty.at(name));
-            return at::stack(rows).to(device);
-        };
-        const at::Tensor text_BTE = stacked("tokens");
-        const at::Tensor pooled_BE = stacked("pooled");
-        const at::Tensor mask_BT = model.training_options().masks_text ? stacked("mask") : at::Tensor{};
-
+        const LatentShape shape = latent_shape(*this, size);
         const diffusion::FlowSchedule schedule{model.training_options().schedule};
-        diffusion::SolverOptions solver;
-        solver.steps = options.steps;
-        const auto velocity = [&](const at::Tensor& x, double timestep) {
-            const at::Tensor sigma_B = at::full({x.size(0)}, timestep / schedule.timesteps(), x.options());
-            const at::Tensor guidance_B = is_told ? at::full_like(sigma_B, options.guidance) : at::Tensor{};
-            return model.velocity(x, text_BTE, pooled_BE, sigma_B, guidance_B, mask_BT);
-        };
-        const at::Tensor latents_BCHW = diffusion::Sampler{schedule, solver, H / patch * (W / patch)}.draw(
-            at::stack(noise).to(device), [&](const at::Tensor& x, double timestep) {
-                return diffusion::guided_call(velocity, x, timestep, guidance);
-            });
-        const auto autoencoder = autoencoder_.load(device);
-        std::vector<at::Tensor> pictures;
-        for (std::int64_t i = 0; i < count; ++i)
-            pictures.push_back(autoencoder.decode(latents_BCHW[i]).to(at::kCPU, at::kFloat));
-        return pictures;
+        const diffusion::Sampler sampler{schedule, flow_solver(options), shape.H / patch * (shape.W / patch)};
+        const Drawing drawing{sampler,
+                              {.scale = is_told ? options.real_guidance : options.guidance, .rescale = options.rescale},
+                              options.seed,
+                              shape,
+                              device};
+        std::vector<at::Tensor> latents;
+        for (std::size_t i = 0; i < prompts.size(); ++i) {
+            const auto told = [&](const char* name) {
+                return prompts_and_empty(prompts.subspan(i, 1), empty, name, drawing.guidance).to(device);
+            };
+            const at::Tensor text_BTE = told("tokens");
+            const at::Tensor pooled_BE = told("pooled");
+            const at::Tensor mask_BT = model.training_options().masks_text ? told("mask") : at::Tensor{};
+            const auto velocity = [&](const at::Tensor& x, double timestep) {
+                const at::Tensor sigma_B = at::full({x.size(0)}, timestep / schedule.timesteps(), x.options());
+                const at::Tensor guidance_B = is_told ? at::full_like(sigma_B, options.guidance) : at::Tensor{};
+                return model.velocity(x, text_BTE, pooled_BE, sigma_B, guidance_B, mask_BT);
+            };
+            latents.push_back(draw_latents(drawing, first + static_cast<std::int64_t>(i), 1, velocity).select(0, 0));
+        }
+        return decoded(*this, latents, device);
     }
 
 private:

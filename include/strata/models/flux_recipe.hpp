@@ -14,10 +14,13 @@
 
 #include <strata/core/inline.hpp>
 #include <strata/data/recipe.hpp>
+#include <strata/models/drawing.hpp>
 #include <strata/models/encoders.hpp>
 #include <strata/models/flow_sampler.hpp>
 #include <strata/models/hashed_text.hpp>
 #include <strata/models/linear_codec.hpp>
+#include <strata/models/sampler_options.hpp>
+#include <strata/pictures/picture.hpp>
 
 namespace strata::models {
 
@@ -94,9 +97,9 @@ public:
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] FluxBatch collate(std::span<const data::Example> examples) const { return collate_flux(examples); }
 
-    /// Pictures of prompts, see train::Gallery and sample_euler().
+    /// Pictures of prompts, all together, see train::DrawingRecipe and sample_flow().
     ///
-    ///   prompts, empty  as encode_captions() made them; `empty` of ""
+    ///   prompts, empty  as encode_captions() made them; `empty` as negative_caption() says
     ///   first           index of prompts[0] in the whole list
     /// Returns (3, H, W) fp32 on the CPU, not clamped, a prompt. Collective where the model's forward pass is.
     template <class Model>
@@ -108,13 +111,11 @@ public:
         };
         std::vector<TextEmbedding> embedded;
         for (const data::NamedTensors& prompt : prompts) embedded.push_back(embedding(prompt));
-        const std::int64_t pixels = autoencoder_.pixels_per_latent();
-        const at::Tensor latents_BCHW = sample_euler(model, embedded, embedding(empty), autoencoder_.latent_channels(),
-                                                     size.height / pixels, size.width / pixels, options, first);
-        std::vector<at::Tensor> pictures;
-        for (std::int64_t i = 0; i < latents_BCHW.size(0); ++i)
-            pictures.push_back(autoencoder_.decode(latents_BCHW[i]));
-        return pictures;
+        const auto [C, H, W] = latent_shape(*this, size);
+        const at::Device device = detail::device_of(model);
+        const at::Tensor latents_BCHW =
+            sample_flow(model, embedded, embedding(empty), C, H, W, options, first).to(device);
+        return decoded(*this, latents_BCHW.unbind(), device);
     }
 
 private:

@@ -10,9 +10,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/data/recipe.hpp>
+#include <strata/diffusion/solver.hpp>
 #include <strata/models/latent_pictures.hpp>
+#include <strata/models/sampler_options.hpp>
 #include <strata/models/sdxl_recipe.hpp>
 #include <strata/models/unet_batch.hpp>
+#include <strata/models/unet_drawing.hpp>
+#include <strata/pictures/picture.hpp>
 
 namespace strata::models {
 
@@ -20,6 +25,9 @@ struct Sd15RecipeOptions {
     /// Types that latents and tensors of captions are cached in: what the encoders compute in loses nothing.
     at::ScalarType picture_type = at::kFloat;
     at::ScalarType caption_type = at::kFloat;
+    /// How its authors draw: of the model's scheduler_config.json. The default is what SD 1.5's asks for, at the same
+    /// timesteps: PNDM, which is not here.
+    diffusion::SolverOptions solver = {.solver = diffusion::Solver::ddim, .last = diffusion::LastLevel::first};
 };
 
 /// A Recipe of an autoencoder and a text encoder, whose tokens are "last_hidden_state". A dropped caption is the empty
@@ -52,6 +60,13 @@ public:
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {
         return collate_unet(examples, false);
+    }
+    /// Pictures of prompts, see train::DrawingRecipe and draw_by_unet().
+    template <class Unet>
+    [[nodiscard]] std::vector<at::Tensor> draw(Unet& model, std::span<const data::NamedTensors> prompts,
+                                               const data::NamedTensors& empty, const pictures::PictureSize& size,
+                                               const SamplerOptions& options, std::int64_t first) const {
+        return draw_by_unet(*this, model, prompts, empty, size, options_.solver, {}, options, first);
     }
 
 private:

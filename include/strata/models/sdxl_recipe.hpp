@@ -12,8 +12,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/data/recipe.hpp>
+#include <strata/diffusion/solver.hpp>
 #include <strata/models/latent_pictures.hpp>
+#include <strata/models/sampler_options.hpp>
 #include <strata/models/unet_batch.hpp>
+#include <strata/models/unet_drawing.hpp>
+#include <strata/pictures/picture.hpp>
 
 namespace strata::models {
 
@@ -24,6 +29,8 @@ struct SdxlRecipeOptions {
     /// A dropped caption is zeros, as SDXL was trained, and its pipelines draw without a negative prompt; false: the
     /// empty caption, encoded.
     bool dropped_is_zeros = true;
+    /// How its authors draw: of the model's scheduler_config.json.
+    diffusion::SolverOptions solver = {};
 };
 
 /// original height and width, top and left of the crop, target height and width, fp32: as the picture was really cut,
@@ -80,6 +87,16 @@ public:
     }
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {
         return collate_unet(examples, options_.dropped_is_zeros);
+    }
+    /// Pictures of prompts, see train::DrawingRecipe and draw_by_unet(). The model is told that they have their size and
+    /// are not cropped.
+    template <class Unet>
+    [[nodiscard]] std::vector<at::Tensor> draw(Unet& model, std::span<const data::NamedTensors> prompts,
+                                               const data::NamedTensors& empty, const pictures::PictureSize& size,
+                                               const SamplerOptions& options, std::int64_t first) const {
+        const auto width = static_cast<double>(size.width), height = static_cast<double>(size.height);
+        return draw_by_unet(*this, model, prompts, empty, size, options_.solver,
+                            sdxl_time_ids({size, {size, width, height, 0, 0}}), options, first);
     }
     [[nodiscard]] const SdxlRecipeOptions& options() const noexcept { return options_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// strata/train/metrics.hpp - metrics.jsonl: one line of JSON a step, continued by a resumed run.
+// strata/train/metrics.hpp - metrics.jsonl: one line of JSON a step, and one for samples of it, continued by a resumed run.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <strata/core/inline.hpp>
+#include <strata/train/drawn_samples.hpp>
 #include <strata/train/named_loss.hpp>
 #include <strata/train/named_norm.hpp>
 
@@ -35,7 +36,7 @@ struct StepMetrics {
 class MetricsLog {
 public:
     /// Opens `file` for a run that goes on after `resumed_step` (0: from the start). Lines of later steps, lines that
-    /// cannot be read, and of several lines of one step all but the last are set aside: their bytes go to
+    /// cannot be read, and of several lines of one step all but the last are set aside (those of samples are apart): their bytes go to
     /// `file`.kept-1, or the first number that is free, before `file` is replaced at once. notes() says so.
     MetricsLog(std::filesystem::path file, std::int64_t resumed_step);
 
@@ -43,6 +44,9 @@ public:
     ///   losses  of sets that were evaluated after it; of most steps none
     void append(const StepMetrics& metrics, std::span<const NamedNorm> norms = {},
                 const std::vector<NamedLoss>& losses = {});
+
+    /// A line of their own, behind that of their step.
+    void append(const DrawnSamples& samples);
 
     /// Every step so far, those of the runs before this one included, in order. Steps may be missing.
     [[nodiscard]] const std::vector<StepMetrics>& history() const noexcept { return history_; }
@@ -54,6 +58,8 @@ public:
     [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
 
 private:
+    void write(const std::string& line);
+
     std::filesystem::path file_;
     std::vector<StepMetrics> history_;
     std::vector<EvaluationCurve> evaluations_;

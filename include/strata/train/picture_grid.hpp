@@ -11,10 +11,12 @@
 
 namespace strata::train {
 
-/// Pictures of one size in rows of `columns`, `gap` white pixels between them and around them.
+/// Pictures in rows of `columns`, `gap` white pixels between them and around them. Columns are as wide as their widest
+/// picture, rows as high as their highest; a picture stands at the top left of its cell.
 ///
 ///   pictures  each (3, H, W), [-1, 1], red first; values outside are clamped
 ///   returns   a PNG file, 8-bit RGB; cells without a picture are white
+/// Throws Errc::bad_argument for no picture, no column, and a tensor of another shape.
 [[nodiscard]] std::vector<std::byte> encode_picture_grid(std::span<const at::Tensor> pictures, int columns,
                                                          int gap = 4);
 

@@ -26,8 +26,9 @@ struct ReportContent {
     std::vector<StepMetrics> history{};
     std::vector<EvaluationCurve> evaluations{};
     std::vector<SampleGrid> grids{};     ///< oldest first; the newest is shown large
-    std::vector<std::string> prompts{};  ///< in the order of a grid's cells, row by row
-    int columns = 4;                     ///< cells in a row of a grid
+    std::vector<std::string> prompts{};  ///< in the order of a grid, row by row
+    int columns = 4;                     ///< prompts in a row of a grid
+    std::string sample_note{};           ///< what a prompt's pictures are, where it has several; below the newest grid
 };
 
 /// The grids that lie in `folder` as step_NNNNNNNN.png, oldest first.

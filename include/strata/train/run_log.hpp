@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <strata/core/inline.hpp>
+#include <strata/train/drawn_samples.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/report.hpp>
 
@@ -28,6 +29,9 @@ public:
 
     /// Throws Error: io_failed, no_space; the line is then kept for complete().
     void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {}, std::vector<NamedLoss> losses = {});
+
+    /// The samples of a step, behind its line. Throws Error: io_failed, no_space.
+    void append(const DrawnSamples& samples);
 
     /// Writes report.html: `content` with the history and the sample grids that are there. Throws as write_report() does.
     void report(ReportContent& content) const;

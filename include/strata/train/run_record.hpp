@@ -14,6 +14,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/train/drawn_samples.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/report.hpp>
 #include <strata/train/run_log.hpp>
@@ -67,6 +68,8 @@ public:
     void append(const StepMetrics& metrics, std::vector<NamedNorm> norms = {}, std::vector<NamedLoss> losses = {}) {
         log_.append(metrics, std::move(norms), std::move(losses));
     }
+    /// The samples of a step; throws io_failed, no_space.
+    void append(const DrawnSamples& samples) { log_.append(samples); }
     [[nodiscard]] ReportContent& report() noexcept { return report_; }
     void write_report() { log_.report(report_); }
     /// What the log and the report lack after a failure, as far as that can be written now. Throws nothing.

@@ -19,6 +19,7 @@
 #include <strata/train/any_model.hpp>
 #include <strata/train/checkpoints.hpp>
 #include <strata/train/data_wait.hpp>
+#include <strata/train/drawn_samples.hpp>
 #include <strata/train/evaluation.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/named_norm.hpp>
@@ -44,6 +45,10 @@ class TrainingRun : public Rescuable {
 public:
     /// Calls `action` after every `steps`-th step and the last one; 0: after the last one. Local. Throws bad_value.
     void every(std::int64_t steps, RunActions::Call action);
+    /// Calls `action` before the first step of a run, with step 0. Local. Throws bad_value.
+    void at_start(RunActions::Call action);
+    /// Notes in the log what was drawn. Throws io_failed, no_space.
+    void note_samples(const DrawnSamples& samples);
     /// Evaluates a set every `steps` steps and after the last one; its losses stand in that step's line of the log. Local. Throws bad_value.
     void evaluate(std::int64_t steps, const std::string& name, Evaluations::Call call) {
         evaluations_.add(steps, name, std::move(call));
@@ -167,6 +172,7 @@ private:
     DataWait data_wait_;
     double step_seconds_ = 0;  // of the last step that was done
     RunActions actions_;
+    RunActions first_actions_;  // before step 1
     Evaluations evaluations_;
     std::filesystem::path folder_;  // empty until it is taken
     RunPlan plan_;

@@ -28,7 +28,7 @@ TextEmbedding caption(float value) { return {at::zeros({2, 4}), at::full({4}, va
 
 TEST(FlowSampler, EndsInThePictureThatTheModelKnows) {
     OnePicture model;
-    const at::Tensor drawn = models::sample_euler(model, {caption(0.25f), caption(-1.0f)}, caption(0.0f), 3, 4, 6,
+    const at::Tensor drawn = models::sample_flow(model, {caption(0.25f), caption(-1.0f)}, caption(0.0f), 3, 4, 6,
                                                   {.steps = 7, .guidance = 1.0, .seed = 5});
     EXPECT_EQ(drawn.sizes(), (at::IntArrayRef{2, 3, 4, 6}));
     EXPECT_LT((drawn[0] - 0.25).abs().max().item<double>(), 1e-5);
@@ -39,7 +39,7 @@ TEST(FlowSampler, EndsInThePictureThatTheModelKnows) {
 TEST(FlowSampler, GuidanceExtrapolatesFromTheEmptyCaption) {
     OnePicture model;
     const at::Tensor drawn =
-        models::sample_euler(model, {caption(1.0f)}, caption(0.5f), 3, 2, 2, {.steps = 4, .guidance = 3.0, .seed = 5});
+        models::sample_flow(model, {caption(1.0f)}, caption(0.5f), 3, 2, 2, {.steps = 4, .guidance = 3.0, .seed = 5});
     // Linear in the picture: 0.5 + 3 * (1 - 0.5).
     EXPECT_LT((drawn - 2.0).abs().max().item<double>(), 1e-5);
     EXPECT_EQ(model.largest_batch, 2);
@@ -54,9 +54,9 @@ TEST(FlowSampler, APictureDoesNotDependOnItsCompany) {
     } model;
     const std::vector<TextEmbedding> prompts(5, caption(1.0f));
     const models::SamplerOptions options{.steps = 1, .guidance = 2.0, .seed = 11};
-    const at::Tensor all = models::sample_euler(model, prompts, caption(0.0f), 2, 4, 4, options);
+    const at::Tensor all = models::sample_flow(model, prompts, caption(0.0f), 2, 4, 4, options);
     const at::Tensor share =
-        models::sample_euler(model, {caption(1.0f), caption(1.0f)}, caption(0.0f), 2, 4, 4, options, 3);
+        models::sample_flow(model, {caption(1.0f), caption(1.0f)}, caption(0.0f), 2, 4, 4, options, 3);
     EXPECT_TRUE(at::equal(all.narrow(0, 3, 2), share));
     EXPECT_FALSE(at::equal(all[0], all[1]));
 }
@@ -75,7 +75,7 @@ TEST(FlowSampler, LeavesLibtorchsGeneratorAlone) {
     const at::Tensor expected = at::randn({4});
     torch::manual_seed(1);
     OnePicture model;
-    models::sample_euler(model, {caption(1.0f)}, caption(0.0f), 3, 2, 2);
+    models::sample_flow(model, {caption(1.0f)}, caption(0.0f), 3, 2, 2);
     EXPECT_TRUE(at::equal(at::randn({4}), expected));
 }
 

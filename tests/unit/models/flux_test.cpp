@@ -189,7 +189,7 @@ TEST(Flux, ASamplerDrawsWithIt) {
     torch::manual_seed(12);
     Flux model{small()};
     const models::TextEmbedding prompt{at::randn({5, 32}), at::randn({24})};
-    const at::Tensor drawn = models::sample_euler(model, {prompt}, prompt, 4, 4, 6, {.steps = 2, .guidance = 1});
+    const at::Tensor drawn = models::sample_flow(model, {prompt}, prompt, 4, 4, 6, {.steps = 2, .guidance = 1});
     EXPECT_EQ(drawn.sizes(), (at::IntArrayRef{1, 4, 4, 6}));
     EXPECT_TRUE(drawn.isfinite().all().item<bool>());
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +13,8 @@
 #include <strata/config/impl/key.ipp>
 #include <strata/config/impl/trainer_findings.ipp>
 #include <strata/config/impl/trainer_translation.ipp>
+#include <strata/config/impl/validation_keys.ipp>
+#include <strata/config/prompt_file.hpp>
 #include <strata/config/simpletuner.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/core/ranges.hpp>
@@ -23,6 +27,13 @@ STRATA_INLINE ImageDataset TrainerConfig::image_defaults() const {
     defaults.resolution_type = resolution_type;
     defaults.caption_strategy = caption_strategy;
     return defaults;
+}
+
+STRATA_INLINE std::vector<std::string> TrainerConfig::all_prompts() const {
+    std::vector<std::string> prompts = validation_prompts;
+    if (!validation_prompt_file.empty())
+        for (std::string& prompt : read_prompts(validation_prompt_file)) prompts.push_back(std::move(prompt));
+    return prompts;
 }
 
 STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
@@ -66,25 +77,7 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
             "ema_device", &C::ema_device, {{"cpu", EmaDevice::cpu}, {"accelerator", EmaDevice::accelerator}},
             "Where the program's trainer keeps the average (`Ema<Cpu>`, `Ema<Device>`): one that does otherwise is "
             "refused; null leaves it to the program");
-        s.choice<EmaValidation>(
-            "ema_validation", &C::ema_validation,
-            {{"none", EmaValidation::none},
-             {"ema_only", EmaValidation::ema_only},
-             {"comparison", EmaValidation::comparison}},
-            "Sample grids of a trainer with an average: of the trained weights, of the average, or of both");
-        s.integer("validation_step_interval", &C::validation_step_interval, ranges::positive,
-                  "Optimizer steps between sample grids");
-        s.texts("validation_prompts", &C::validation_prompts,
-                "Captions that sample grids are made for; none = no grids");
-        s.number("validation_guidance", &C::validation_guidance, {0, 100},
-                 "Strength of classifier-free guidance; 1 = off");
-        s.integer("validation_num_inference_steps", &C::validation_num_inference_steps, {1, 10000},
-                  "Steps of the sampler");
-        s.integer("validation_resolution", &C::validation_resolution, {8, 16384}, "Edge of a sample, in pixels");
-        s.integer("validation_seed", &C::validation_seed, {0, 9e15}, "Start of the noise of the samples");
-        s.integer(
-            "eval_steps_interval", &C::eval_steps_interval, ranges::count,
-            "Optimizer steps between losses of data sets with `dataset_type` eval; 0: `validation_step_interval`");
+        detail::add_validation_keys(s);
         s.number("caption_dropout_probability", &C::caption_dropout_probability, {0, 1},
                  "Share of visits that see an empty caption, so that guidance can work");
         s.flag("allow_dataset_oversubscription", &C::allow_dataset_oversubscription,

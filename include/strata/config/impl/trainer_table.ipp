@@ -63,7 +63,6 @@ STRATA_INLINE const FormatTable& trainer_table() {
         for (const KeyInfo& info : trainer_schema().keys()) {
             KeyRow& row = detail::add_row(rows, info.key, info).acts(info.path.empty() ? info.key : info.path);
             if (info.fallback != "null") row.by_default(info.fallback);
-            if (info.key == "validation_resolution") row.kind = ValueKind::any;  // "1024x1024" and megapixels too
             if (!info.alias.empty()) rows.any(info.alias).old_name_of(info.key);
         }
         for (const ForeignKey& key : simpletuner_keys()) {

@@ -137,7 +137,6 @@ private:
             {"validation_prompt", &T::prompt},
             {"user_prompt_library", &T::prompt_library},
             {"validation_disable", &T::no_samples},
-            {"validation_resolution", &T::sample_size},
             {"optimizer", &T::optimizer},
             {"optimizer_config", &T::optimizer_config},
             {"mixed_precision", &T::precision},
@@ -201,7 +200,6 @@ private:
         if (*off) no_samples_ = &node;
         reading_.findings.mapped(node, "validation_prompts", *off ? "no samples are drawn" : "samples are drawn");
     }
-    void sample_size(const Node& node);
     void seed(const Node& node) {
         const auto number = node.whole();
         if (!number || *number >= 0) return put("seed", node, json_of(node));

@@ -1,51 +1,9 @@
 #pragma once
 // strata/config/impl/trainer_translation_values.ipp - values of a trainer's configuration that are not strata's as they stand.
 
-#include <charconv>
-#include <system_error>
-
 #include <strata/config/impl/trainer_translation.ipp>
 
 namespace strata::config::detail {
-
-/// 1024, "1024x1024", "1024x1024,1280x768", and megapixels such as 1.0.
-inline void TrainerTranslation::sample_size(const Node& node) {
-    const auto refuse_size = [&] {
-        refuse(node, Errc::bad_value, "is " + node.shown() + ", no size of a picture",
-               "write the edge of a square: 1024");
-    };
-    if (const auto number = node.number()) {
-        const bool is_area = *number > 0 && *number <= 20;
-        const double edge = is_area ? 1024 * std::sqrt(*number) : *number;
-        put("validation_resolution", node, is_area ? nlohmann::json(std::llround(edge / 8) * 8) : json_of(node));
-        if (is_area) reading_.findings.mapped(node, "validation_resolution", "megapixels: a square of so many");
-        return;
-    }
-    if (!node.is(NodeKind::text)) return refuse_size();
-    const std::string& text = node.scalar();
-    const std::string first = text.substr(0, text.find(','));
-    const std::size_t x = first.find_first_of("xX");
-    std::int64_t width = 0;
-    std::int64_t height = 0;
-    const auto whole = [](std::string_view digits, std::int64_t& to) {
-        while (digits.starts_with(' ')) digits.remove_prefix(1);
-        while (digits.ends_with(' ')) digits.remove_suffix(1);
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
-        return error == std::errc{} && end == digits.data() + digits.size() && to >= 8 && to <= 16384;
-    };
-    if (!whole(std::string_view{first}.substr(0, x), width)) return refuse_size();
-    height = width;
-    if (x != std::string::npos && !whole(std::string_view{first}.substr(x + 1), height)) return refuse_size();
-    const auto edge = std::llround(std::sqrt(static_cast<double>(width * height)) / 8) * 8;
-    put("validation_resolution", node, width == height ? width : edge);
-    const bool is_same = first.size() == text.size() && width == height;
-    const std::string words = "samples are squares of " + std::to_string(width == height ? width : edge) + " pixels" +
-                              (first.size() == text.size() ? "" : ", of the first size that is named");
-    if (is_same)
-        reading_.findings.mapped(node, "validation_resolution", words);
-    else
-        reading_.findings.warn_mapped(node, "validation_resolution", words);
-}
 
 inline void TrainerTranslation::optimizer(const Node& node) {
     const std::string name = lower(node.scalar());
@@ -157,6 +115,7 @@ inline void TrainerTranslation::finish() {
     Composition& composed = reading_.intent.composition;
     if (no_samples_ != nullptr) {
         own_.erase("validation_prompts");
+        own_.erase("validation_prompt_file");
     } else if (!prompts_.empty()) {
         nlohmann::json all = prompts_;
         if (const auto given = own_.find("validation_prompts"); given != own_.end()) {

@@ -19,6 +19,7 @@
 #include <strata/train/any_model.hpp>
 #include <strata/train/batch_source.hpp>
 #include <strata/train/compute.hpp>
+#include <strata/train/drawn_samples.hpp>
 #include <strata/train/fit_result.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/named_loss.hpp>
@@ -68,6 +69,10 @@ public:
     void every(std::int64_t steps, std::function<void(const train::StepMetrics&)> action) {
         run_.every(steps, std::move(action));
     }
+
+    /// Calls `action` on all ranks before the first step of a run that begins, with step 0: what is compared with later. A run that resumes
+    /// behind a step does without. Call before fit(). Throws bad_value.
+    void at_start(std::function<void(const train::StepMetrics&)> action) { run_.at_start(std::move(action)); }
 
     /// Evaluates a set that is not trained on after every `steps`-th optimizer step and after the last one: the mean loss over an epoch of
     /// `source`, in evaluation mode, from its first micro-batch, with equal randomness each time (train::JudgesItself says what a
@@ -209,6 +214,10 @@ public:
     /// Where fit() writes: the output directory, or a folder below it for a trainer with a name. The first call, by whoever
     /// makes it, takes the folder. Throws Error: bad_value, output_in_use. Collective the first time.
     [[nodiscard]] const std::filesystem::path& folder() { return run_.folder(); }
+
+    /// A line of metrics.jsonl on pictures that were drawn after a step, or before the first: what a Gallery writes. In an action of every() or
+    /// at_start(). Collective. Throws Error: io_failed, no_space.
+    void note_samples(const train::DrawnSamples& samples) { run_.note_samples(samples); }
 
     /// Title, facts and prompts of report.html; the rest is filled in by fit().
     [[nodiscard]] train::ReportContent& report() noexcept { return run_.report(); }

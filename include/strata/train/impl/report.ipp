@@ -114,7 +114,10 @@ STRATA_INLINE void write_report(const std::filesystem::path& file, const ReportC
              << newest.step << "\" src=\"" << detail::png_data_url(newest.png)
              << "\">\n<div class=\"cells\" style=\"grid-template-columns:repeat(" << content.columns << ",1fr)\">";
         for (const std::string& prompt : content.prompts) html << "<span>" << detail::escape_html(prompt) << "</span>";
-        html << "</div>\n<h2>On the way</h2>\n<div class=\"past\">\n";
+        html << "</div>\n";
+        if (!content.sample_note.empty())
+            html << "<p class=\"under\">" << detail::escape_html(content.sample_note) << "</p>\n";
+        html << "<h2>On the way</h2>\n<div class=\"past\">\n";
         for (const SampleGrid& grid : content.grids)
             html << "<figure><img alt=\"samples at step " << grid.step << "\" src=\"" << detail::png_data_url(grid.png)
                  << "\"><figcaption>step " << grid.step << "</figcaption></figure>\n";

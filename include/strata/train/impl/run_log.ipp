@@ -31,6 +31,10 @@ STRATA_INLINE void RunLog::append(const StepMetrics& metrics, std::vector<NamedN
     missing_.reset();
 }
 
+STRATA_INLINE void RunLog::append(const DrawnSamples& samples) {
+    if (log_) log_->append(samples);
+}
+
 STRATA_INLINE void RunLog::report(ReportContent& content) const {
     if (!log_) return;
     content.history = log_->history();

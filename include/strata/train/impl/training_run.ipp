@@ -37,6 +37,16 @@ STRATA_INLINE void TrainingRun::every(std::int64_t steps, RunActions::Call actio
     actions_.add(steps, std::move(action));
 }
 
+STRATA_INLINE void TrainingRun::at_start(RunActions::Call action) {
+    if (!action)
+        throw Error{Errc::bad_value, "at_start(action) was given an empty action", "use a function to call"};
+    first_actions_.add(0, std::move(action));
+}
+
+STRATA_INLINE void TrainingRun::note_samples(const DrawnSamples& samples) {
+    comm::agree(session_.comm(), [&] { record_.append(samples); });
+}
+
 STRATA_INLINE const std::filesystem::path& TrainingRun::folder() {
     if (folder_.empty()) {
         folder_ = session_.take_folder(settings_.name);
@@ -98,6 +108,7 @@ STRATA_INLINE std::int64_t TrainingRun::open() {
     if (!std::exchange(log_is_open_, true)) record_.open(comm, folder_, engine_.step_count(), saying());
     record_.begin();
     model_.train();
+    if (engine_.step_count() == 0) first_actions_.call_due(session_.comm(), together_, who(), StepMetrics{}, 0);
     return next_micro_batch();
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+// strata/train/drawn_samples.hpp - DrawnSamples: what the log says of pictures that were drawn at a step.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <strata/pictures/picture.hpp>
+
+namespace strata::train {
+
+struct DrawnSamples {
+    std::int64_t step = 0;               ///< 0: before the first
+    std::string file{};                  ///< below the trainer's folder: "samples/step_00000100.png"
+    std::vector<std::string> weights{};  ///< of the pictures of a pair, from left to right: "trained", "average"
+    std::vector<std::string> prompts{};
+    std::string negative_prompt{};
+    std::vector<pictures::PictureSize> sizes{};
+    int images = 1;  ///< of each prompt, size and weights
+    std::uint64_t seed = 0;
+    int steps = 0;  ///< of the sampler
+    double guidance = 1;
+    double seconds = 0;  ///< that drawing and writing took, by rank 0's clock
+};
+
+}  // namespace strata::train
