@@ -209,12 +209,13 @@ struct Program : testing::Test {
         return false;
     }
 
-    /// A field of every line of metrics.jsonl, as text: equal text is equal bits.
+    /// A field of every step of metrics.jsonl, as text: equal text is equal bits.
     static std::vector<std::string> numbers(const fs::path& output, const std::string& name) {
         std::vector<std::string> found;
         std::istringstream lines{text_of(output / "metrics.jsonl")};
         const std::string mark = "\"" + name + "\":";
         for (std::string line; std::getline(lines, line);) {
+            if (line.find("\"samples\":") != std::string::npos) continue;
             const auto begin = line.find(mark) + mark.size();
             found.push_back(line.substr(begin, line.find(',', begin) - begin));
         }

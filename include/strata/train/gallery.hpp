@@ -71,9 +71,10 @@ public:
         auto encoders = recipe_->load_caption_encoders(device);
         constexpr std::size_t together = 4;  // captions: bounds the memory that encoding takes
         for (std::size_t i = 0; i < options_.prompts.size(); i += together) {
-            const auto some =
-                std::span<const std::string>{options_.prompts}.subspan(i, std::min(together, options_.prompts.size() - i));
-            for (data::NamedTensors& one : recipe_->encode_captions(encoders, some)) embedded_.push_back(std::move(one));
+            const auto some = std::span<const std::string>{options_.prompts}.subspan(
+                i, std::min(together, options_.prompts.size() - i));
+            for (data::NamedTensors& one : recipe_->encode_captions(encoders, some))
+                embedded_.push_back(std::move(one));
         }
         empty_ = models::negative_caption(*recipe_, encoders, options_.negative_prompt);
     }
@@ -198,8 +199,8 @@ private:
                 for (const std::vector<at::Tensor>& variant : variants) pictures.push_back(variant[i]);
             const int of_a_prompt = static_cast<int>(pictures.size() / embedded_.size());
             const auto path = folder / (core::step_name(step) + ".png");
-            storage::write_file(path, encode_picture_grid(
-                                          pictures, prompts_in_a_row(options_, variants.size()) * of_a_prompt));
+            storage::write_file(
+                path, encode_picture_grid(pictures, prompts_in_a_row(options_, variants.size()) * of_a_prompt));
             session_.progress().note("drew " + path.string());
         });
     }

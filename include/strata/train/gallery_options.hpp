@@ -19,7 +19,7 @@ struct GalleryOptions {
     std::vector<std::string> prompts{};
     std::string negative_prompt{};  ///< what guidance leads away from; empty: as models::negative_caption() says
     std::vector<pictures::PictureSize> sizes{{128, 128}};  ///< multiples of the recipe's alignment()
-    int images = 1;   ///< of each prompt and size, each from noise of its own
+    int images = 1;                                        ///< of each prompt and size, each from noise of its own
     int columns = 4;  ///< pictures in a row of the grid; all of one prompt stay in one
     models::SamplerOptions sampler{};
     /// Of a trainer with Ema<>: whose pictures; `comparison` draws both, side by side.

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <strata/config/sample_size.hpp>
 #include <strata/config/trainer_config.hpp>
 
 #include "temporary_json.hpp"
@@ -154,6 +155,15 @@ TEST(Overrides, DecideSettingsThatHaveNoFile) {
     EXPECT_EQ(Own::schema().read(Overrides{{"name", {"x"}}, {"count", {"5"}}}).count, 5);
     const auto missing = thrown_by([&] { (void)Own::schema().read(Overrides{}); });
     EXPECT_EQ(missing.message, "[ST2103] --name is missing. Fix: add it: A name.");
+}
+
+TEST(Overrides, SizesOfSamplesAreWordsOrAList) {
+    using Sizes = std::vector<SampleSize>;
+    EXPECT_EQ(load("{}", {{"validation_resolution", {"64"}}}).validation_resolution, (Sizes{{64, 64}}));
+    EXPECT_EQ(load("{}", {{"validation_resolution", {"64x32,48"}}}).validation_resolution, (Sizes{{64, 32}, {48, 48}}));
+    EXPECT_EQ(load("{}", {{"validation_resolution", {"[64, \"64x32\"]"}}}).validation_resolution,
+              (Sizes{{64, 64}, {64, 32}}));
+    EXPECT_TRUE(refused({{"validation_resolution", {"tall"}}}).says("--validation_resolution is 'tall'"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/config/any_config.hpp>
+#include <strata/config/sample_size.hpp>
 #include <strata/config/simpletuner.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/config/trainer_writer.hpp>
@@ -44,7 +45,7 @@ TEST(Simpletuner, AUsualFileIsReadInOneRun) {
     EXPECT_EQ(config.options.checkpoint_every, 250);
     EXPECT_EQ(config.validation_step_interval, 50);
     EXPECT_EQ(config.validation_prompts, (std::vector<std::string>{"a cat"}));
-    EXPECT_EQ(config.validation_resolution, 1024);
+    EXPECT_EQ(config.validation_resolution, (std::vector<SampleSize>{{1024, 1024}}));
     EXPECT_EQ(config.reading.model_family, "flux");
     EXPECT_EQ(config.reading.intent.batch.micro, 2);
     EXPECT_EQ(config.reading.intent.number("schedule.lr"), 1e-4);
@@ -323,6 +324,7 @@ TEST(Simpletuner, APromptLibraryIsAFileOfPrompts) {
                                       (folder.path() / "config.json").string());
     EXPECT_EQ(config.validation_prompts, (std::vector<std::string>{"first", "a red star", "a blue car"}));
     EXPECT_TRUE(look(R"({"validation_prompt": "x", "validation_disable": true})").validation_prompts.empty());
+    EXPECT_TRUE(look(R"({"validation_prompt_file": "absent.txt", "validation_disable": true})").all_prompts().empty());
 }
 
 DatasetList list(const std::string& keys) {

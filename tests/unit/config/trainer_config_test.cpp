@@ -1,10 +1,17 @@
 #include <chrono>
+#include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include <strata/config/sample_size.hpp>
 #include <strata/config/trainer_config.hpp>
+#include <strata/core/sampling_method.hpp>
+#include <strata/storage/atomic_file.hpp>
 
+#include "../../support/temporary_folder.hpp"
 #include "temporary_json.hpp"
 
 namespace {
@@ -152,6 +159,77 @@ TEST(TrainerConfig, KeysOfDataSetsAreTheirDefaults) {
     EXPECT_TRUE(defaults.vae_cache_clear_each_epoch);
     EXPECT_EQ(defaults.resolution, 512);
     EXPECT_TRUE(refused(R"({"crop_style": "centr"})").says("/crop_style is \"centr\""));
+}
+
+TEST(TrainerConfig, SamplesAreDrawnAsTheirKeysSay) {
+    const TrainerConfig silent = load("{}");
+    EXPECT_EQ(silent.validation_resolution, (std::vector<SampleSize>{{256, 256}}));
+    EXPECT_FALSE(silent.validation_noise_scheduler.has_value());
+    EXPECT_TRUE(silent.all_prompts().empty());
+    const TrainerConfig config = load(R"({"validation_resolution": "1024x768, 512", "num_validation_images": 3,
+        "validation_negative_prompt": "blurry", "validation_noise_scheduler": "euler-a", "validation_guidance_real": 3.5,
+        "validation_guidance_rescale": 0.7, "validation_on_startup": true, "validation_epoch_interval": 2})");
+    EXPECT_EQ(config.validation_resolution, (std::vector<SampleSize>{{1024, 768}, {512, 512}}));
+    EXPECT_EQ(config.num_validation_images, 3);
+    EXPECT_EQ(config.validation_negative_prompt, "blurry");
+    EXPECT_EQ(config.validation_noise_scheduler, strata::SamplingMethod::euler_ancestral);
+    EXPECT_EQ(config.validation_guidance_real, 3.5);
+    EXPECT_EQ(config.validation_guidance_rescale, 0.7);
+    EXPECT_TRUE(config.validation_on_startup);
+    EXPECT_EQ(config.validation_epoch_interval, 2);
+    for (const char* json : {R"({"num_validation_images": 0})", R"({"num_validation_images": 1.5})",
+                             R"({"validation_guidance_rescale": 1.1})", R"({"validation_guidance_real": -1})",
+                             R"({"validation_on_startup": 1})", R"({"validation_epoch_interval": -1})",
+                             R"({"validation_negative_prompt": 5})", R"({"validation_prompt_file": 5})"})
+        EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
+}
+
+TEST(TrainerConfig, SizesOfSamplesHaveManySpellings) {
+    const auto sizes = [](const std::string& value) {
+        return load(("{\"validation_resolution\": " + value + "}").c_str()).validation_resolution;
+    };
+    EXPECT_EQ(sizes("96"), (std::vector<SampleSize>{{96, 96}}));
+    EXPECT_EQ(sizes("\"1280X768\""), (std::vector<SampleSize>{{1280, 768}}));
+    EXPECT_EQ(sizes("1.0"), (std::vector<SampleSize>{{1024, 1024}})) << "megapixels";
+    EXPECT_EQ(sizes("0.25"), (std::vector<SampleSize>{{512, 512}}));
+    EXPECT_EQ(sizes("[64, \"64x32,0.25\"]"), (std::vector<SampleSize>{{64, 64}, {64, 32}, {512, 512}}));
+    for (const char* value :
+         {"\"\"", "\"1024x\"", "\"x768\"", "\"1024x768,\"", "\"wide\"", "\"1024x7\"", "\"100x100.5\"", "20000", "0",
+          "-64", "true", "{}", "[]", "[[64]]", "\"nanxnan\"", "\"inf\""})
+        EXPECT_EQ(refused(("{\"validation_resolution\": " + std::string{value} + "}").c_str()).code, Errc::bad_value)
+            << value;
+    EXPECT_TRUE(refused(R"({"validation_resolution": "wide"})").says("no size of a picture"));
+}
+
+TEST(TrainerConfig, AWayToDrawThatIsNotThereNamesThoseThatAre) {
+    const auto unknown = refused(R"({"validation_noise_scheduler": "heun"})");
+    EXPECT_EQ(unknown.code, Errc::bad_value);
+    for (const char* name : {"`euler`", "`euler-a`", "`ddim`", "`ddpm`", "`dpm++`", "`unipc`", "`flow_matching`"})
+        EXPECT_TRUE(unknown.says(name)) << name << ": " << unknown.message;
+    const auto other = refused(R"({"validation_noise_scheduler": "perflow"})");
+    EXPECT_EQ(other.code, Errc::unsupported_key);
+    EXPECT_FALSE(other.says("`perflow`,")) << other.message;
+    EXPECT_EQ(load(R"({"validation_noise_scheduler": "flow_matching"})").validation_noise_scheduler,
+              strata::SamplingMethod::euler);
+}
+
+TEST(TrainerConfig, PromptsMayStandInAFileOneALine) {
+    const strata_test::TemporaryFolder folder;
+    const auto file = folder.path() / "prompts.txt";
+    strata::storage::write_file(file, std::string_view{"\xEF\xBB\xBF"
+                                                       "a red star\r\n\n  a blue car \n#1 of a series"});
+    const auto config_of = [](const std::filesystem::path& named) {
+        return load(
+            ("{\"validation_prompts\": [\"first\"], \"validation_prompt_file\": \"" + named.string() + "\"}").c_str());
+    };
+    EXPECT_EQ(config_of(file).all_prompts(),
+              (std::vector<std::string>{"first", "a red star", "a blue car", "#1 of a series"}));
+    const auto absent = thrown_by([&] { (void)config_of(folder.path() / "absent.txt").all_prompts(); });
+    EXPECT_EQ(absent.code, Errc::unreadable_config);
+    EXPECT_TRUE(absent.says("absent.txt")) << absent.message;
+    EXPECT_EQ(thrown_by([&] { (void)config_of(folder.path()).all_prompts(); }).code, Errc::unreadable_config);
+    strata::storage::write_file(file, std::string_view{" \n\n"});
+    EXPECT_EQ(thrown_by([&] { (void)config_of(file).all_prompts(); }).code, Errc::bad_value);
 }
 
 }  // namespace

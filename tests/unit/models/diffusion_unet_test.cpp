@@ -10,10 +10,16 @@
 #include <torch/torch.h>
 
 #include <strata/core/error.hpp>
+#include <strata/core/sampling_method.hpp>
+#include <strata/diffusion/ddpm_schedule.hpp>
+#include <strata/diffusion/solver.hpp>
 #include <strata/models/diffusion_unet.hpp>
+#include <strata/models/drawing.hpp>
 #include <strata/models/linear_codec.hpp>
+#include <strata/models/sampler_options.hpp>
 #include <strata/models/sd15_recipe.hpp>
 #include <strata/models/sdxl_recipe.hpp>
+#include <strata/models/unet_drawing.hpp>
 #include <strata/testing/recipe_conformance.hpp>
 #include <strata/train/trainable.hpp>
 
@@ -239,6 +245,77 @@ TEST(DiffusionUnet, IdsNameEncodersAndTypes) {
     EXPECT_NE(Sdxl({}, {4}, {6}).caption_id(), Sdxl({}, {4}, {6}, in_bf16).caption_id());
     EXPECT_NE(Sdxl({}, {4}, {6}).picture_id(), Sdxl({}, {4}, {6}, in_bf16).picture_id());
     EXPECT_NE(Sd15({}, {4}).caption_id(), Sd15({}, {6}).caption_id());
+}
+
+/// Keeps what it is told, and predicts zeros.
+struct Spy {
+    diffusion::DdpmObjective its_objective = diffusion::DdpmObjective{};
+    std::vector<double> timesteps{};
+    at::Tensor text{}, pooled{}, ids{}, first{};
+    [[nodiscard]] const diffusion::DdpmObjective& objective() const { return its_objective; }
+    at::Tensor forward(const at::Tensor& x, const at::Tensor& timestep, const at::Tensor& context,
+                       const UnetAddition& addition) {
+        if (timesteps.empty()) first = x;
+        timesteps.push_back(timestep[0].item<double>());
+        text = context;
+        pooled = addition.pooled_BP;
+        ids = addition.time_ids_B6;
+        return at::zeros_like(x);
+    }
+};
+
+template <class Recipe>
+std::vector<at::Tensor> draw(const Recipe& recipe, Spy& spy, const SamplerOptions& options,
+                             const std::string& negative = "") {
+    auto encoders = recipe.load_caption_encoders(at::kCPU);
+    const auto prompts = recipe.encode_captions(encoders, std::vector<std::string>{"abc"});
+    return recipe.draw(spy, prompts, negative_caption(recipe, encoders, negative), {48, 32}, options, 3);
+}
+
+TEST(DiffusionUnet, ADrawnPictureIsToldItsSizeAndLedAwayFromZerosOrTheNegativePrompt) {
+    Spy spy;
+    const auto pictures = draw(Sdxl{{}, {4}, {6}}, spy, {.steps = 4, .guidance = 5, .seed = 8});
+    ASSERT_EQ(pictures.size(), 1U);
+    EXPECT_EQ(pictures[0].sizes(), (at::IntArrayRef{3, 32, 48}));
+    EXPECT_EQ(spy.timesteps, (std::vector<double>{751, 501, 251, 1})) << "Euler's, leading, with an offset of 1";
+    EXPECT_TRUE(at::equal(spy.first[0], sample_noise(8, 3, 16, 4, 6)));
+    EXPECT_TRUE(at::equal(spy.first[0], spy.first[1]));
+    EXPECT_NEAR(spy.text[0][0][0].item<double>(), 4.1, 1e-6);
+    EXPECT_EQ(spy.text[1].abs().sum().item<double>() + spy.pooled[1].abs().sum().item<double>(), 0) << "zeros";
+    for (const int row : {0, 1})
+        EXPECT_TRUE(at::equal(spy.ids[row], at::tensor({32.0f, 48.0f, 0.0f, 0.0f, 32.0f, 48.0f}))) << row;
+
+    Spy led;
+    static_cast<void>(draw(Sdxl{{}, {4}, {6}}, led, {.steps = 2, .guidance = 5}, "blurry"));
+    EXPECT_NEAR(led.text[1][0][0].item<double>(), 7.1, 1e-6);
+    Spy encoded;
+    static_cast<void>(draw(Sdxl{{}, {4}, {6}, {.dropped_is_zeros = false}}, encoded, {.steps = 2, .guidance = 5}));
+    EXPECT_NEAR(encoded.text[1][0][0].item<double>(), 1.1, 1e-6) << "the empty caption";
+    Spy alone;
+    static_cast<void>(draw(Sd15{{}, {4}}, alone, {.steps = 4, .guidance = 1}));
+    EXPECT_EQ(alone.text.size(0), 1) << "guidance 1 needs no second half";
+    EXPECT_FALSE(alone.ids.defined() || alone.pooled.defined());
+}
+
+TEST(DiffusionUnet, PicturesAreDrawnAsTheAuthorsDoUnlessAnotherMethodIsAskedFor) {
+    const diffusion::DdpmSchedule schedule;
+    const diffusion::SolverOptions authors{.solver = diffusion::Solver::ddim, .steps_offset = 0};
+    EXPECT_EQ(unet_solver(authors, schedule, {.steps = 7}).solver, diffusion::Solver::ddim);
+    EXPECT_EQ(unet_solver(authors, schedule, {.steps = 7}).steps, 7);
+    const auto other = unet_solver(authors, schedule, {.steps = 7, .method = strata::SamplingMethod::unipc});
+    EXPECT_EQ(other.solver, diffusion::Solver::unipc);
+    EXPECT_EQ(other.steps_offset, 0) << "levels are those that the authors visit";
+    const diffusion::DdpmSchedule rescaled{{.zero_terminal_snr = true}};
+    EXPECT_EQ(unet_solver(authors, rescaled, {}).spacing, diffusion::Spacing::trailing);
+
+    for (const auto& [name, method] : strata::sampling_methods) {  // whatever the authors did
+        Spy spy{objective(diffusion::Prediction::v)};
+        const Sd15 recipe{{}, {4}, {.solver = {.solver = diffusion::Solver::unipc, .order = 3}}};
+        const auto pictures = draw(recipe, spy, {.steps = 5, .guidance = 2, .method = method, .rescale = 0.5});
+        EXPECT_EQ(spy.timesteps.size(), 5U) << name;
+        EXPECT_TRUE(at::equal(pictures.at(0), draw(recipe, spy, {.steps = 5, .guidance = 2, .method = method}).at(0)))
+            << name << ": what is random follows from the seed";
+    }
 }
 
 }  // namespace

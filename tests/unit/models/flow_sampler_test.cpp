@@ -8,7 +8,9 @@
 
 #include <torch/torch.h>
 
+#include <strata/core/sampling_method.hpp>
 #include <strata/models/flow_sampler.hpp>
+#include <strata/models/sampler_options.hpp>
 
 namespace {
 
@@ -29,7 +31,7 @@ TextEmbedding caption(float value) { return {at::zeros({2, 4}), at::full({4}, va
 TEST(FlowSampler, EndsInThePictureThatTheModelKnows) {
     OnePicture model;
     const at::Tensor drawn = models::sample_flow(model, {caption(0.25f), caption(-1.0f)}, caption(0.0f), 3, 4, 6,
-                                                  {.steps = 7, .guidance = 1.0, .seed = 5});
+                                                 {.steps = 7, .guidance = 1.0, .seed = 5});
     EXPECT_EQ(drawn.sizes(), (at::IntArrayRef{2, 3, 4, 6}));
     EXPECT_LT((drawn[0] - 0.25).abs().max().item<double>(), 1e-5);
     EXPECT_LT((drawn[1] + 1.0).abs().max().item<double>(), 1e-5);
@@ -77,6 +79,30 @@ TEST(FlowSampler, LeavesLibtorchsGeneratorAlone) {
     OnePicture model;
     models::sample_flow(model, {caption(1.0f)}, caption(0.0f), 3, 2, 2);
     EXPECT_TRUE(at::equal(at::randn({4}), expected));
+}
+
+TEST(FlowSampler, EveryMethodEndsInThePictureAndWhatItAddsFollowsFromTheSeed) {
+    for (const auto& [name, method] : strata::sampling_methods) {
+        OnePicture model;
+        const auto draw = [&, method = method](std::int64_t first, std::size_t count) {
+            return models::sample_flow(model, std::vector<TextEmbedding>(count, caption(0.25f)), caption(0.0f), 3, 4, 6,
+                                       {.steps = 6, .guidance = 1.0, .seed = 5, .method = method}, first);
+        };
+        EXPECT_LT((draw(0, 2) - 0.25).abs().max().item<double>(), 1e-4) << name;
+    }
+    struct Halves {  // a model that does not lead to one picture
+        at::Tensor forward(const at::Tensor& x, const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+            return x * 0.5;
+        }
+    } model;
+    const std::vector<TextEmbedding> prompts(3, caption(1.0f));
+    const models::SamplerOptions options{.steps = 4, .guidance = 1, .method = strata::SamplingMethod::euler_ancestral};
+    const at::Tensor all = models::sample_flow(model, prompts, caption(0.0f), 2, 4, 4, options);
+    const at::Tensor last = models::sample_flow(model, {caption(1.0f)}, caption(0.0f), 2, 4, 4, options, 2);
+    EXPECT_TRUE(at::equal(all.narrow(0, 2, 1), last)) << "noise on the way is a prompt's own as well";
+    models::SamplerOptions plain = options;
+    plain.method = strata::SamplingMethod::euler;
+    EXPECT_FALSE(at::equal(all, models::sample_flow(model, prompts, caption(0.0f), 2, 4, 4, plain)));
 }
 
 }  // namespace

@@ -155,9 +155,12 @@ TEST(Flux1Recipe, EveryPromptHasAPictureOfItsOwnInAnyCompany) {
         ASSERT_EQ(both.size(), 2U);
         EXPECT_EQ(both[0].sizes(), (at::IntArrayRef{3, 32, 48}));
         const auto alone = draw(model, 1, 1, 3.0);
-        EXPECT_LT((alone[0] - both[1]).abs().max().item<float>(), 1e-3F);
+        EXPECT_TRUE(at::equal(alone[0], both[1])) << "the same bits in any company";
         EXPECT_GT((both[0] - both[1]).abs().max().item<float>(), 1e-2F);
         EXPECT_GT((draw(model, 1, 1, 1.0)[0] - both[1]).abs().max().item<float>(), 1e-4F) << "guidance is heard";
+        const auto guided = flux.draw(model, std::span{encoded}.subspan(1, 1), encoded[2], {48, 32},
+                                      {.steps = 3, .guidance = 3.0, .real_guidance = 4}, 1);
+        EXPECT_EQ(at::equal(guided[0], alone[0]), !has_guidance) << "classifier-free guidance beside the embedding";
     }
 }
 

@@ -311,4 +311,42 @@ TEST_F(Metrics, AFolderInItsPlaceIsAnError) {
     EXPECT_THROW((MetricsLog{file, 0}), strata::Error);
 }
 
+TEST_F(Metrics, SamplesHaveALineOfTheirOwnThatStaysBesideTheStepsLine) {
+    {
+        MetricsLog log{file, 0};
+        log.append(
+            strata::train::DrawnSamples{.step = 0, .file = "samples/step_00000000.png", .prompts = {"a \"cat\""}});
+        log.append(step(1, 0.5));
+        log.append(strata::train::DrawnSamples{.step = 1,
+                                               .file = "samples/step_00000001.png",
+                                               .weights = {"trained", "average"},
+                                               .prompts = {"a cat", "\xff"},
+                                               .negative_prompt = "blurry",
+                                               .sizes = {{64, 32}},
+                                               .images = 2,
+                                               .seed = 7,
+                                               .steps = 5,
+                                               .guidance = 2.5,
+                                               .seconds = 0.25});
+        log.append(step(2, 0.25));
+        log.append(strata::train::DrawnSamples{.step = 2, .file = "samples/step_00000002.png"});
+    }
+    const std::string all = text_of(file);
+    EXPECT_NE(all.find(R"({"step":1,"samples":{"file":"samples/step_00000001.png","weights":["trained","average"],)"
+                       "\"prompts\":[\"a cat\",\"\xEF\xBF\xBD\"],"
+                       R"("sizes":["64x32"],"images":2,"seed":7,"steps":5,"guidance":2.5,"negative_prompt":"blurry",)"
+                       R"("seconds":0.25}})"),
+              std::string::npos)
+        << all;
+    const MetricsLog same{file, 2};
+    EXPECT_EQ(same.notes(), Lines{});
+    EXPECT_EQ(text_of(file), all);
+    EXPECT_EQ(same.history().size(), 2U);
+    EXPECT_EQ(strata::train::read_metrics(file).size(), 2U);
+    const MetricsLog back{file, 1};
+    EXPECT_EQ(back.notes(),
+              Lines{"metrics.jsonl: set aside in metrics.jsonl.kept-1: 2 lines of step 2, to be done again"});
+    EXPECT_EQ(text_of(file), all.substr(0, all.find("{\"step\":2")));
+}
+
 }  // namespace

@@ -44,10 +44,24 @@ TEST(PictureGrid, ClampsValuesOutsideTheRange) {
     EXPECT_EQ(pixel(grid, 0, 0), (std::array{255, 0, 255}));
 }
 
-TEST(PictureGrid, RefusesPicturesOfDifferentSizes) {
-    const std::vector<at::Tensor> pictures{plain(0, 0, 0), at::full({3, 4, 4}, 0, at::kFloat)};
+TEST(PictureGrid, ColumnsAndRowsAreAsLargeAsTheirLargestPicture) {
+    const std::vector<at::Tensor> pictures{plain(1, -1, -1), at::full({3, 4, 5}, -1, at::kFloat), plain(-1, 1, -1)};
+    const auto grid = strata::pictures::decode_image(strata::train::encode_picture_grid(pictures, 2, 1));
+    ASSERT_EQ(grid.width, 1 + 3 + 1 + 5 + 1);
+    ASSERT_EQ(grid.height, 1 + 4 + 1 + 2 + 1);
+    EXPECT_EQ(pixel(grid, 1, 1), (std::array{255, 0, 0}));
+    EXPECT_EQ(pixel(grid, 1, 3), (std::array{255, 255, 255})) << "below a picture that is lower than its row";
+    EXPECT_EQ(pixel(grid, 5, 1), (std::array{0, 0, 0}));
+    EXPECT_EQ(pixel(grid, 9, 4), (std::array{0, 0, 0}));
+    EXPECT_EQ(pixel(grid, 3, 7), (std::array{0, 255, 0}));
+    EXPECT_EQ(pixel(grid, 5, 6), (std::array{255, 255, 255}));
+}
+
+TEST(PictureGrid, RefusesWhatIsNoPicture) {
+    const std::vector<at::Tensor> pictures{plain(0, 0, 0), at::full({4, 4, 4}, 0, at::kFloat)};
     EXPECT_THROW((void)strata::train::encode_picture_grid(pictures, 2), strata::Error);
     EXPECT_THROW((void)strata::train::encode_picture_grid({}, 2), strata::Error);
+    EXPECT_THROW((void)strata::train::encode_picture_grid(std::vector{plain(0, 0, 0)}, 0), strata::Error);
 }
 
 }  // namespace

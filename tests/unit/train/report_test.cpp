@@ -61,8 +61,10 @@ TEST_F(Report, EncodesPicturesOfEveryLengthModuloThree) {
 TEST_F(Report, PromptsAndTitlesCannotAddMarkup) {
     ReportContent content{.title = "<b>", .facts = {{"a&b", "\"<i>\""}}, .prompts = {"<script>"}};
     content.grids = {{1, picture("step_00000001.png", "x")}};
+    content.sample_note = "left & right";
     const std::string html = written(content);
     EXPECT_EQ(html.find("<script>"), std::string::npos);
+    EXPECT_NE(html.find("<p class=\"under\">left &amp; right</p>"), std::string::npos);
     EXPECT_EQ(html.find("<i>"), std::string::npos);
     EXPECT_NE(html.find("a&amp;b"), std::string::npos);
 }

@@ -139,23 +139,14 @@ inline void add_output_keys(ForeignKeyList& list) {
                {"post_upload_script", "post_checkpoint_script", "validation_external_script",
                 "validation_external_background", "validation_method"},
                "simpletuner-local|false");
-    list.other("samples are drawn of `validation_prompts` alone, all ranks draw their share, and the seed is `validation_seed`",
-               {"validation_prompt_library",
-                "validation_using_datasets",
-                "validation_input",
-                "validation_multigpu",
-                "validation_disable_unconditional",
-                "validation_randomize",
-                "validation_seed_source",
-                "validation_no_cfg_until_timestep",
-                "validation_lycoris_strength",
-                "validation_stitch_input_location",
-                "validation_preview",
-                "validation_preview_steps",
-                "validation_adapter_*",
-                "validation_guidance_*",
-                "validation_*"},
-               "false|0|0.0|1|1.0|batch-parallel|single-gpu");
+    list.other(
+        "samples are drawn of `validation_prompts` alone, all ranks draw their share, and the seed is `validation_seed`",
+        {"validation_prompt_library", "validation_using_datasets", "validation_input", "validation_multigpu",
+         "validation_disable_unconditional", "validation_randomize", "validation_seed_source",
+         "validation_no_cfg_until_timestep", "validation_lycoris_strength", "validation_stitch_input_location",
+         "validation_preview", "validation_preview_steps", "validation_adapter_*", "validation_guidance_*",
+         "validation_*"},
+        "false|0|0.0|1|1.0|batch-parallel|single-gpu");
     list.other("no score is computed of samples; data sets with `dataset_type` eval have their loss",
                {"evaluation_type"}, "none");
     list.other(

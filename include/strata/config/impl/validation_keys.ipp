@@ -40,9 +40,10 @@ inline void add_validation_keys(Schema<TrainerConfig>& s) {
     s.integer("num_validation_images", &C::num_validation_images, {1, 64}, "Samples of each prompt and size");
     s.number("validation_guidance", &C::validation_guidance, {0, 100},
              "Strength of classifier-free guidance, 1 = off; a model with a guidance embedding is told it instead");
-    s.number("validation_guidance_real", &C::validation_guidance_real, {0, 100},
-             "Of a model with a guidance embedding: strength of classifier-free guidance besides, which takes twice the "
-             "time; 1 = off");
+    s.number(
+        "validation_guidance_real", &C::validation_guidance_real, {0, 100},
+        "Of a model with a guidance embedding: strength of classifier-free guidance besides, which takes twice the "
+        "time; 1 = off");
     s.number("validation_guidance_rescale", &C::validation_guidance_rescale, {0, 1},
              "Share of a guided prediction that gets the deviation of the prompt's own (Lin et al. 2023); 0 = off, "
              "0.7 is usual where the last noise level has no signal");

@@ -21,8 +21,7 @@ STRATA_INLINE PromptNoise::PromptNoise(std::uint64_t seed, std::int64_t first, s
 STRATA_INLINE at::Tensor PromptNoise::next() {
     const auto count = static_cast<std::int64_t>(generators_.size());
     const at::Tensor noise = at::empty({count, shape_.C, shape_.H, shape_.W}, at::TensorOptions().dtype(at::kFloat));
-    for (std::int64_t i = 0; i < count; ++i)
-        noise.select(0, i).normal_(0, 1, generators_[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = 0; i < count; ++i) noise.select(0, i).normal_(0, 1, generators_[static_cast<std::size_t>(i)]);
     return noise;
 }
 

@@ -9,8 +9,7 @@ namespace strata::models {
 STRATA_INLINE diffusion::SolverOptions unet_solver(const diffusion::SolverOptions& of_authors,
                                                    const diffusion::DdpmSchedule& schedule,
                                                    const SamplerOptions& options) {
-    diffusion::SolverOptions solver =
-        options.method ? diffusion::with_method(of_authors, *options.method) : of_authors;
+    diffusion::SolverOptions solver = options.method ? diffusion::with_method(of_authors, *options.method) : of_authors;
     solver.steps = options.steps;
     if (schedule.ends_in_noise()) solver.spacing = diffusion::Spacing::trailing;
     return solver;

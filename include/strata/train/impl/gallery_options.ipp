@@ -36,7 +36,8 @@ STRATA_INLINE void check_gallery(const GalleryOptions& options, std::int64_t ali
         throw Error{Errc::bad_value, "a gallery is to draw no picture of a prompt",
                     "give it a size, and one image or more"};
     for (const pictures::PictureSize& size : options.sizes) {
-        if (size.width >= 1 && size.height >= 1 && size.width % alignment == 0 && size.height % alignment == 0) continue;
+        if (size.width >= 1 && size.height >= 1 && size.width % alignment == 0 && size.height % alignment == 0)
+            continue;
         throw Error{Errc::bad_value,
                     "samples cannot be " + std::to_string(size.width) + " x " + std::to_string(size.height) +
                         " pixels: this model needs multiples of " + std::to_string(alignment),
@@ -46,7 +47,8 @@ STRATA_INLINE void check_gallery(const GalleryOptions& options, std::int64_t ali
 
 STRATA_INLINE int prompts_in_a_row(const GalleryOptions& options, std::size_t variants) {
     const auto of_a_prompt = options.sizes.size() * static_cast<std::size_t>(options.images) * variants;
-    const auto in_a_row = static_cast<std::size_t>(std::max(1, options.columns)) / std::max<std::size_t>(1, of_a_prompt);
+    const auto in_a_row =
+        static_cast<std::size_t>(std::max(1, options.columns)) / std::max<std::size_t>(1, of_a_prompt);
     return static_cast<int>(std::clamp<std::size_t>(in_a_row, 1, std::max<std::size_t>(1, options.prompts.size())));
 }
 
@@ -73,7 +75,8 @@ STRATA_INLINE std::string sample_note(const GalleryOptions& options, const std::
     if (options.images > 1) parts.push_back(std::to_string(options.images) + " images of each");
     if (weights.size() > 1) parts.emplace_back("of each the trained weights left, their moving average right");
     std::string note;
-    for (const std::string& part : parts) note += (note.empty() ? "Of every prompt, from left to right: " : "; ") + part;
+    for (const std::string& part : parts)
+        note += (note.empty() ? "Of every prompt, from left to right: " : "; ") + part;
     return note;
 }
 

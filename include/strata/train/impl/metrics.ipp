@@ -83,8 +83,8 @@ inline std::string to_json_line(const DrawnSamples& drawn) {
     nlohmann::ordered_json sizes = nlohmann::ordered_json::array();
     for (const pictures::PictureSize& size : drawn.sizes)
         sizes.push_back(std::to_string(size.width) + "x" + std::to_string(size.height));
-    nlohmann::ordered_json samples{{"file", drawn.file},   {"weights", drawn.weights}, {"prompts", drawn.prompts},
-                                   {"sizes", sizes},       {"images", drawn.images},   {"seed", drawn.seed},
+    nlohmann::ordered_json samples{{"file", drawn.file},   {"weights", drawn.weights},  {"prompts", drawn.prompts},
+                                   {"sizes", sizes},       {"images", drawn.images},    {"seed", drawn.seed},
                                    {"steps", drawn.steps}, {"guidance", drawn.guidance}};
     if (!drawn.negative_prompt.empty()) samples["negative_prompt"] = drawn.negative_prompt;
     const std::string text = samples.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

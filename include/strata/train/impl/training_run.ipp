@@ -38,8 +38,7 @@ STRATA_INLINE void TrainingRun::every(std::int64_t steps, RunActions::Call actio
 }
 
 STRATA_INLINE void TrainingRun::at_start(RunActions::Call action) {
-    if (!action)
-        throw Error{Errc::bad_value, "at_start(action) was given an empty action", "use a function to call"};
+    if (!action) throw Error{Errc::bad_value, "at_start(action) was given an empty action", "use a function to call"};
     first_actions_.add(0, std::move(action));
 }
 
