@@ -215,11 +215,13 @@ TEST_F(Gallery, StageThreeDrawsWhatStageZeroDrawsAndOneRankAlone) {
 
 TEST_F(Gallery, TheAverageStandsBesideTheTrainedWeightsAndLogAndReportSaySo) {
     train::GalleryOptions options = options_of_gallery();
+    options.prompts.resize(3);
     options.sizes = {{16, 16}};
     options.images = 3;
     options.at_start = true;
     options.negative_prompt.clear();
     const std::string both = run_with_gallery<OfSdxl, ZeroStage<3>, Ema<Cpu>>("both", options);
+    options.at_start = false;
     options.average = config::EmaValidation::none;
     const std::string trained = run_with_gallery<OfSdxl, ZeroStage<3>, Ema<Cpu>>("trained", options);
     options.average = config::EmaValidation::ema_only;
@@ -229,7 +231,7 @@ TEST_F(Gallery, TheAverageStandsBesideTheTrainedWeightsAndLogAndReportSaySo) {
     const auto grid = pictures::decode_image(bytes(both));
     const auto left = pictures::decode_image(bytes(trained)), right = pictures::decode_image(bytes(average));
     ASSERT_EQ(grid.width, 4 + 6 * 20);
-    ASSERT_EQ(grid.height, 4 + 5 * 20);
+    ASSERT_EQ(grid.height, 4 + 3 * 20);
     ASSERT_EQ(left.width, 4 + 3 * 20);
     int differing = 0;
     for (std::int64_t y = 0; y < grid.height; ++y)
@@ -248,15 +250,15 @@ TEST_F(Gallery, TheAverageStandsBesideTheTrainedWeightsAndLogAndReportSaySo) {
     ASSERT_EQ(lines.size(), 2U);
     EXPECT_EQ(lines[0]["step"], 0);
     EXPECT_EQ(lines[1]["step"], 2);
-    const auto& said = lines[1]["samples"];
-    EXPECT_EQ(said["file"], "samples/step_00000002.png");
-    EXPECT_EQ(said["weights"].get<Texts>(), (Texts{"trained", "average"}));
-    EXPECT_EQ(said["prompts"].get<Texts>(), options.prompts);
-    EXPECT_EQ(said["seed"], 5);
-    EXPECT_EQ(said["images"], 3);
-    EXPECT_GT(said["seconds"].get<double>(), 0);
+    const auto& noted = lines[1]["samples"];
+    EXPECT_EQ(noted["file"], "samples/step_00000002.png");
+    EXPECT_EQ(noted["weights"].get<Texts>(), (Texts{"trained", "average"}));
+    EXPECT_EQ(noted["prompts"].get<Texts>(), options.prompts);
+    EXPECT_EQ(noted["seed"], 5);
+    EXPECT_EQ(noted["images"], 3);
+    EXPECT_GE(noted["seconds"].get<double>(), 0);
     EXPECT_TRUE(fs::exists(root / "both/samples/step_00000000.png"));
-    EXPECT_EQ(samples_in("average").at(1)["samples"]["weights"].get<Texts>(), Texts{"average"});
+    EXPECT_EQ(samples_in("average").at(0)["samples"]["weights"].get<Texts>(), Texts{"average"});
     const std::string report = text_of(root / "both/report.html");
     EXPECT_NE(report.find("<span>two pears</span>"), std::string::npos);
     EXPECT_NE(report.find("their moving average right"), std::string::npos);

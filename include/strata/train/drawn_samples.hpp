@@ -2,9 +2,12 @@
 // strata/train/drawn_samples.hpp - DrawnSamples: what the log says of pictures that were drawn at a step.
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <strata/core/inline.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::train {
@@ -23,4 +26,14 @@ struct DrawnSamples {
     double seconds = 0;  ///< that drawing and writing took, by rank 0's clock
 };
 
+/// Its line in metrics.jsonl: {"step":100,"samples":{"file":...,"seconds":...}}
+[[nodiscard]] std::string samples_line(const DrawnSamples& drawn);
+
+/// The step of a line of metrics.jsonl that is about samples and nothing else; nullopt of any other.
+[[nodiscard]] std::optional<std::int64_t> step_of_samples_line(std::string_view line);
+
 }  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/drawn_samples.ipp>
+#endif

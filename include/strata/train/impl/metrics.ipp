@@ -78,32 +78,6 @@ inline std::string to_json_line(const StepMetrics& m, std::span<const NamedNorm>
            "}\n";
 }
 
-/// {"step":100,"samples":{...}}
-inline std::string to_json_line(const DrawnSamples& drawn) {
-    nlohmann::ordered_json sizes = nlohmann::ordered_json::array();
-    for (const pictures::PictureSize& size : drawn.sizes)
-        sizes.push_back(std::to_string(size.width) + "x" + std::to_string(size.height));
-    nlohmann::ordered_json samples{{"file", drawn.file},   {"weights", drawn.weights},  {"prompts", drawn.prompts},
-                                   {"sizes", sizes},       {"images", drawn.images},    {"seed", drawn.seed},
-                                   {"steps", drawn.steps}, {"guidance", drawn.guidance}};
-    if (!drawn.negative_prompt.empty()) samples["negative_prompt"] = drawn.negative_prompt;
-    const std::string text = samples.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    return "{\"step\":" + std::to_string(drawn.step) + ",\"samples\":" + text.substr(0, text.size() - 1) +
-           ",\"seconds\":" + json_number(drawn.seconds, 6) + "}}\n";
-}
-
-/// The step of a line that is about samples alone.
-inline std::optional<std::int64_t> step_of_samples(std::string_view line) {
-    if (line.find("\"samples\":{") == std::string_view::npos) return std::nullopt;
-    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-    if (!json.is_object() || json.contains("loss")) return std::nullopt;
-    const auto step = json.find("step");
-    const auto samples = json.find("samples");
-    if (samples == json.end() || !samples->is_object() || step == json.end() || !step->is_number_integer())
-        return std::nullopt;
-    return step->get<std::int64_t>();
-}
-
 /// The step that a line tells of, whatever else it has; none if it is no JSON object with a step of 1 or more, or a
 /// number of ours is something else. A number that is null or absent is NaN.
 inline std::optional<StepMetrics> parsed_step(std::string_view line) {
@@ -175,7 +149,7 @@ inline std::vector<LogLine> judged_lines(std::string_view text, std::int64_t las
         LogLine line{text.substr(0, end), number};
         text.remove_prefix(is_whole ? end + 1 : text.size());
         if (line.bytes.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-        if (const auto step = step_of_samples(line.bytes)) {
+        if (const auto step = step_of_samples_line(line.bytes)) {
             line.metrics.step = *step;
             line.is_of_samples = true;
             line.fate = *step > last_step ? Fate::done_again : Fate::stays;
@@ -381,7 +355,7 @@ STRATA_INLINE void MetricsLog::append(const StepMetrics& metrics, std::span<cons
     write(detail::to_json_line(metrics, norms, losses));
 }
 
-STRATA_INLINE void MetricsLog::append(const DrawnSamples& samples) { write(detail::to_json_line(samples)); }
+STRATA_INLINE void MetricsLog::append(const DrawnSamples& samples) { write(samples_line(samples)); }
 
 STRATA_INLINE void MetricsLog::write(const std::string& line) {
     errno = 0;
