@@ -311,9 +311,11 @@ TEST(DiffusionUnet, PicturesAreDrawnAsTheAuthorsDoUnlessAnotherMethodIsAskedFor)
     for (const auto& [name, method] : strata::sampling_methods) {  // whatever the authors did
         Spy spy{objective(diffusion::Prediction::v)};
         const Sd15 recipe{{}, {4}, {.solver = {.solver = diffusion::Solver::unipc, .order = 3}}};
-        const auto pictures = draw(recipe, spy, {.steps = 5, .guidance = 2, .method = method, .rescale = 0.5});
+        const SamplerOptions options{.steps = 5, .guidance = 2, .method = method, .rescale = 0.5};
+        const auto pictures = draw(recipe, spy, options);
         EXPECT_EQ(spy.timesteps.size(), 5U) << name;
-        EXPECT_TRUE(at::equal(pictures.at(0), draw(recipe, spy, {.steps = 5, .guidance = 2, .method = method}).at(0)))
+        EXPECT_TRUE(pictures.at(0).isfinite().all().item<bool>()) << name << ": predictions without any deviation";
+        EXPECT_TRUE(at::equal(pictures.at(0), draw(recipe, spy, options).at(0)))
             << name << ": what is random follows from the seed";
     }
 }

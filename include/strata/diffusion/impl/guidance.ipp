@@ -20,7 +20,8 @@ STRATA_INLINE at::Tensor guided(const at::Tensor& prompt, const at::Tensor& empt
     std::vector<std::int64_t> shape_of_ones(static_cast<std::size_t>(prompt.dim()), 1);
     shape_of_ones[0] = prompt.size(0);
     const auto deviation = [](const at::Tensor& x) { return x.flatten(1).std(at::IntArrayRef{1}, true); };
-    const at::Tensor ratio = (deviation(prompt_fp32) / deviation(pushed)).view(shape_of_ones);
+    constexpr double least = 1e-12;  // a model that has learnt nothing predicts zeros, which stay zeros
+    const at::Tensor ratio = (deviation(prompt_fp32) / deviation(pushed).clamp_min(least)).view(shape_of_ones);
     return pushed * (ratio * guidance.rescale + (1 - guidance.rescale));
 }
 
