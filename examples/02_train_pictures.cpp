@@ -37,9 +37,10 @@ int main(int argc, char** argv) {
             session.output();  // taken before hours of encoding: no other run works there
 
             const auto recipe = std::make_shared<const Recipe>();
-            train::Gallery gallery{session, recipe, train::GalleryOptions::from(config)};
+            const at::Device device = train::compute_device<PictureTrainer::setup>(session);  // of encoders, too
+            train::Gallery gallery{session, recipe, train::GalleryOptions::from(config), device};
             auto data_options = data::SourceOptions::from(config);
-            data_options.device = train::compute_device<PictureTrainer::setup>(session);  // of encoders, too
+            data_options.device = device;
             data_options.stopped = [&] { return session.stop_requested(); };
             data_options.note = [&](const std::string& line) { session.say(line); };
             data_options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {

@@ -38,6 +38,8 @@ void use(Session& session) {
     const FitResult result = trainer.fit(FunctionSource{[](std::int64_t) { return torch::ones({1}); }, 1, 1});
     FunctionSource source{[](std::int64_t) { return torch::ones({1}); }, 1, 1};
     trainer.evaluate_every(2, "held_out", source);
+    trainer.at_start([](const train::StepMetrics&) {});
+    trainer.note_samples({});
     trainer.report().title += std::to_string(trainer.fit(source, 5).step);
     trainer.report().title += std::to_string(fit_in_turns(Turn{trainer, source}, Turn{shared, source, 2})[1].step);
     trainer.run().release_room();
