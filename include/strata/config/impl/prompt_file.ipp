@@ -4,10 +4,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include <strata/config/prompt_file.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/text.hpp>
 
 namespace strata::config {
 
@@ -23,9 +25,7 @@ STRATA_INLINE std::vector<std::string> read_prompts(const std::filesystem::path&
     std::string line;
     for (bool is_first = true; std::getline(in, line); is_first = false) {
         if (is_first && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
-        constexpr const char* blank = " \t\r";
-        const std::size_t begin = line.find_first_not_of(blank);
-        if (begin != std::string::npos) prompts.push_back(line.substr(begin, line.find_last_not_of(blank) - begin + 1));
+        if (const std::string_view prompt = core::trimmed(line); !prompt.empty()) prompts.emplace_back(prompt);
     }
     if (prompts.empty())
         throw Error{Errc::bad_value, file.string() + " has no prompt in it", "write prompts into it, one a line"};

@@ -11,6 +11,8 @@
 
 #include <strata/config/impl/value.ipp>
 #include <strata/config/sample_size.hpp>
+#include <strata/core/error.hpp>
+#include <strata/core/text.hpp>
 
 namespace strata::config {
 
@@ -19,12 +21,6 @@ namespace detail {
 inline constexpr double most_megapixels = 20;  // above, a number is an edge
 inline constexpr std::int64_t least_edge = 8;
 inline constexpr std::int64_t most_edge = 16384;
-
-inline std::string_view trimmed(std::string_view text) {
-    while (text.starts_with(' ')) text.remove_prefix(1);
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    return text;
-}
 
 inline std::optional<SampleSize> size_of(double width, double height) {
     const auto is_edge = [](double edge) {
@@ -42,9 +38,9 @@ inline std::optional<SampleSize> square_of(double number) {
 /// "1024", "1024x768", "1.0".
 inline std::optional<SampleSize> size_in(std::string_view text) {
     const std::size_t x = text.find_first_of("xX");
-    const auto width = number_in<double>(trimmed(text.substr(0, x)));
+    const auto width = number_in<double>(core::trimmed(text.substr(0, x)));
     if (x == std::string_view::npos) return width ? square_of(*width) : std::nullopt;
-    const auto height = number_in<double>(trimmed(text.substr(x + 1)));
+    const auto height = number_in<double>(core::trimmed(text.substr(x + 1)));
     return width && height ? size_of(*width, *height) : std::nullopt;
 }
 
@@ -59,7 +55,7 @@ inline void add_sizes(const Value& value, std::vector<SampleSize>& sizes) {
     const std::string text = value.text();
     for (std::size_t begin = 0; begin <= text.size();) {
         const std::size_t end = std::min(text.find(',', begin), text.size());
-        take(size_in(trimmed(std::string_view{text}.substr(begin, end - begin))));
+        take(size_in(core::trimmed(std::string_view{text}.substr(begin, end - begin))));
         begin = end + 1;
     }
 }
