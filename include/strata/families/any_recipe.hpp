@@ -53,8 +53,8 @@ public:
     [[nodiscard]] virtual std::vector<data::TensorSpec> caption_tensors() const = 0;
     [[nodiscard]] virtual Encoders load_picture_encoders(at::Device device) const = 0;
     [[nodiscard]] virtual Encoders load_caption_encoders(at::Device device) const = 0;
-    [[nodiscard]] virtual std::vector<data::NamedTensors> encode_pictures(
-        Encoders& encoders, const data::PictureBatch& pictures) const = 0;
+    [[nodiscard]] virtual std::vector<data::NamedTensors> encode_pictures(Encoders& encoders,
+                                                                          const data::PictureBatch& pictures) const = 0;
     [[nodiscard]] virtual std::vector<data::NamedTensors> encode_captions(
         Encoders& encoders, std::span<const std::string> captions) const = 0;
     [[nodiscard]] virtual std::optional<std::string> dropped_caption() const = 0;

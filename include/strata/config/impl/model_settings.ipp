@@ -41,8 +41,7 @@ STRATA_INLINE std::optional<ModelFamily> model_family_of(std::string_view name) 
 
 STRATA_INLINE std::string model_family_names() {
     std::string all;
-    for (const auto& [name, family] : detail::model_families)
-        all += (all.empty() ? "" : ", ") + std::string{name};
+    for (const auto& [name, family] : detail::model_families) all += (all.empty() ? "" : ", ") + std::string{name};
     return all;
 }
 
@@ -74,7 +73,8 @@ STRATA_INLINE const Schema<ModelSettings>& model_schema() {
         const std::vector<Choice<EncoderFormat>> formats{
             {"bf16", EncoderFormat::bf16},
             {"fp32", EncoderFormat::fp32},
-            {"fp16", EncoderFormat::fp32, "encoders compute in bf16 or fp32, because in fp16 SDXL's autoencoder overflows"}};
+            {"fp16", EncoderFormat::fp32,
+             "encoders compute in bf16 or fp32, because in fp16 SDXL's autoencoder overflows"}};
         s.choice<EncoderFormat>("vae_dtype", &M::vae_dtype, formats,
                                 "In which format the autoencoder computes, and latents are cached");
         s.choice<EncoderFormat>("text_encoder_dtype", &M::text_encoder_dtype, formats,
