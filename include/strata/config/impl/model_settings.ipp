@@ -73,6 +73,7 @@ STRATA_INLINE const Schema<ModelSettings>& model_schema() {
         const std::vector<Choice<EncoderFormat>> formats{
             {"bf16", EncoderFormat::bf16},
             {"fp32", EncoderFormat::fp32},
+            {"default", EncoderFormat::bf16},
             {"fp16", EncoderFormat::fp32,
              "encoders compute in bf16 or fp32, because in fp16 SDXL's autoencoder overflows"}};
         s.choice<EncoderFormat>("vae_dtype", &M::vae_dtype, formats,
