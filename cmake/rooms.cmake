@@ -106,6 +106,7 @@ strata_room(config
         intent_options.hpp
         key.hpp
         launch_script.hpp
+        model_settings.hpp
         peer_names.hpp
         problems.hpp
         prompt_file.hpp
@@ -588,8 +589,20 @@ strata_room(models
         unet_options.hpp
         unet_transformer.hpp)
 
+strata_room(families
+    NEEDS core config storage tokenizers zero weights pictures data diffusion models
+    PACKAGES Torch
+    LINKS torch
+    HEADERS
+        any_model.hpp
+        any_recipe.hpp
+        family.hpp
+        model_folder.hpp
+        pretrained_encoders.hpp
+        weights_id.hpp)
+
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models
+    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models families
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <strata/config/dataset_list.hpp>
+#include <strata/config/model_settings.hpp>
 #include <strata/config/sample_size.hpp>
 #include <strata/config/schema.hpp>
 #include <strata/config/simpletuner.hpp>
@@ -69,6 +70,7 @@ struct TrainerConfig {
         .engine = {.max_grad_norm = 2, .ema = {.decay = 0.995}},
         .checkpoint_every = 500,
     };
+    ModelSettings model;     ///< which model, its files and its objective: families::make_family()
     GivenOptions optimizer;  ///< keys optimizer_...: the update rule's own, which knows what they may be
     GivenOptions average;    ///< keys ema_... of an average of the program's own: train::ConfigFor
     GradClipMethod grad_clip_method = GradClipMethod::norm;  ///< what options.engine.max_grad_norm limits

@@ -108,6 +108,7 @@ enum class Errc : std::uint16_t {
     bad_diffusion_options = 2704,  ///< numbers of a noise schedule, a sampler or an objective do not go together
     bad_weight_files = 2705,    ///< a folder or an index of weights names files that are missing, or disagree with it
     weights_do_not_fit = 2706,  ///< weights of a file have other names, shapes or types than the model
+    bad_model_folder = 2707,    ///< files of a pretrained model are missing, wrong, or do not go together
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.
@@ -153,6 +154,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_tokenizer:
         case Errc::bad_weight_files:
         case Errc::weights_do_not_fit:
+        case Errc::bad_model_folder:
         case Errc::output_not_writable:
         case Errc::swap_in_use:
         case Errc::output_in_use:

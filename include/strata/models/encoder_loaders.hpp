@@ -45,13 +45,18 @@ concept CaptionEncoder = requires(T& encoder, std::span<const std::string> capti
 };
 
 /// What makes a CaptionEncoder. id() names everything that vectors depend on: weights, tokenizer, type and length;
-/// width() is E, type() what it computes in and vectors are kept in. Nothing of it costs anything but load().
+/// type() is what it computes in and vectors are kept in. Nothing of it costs anything but load().
 template <class L>
-concept PooledEncoderLoader = requires(const L& loader, at::Device device) {
+concept CaptionEncoderLoader = requires(const L& loader, at::Device device) {
     { loader.id() } -> std::convertible_to<std::string>;
-    { loader.width() } -> std::convertible_to<std::int64_t>;
     { loader.type() } -> std::same_as<at::ScalarType>;
     { loader.load(device) } -> CaptionEncoder;
+};
+
+/// width() is E.
+template <class L>
+concept PooledEncoderLoader = CaptionEncoderLoader<L> && requires(const L& loader) {
+    { loader.width() } -> std::convertible_to<std::int64_t>;
 };
 
 /// Every caption is as many tokens as tokens() says: T.

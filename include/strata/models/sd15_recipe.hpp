@@ -12,6 +12,7 @@
 
 #include <strata/data/recipe.hpp>
 #include <strata/diffusion/solver.hpp>
+#include <strata/models/encoder_loaders.hpp>
 #include <strata/models/latent_pictures.hpp>
 #include <strata/models/sampler_options.hpp>
 #include <strata/models/sdxl_recipe.hpp>
@@ -22,40 +23,39 @@
 namespace strata::models {
 
 struct Sd15RecipeOptions {
-    /// Types that latents and tensors of captions are cached in: what the encoders compute in loses nothing.
-    at::ScalarType picture_type = at::kFloat;
-    at::ScalarType caption_type = at::kFloat;
     /// How its authors draw: of the model's scheduler_config.json. The default is what SD 1.5's asks for, at the same
     /// timesteps: PNDM, which is not here.
     diffusion::SolverOptions solver = {.solver = diffusion::Solver::ddim, .last = diffusion::LastLevel::first};
 };
 
-/// A Recipe of an autoencoder and a text encoder, whose tokens are "last_hidden_state". A dropped caption is the empty
-/// one, encoded, as SD 1.5 was trained.
+/// A Recipe of an autoencoder and a text encoder, which are loaded where something is to be encoded and gone behind it.
+/// Tokens are "last_hidden_state"; everything is kept in the type that its encoder computes in. A dropped caption is the
+/// empty one, encoded, as SD 1.5 was trained.
 ///
-///   A  an Autoencoder, see encoders.hpp, whose copies share weights
-///   L  a NamedCaptionEncoder, see latent_pictures.hpp: CLIP's L
-template <Autoencoder A, NamedCaptionEncoder L>
+///   A  of SD 1.5: its AutoencoderKl, 4 channels, a latent for 8 x 8 pixels
+///   L  of SD 1.5: CLIP's L
+template <AutoencoderLoader A, CaptionEncoderLoader L>
 class Sd15Recipe : public LatentPictures<A> {
 public:
     using Batch = UnetBatch;
     struct CaptionEncoders {
-        L l;
+        decltype(std::declval<const L&>().load(at::kCPU)) l;
         at::Device device;
     };
 
     Sd15Recipe(A autoencoder, L l, const Sd15RecipeOptions& options = {})
-        : LatentPictures<A>{std::move(autoencoder), options.picture_type}, l_{std::move(l)}, options_{options} {}
+        : LatentPictures<A>{std::move(autoencoder)}, l_{std::move(l)}, options_{options} {}
 
-    [[nodiscard]] std::string caption_id() const { return l_.id() + ", " + c10::toString(options_.caption_type); }
+    [[nodiscard]] std::string caption_id() const { return std::string{l_.id()} + ", " + c10::toString(l_.type()); }
     [[nodiscard]] std::vector<data::TensorSpec> caption_tensors() const {
-        return {{"tokens", options_.caption_type, {data::TensorSpec::any, data::TensorSpec::any}}};
+        return {{"tokens", l_.type(), {data::TensorSpec::any, data::TensorSpec::any}}};
     }
-    [[nodiscard]] CaptionEncoders load_caption_encoders(at::Device device) const { return {l_, device}; }
-    [[nodiscard]] std::vector<data::NamedTensors> encode_captions(const CaptionEncoders& encoders,
+    [[nodiscard]] CaptionEncoders load_caption_encoders(at::Device device) const { return {l_.load(device), device}; }
+    [[nodiscard]] std::vector<data::NamedTensors> encode_captions(CaptionEncoders& encoders,
                                                                   std::span<const std::string> captions) const {
+        const at::NoGradGuard no_gradients;
         const data::NamedTensors encoded = encoders.l.encode(captions, encoders.device);
-        return entries_of({{"tokens", encoded.at("last_hidden_state").to(options_.caption_type)}});
+        return entries_of({{"tokens", encoded.at("last_hidden_state").to(l_.type())}});
     }
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include <strata/core/inline.hpp>
 #include <strata/data/recipe.hpp>
 #include <strata/diffusion/solver.hpp>
+#include <strata/models/encoder_loaders.hpp>
 #include <strata/models/latent_pictures.hpp>
 #include <strata/models/sampler_options.hpp>
 #include <strata/models/unet_batch.hpp>
@@ -23,9 +25,6 @@
 namespace strata::models {
 
 struct SdxlRecipeOptions {
-    /// Types that latents and tensors of captions are cached in: what the encoders compute in loses nothing.
-    at::ScalarType picture_type = at::kFloat;
-    at::ScalarType caption_type = at::kFloat;
     /// A dropped caption is zeros, as SDXL was trained, and its pipelines draw without a negative prompt; false: the
     /// empty caption, encoded.
     bool dropped_is_zeros = true;
@@ -43,40 +42,42 @@ struct SdxlRecipeOptions {
 ///   dropped_is_zeros  what a caption that is not to be shown is
 [[nodiscard]] UnetBatch collate_unet(std::span<const data::Example> examples, bool dropped_is_zeros);
 
-/// A Recipe of an autoencoder and two text encoders. Of both, tokens are those before the last block and the final norm
-/// ("hidden_states_m2"), side by side; the second gives the pooled caption, "text_embeds".
+/// A Recipe of an autoencoder and two text encoders, which are loaded where something is to be encoded and gone behind
+/// it. Of both, tokens are those before the last block and the final norm ("hidden_states_m2"), side by side; the second
+/// gives the pooled caption, "text_embeds". Latents are kept in the type that their encoder computes in, captions in the
+/// wider one of theirs.
 ///
-///   A     an Autoencoder, see encoders.hpp, whose copies share weights: a TrainedAutoencoder, say
-///   L, G  CaptionEncoders, see latent_pictures.hpp: CLIP's L and OpenCLIP's bigG
-template <Autoencoder A, NamedCaptionEncoder L, NamedCaptionEncoder G>
+///   A     of SDXL: its AutoencoderKl, 4 channels, a latent for 8 x 8 pixels
+///   L, G  of SDXL: CLIP's L and OpenCLIP's bigG
+template <AutoencoderLoader A, CaptionEncoderLoader L, CaptionEncoderLoader G>
 class SdxlRecipe : public LatentPictures<A> {
 public:
     using Batch = UnetBatch;
     struct CaptionEncoders {
-        L l;
-        G g;
+        decltype(std::declval<const L&>().load(at::kCPU)) l;
+        decltype(std::declval<const G&>().load(at::kCPU)) g;
         at::Device device;
     };
 
     SdxlRecipe(A autoencoder, L l, G g, const SdxlRecipeOptions& options = {})
-        : LatentPictures<A>{std::move(autoencoder), options.picture_type},
-          l_{std::move(l)},
-          g_{std::move(g)},
-          options_{options} {}
+        : LatentPictures<A>{std::move(autoencoder)}, l_{std::move(l)}, g_{std::move(g)}, options_{options} {}
 
     [[nodiscard]] std::string caption_id() const {
-        return l_.id() + " and " + g_.id() + ", " + c10::toString(options_.caption_type);
+        return std::string{l_.id()} + " and " + std::string{g_.id()} + ", " + c10::toString(caption_type());
     }
     [[nodiscard]] std::vector<data::TensorSpec> caption_tensors() const {
         constexpr std::int64_t any = data::TensorSpec::any;
-        return {{"tokens", options_.caption_type, {any, any}}, {"pooled", options_.caption_type, {any}}};
+        return {{"tokens", caption_type(), {any, any}}, {"pooled", caption_type(), {any}}};
     }
-    [[nodiscard]] CaptionEncoders load_caption_encoders(at::Device device) const { return {l_, g_, device}; }
-    [[nodiscard]] std::vector<data::NamedTensors> encode_captions(const CaptionEncoders& encoders,
+    [[nodiscard]] CaptionEncoders load_caption_encoders(at::Device device) const {
+        return {l_.load(device), g_.load(device), device};
+    }
+    [[nodiscard]] std::vector<data::NamedTensors> encode_captions(CaptionEncoders& encoders,
                                                                   std::span<const std::string> captions) const {
+        const at::NoGradGuard no_gradients;
         const data::NamedTensors of_l = encoders.l.encode(captions, encoders.device);
         const data::NamedTensors of_g = encoders.g.encode(captions, encoders.device);
-        const auto cached = [&](const at::Tensor& tensor) { return tensor.to(options_.caption_type); };
+        const auto cached = [&](const at::Tensor& tensor) { return tensor.to(caption_type()); };
         return entries_of(
             {{"tokens", side_by_side(cached(of_l.at("hidden_states_m2")), cached(of_g.at("hidden_states_m2")))},
              {"pooled", cached(of_g.at("text_embeds"))}});
@@ -101,6 +102,8 @@ public:
     [[nodiscard]] const SdxlRecipeOptions& options() const noexcept { return options_; }
 
 private:
+    [[nodiscard]] at::ScalarType caption_type() const { return c10::promoteTypes(l_.type(), g_.type()); }
+
     L l_;
     G g_;
     SdxlRecipeOptions options_;

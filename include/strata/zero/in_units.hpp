@@ -2,10 +2,12 @@
 // strata/zero/in_units.hpp - in_units(): a model is made unit by unit, and no unit keeps its memory.
 
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
 #include <strata/core/inline.hpp>
@@ -20,7 +22,9 @@ namespace zero {
 void check_units_can_be_made(const std::vector<Parameter>& parameters);
 
 /// Gives parameters of units that in_units() made their memory and values. Local. Throws what their values throw: bad_parameter, io_failed.
-void make_whole(const std::vector<Parameter>& parameters);
+///
+///   type  that they are to have from now on; none: their own
+void make_whole(const std::vector<Parameter>& parameters, std::optional<at::ScalarType> type = {});
 
 namespace detail {
 
@@ -74,10 +78,10 @@ template <class Make>
 }
 
 /// Gives the units of a model that in_units() made their memory and values, for a program that uses it without an engine. Nothing for
-/// other models. Local. Throws what where the values come from throws: bad_parameter, io_failed.
+/// other models. With a type units get it at once, and are in memory in no other; convert the rest of the model behind it. Local. Throws what where the values come from throws: bad_parameter, io_failed.
 template <class Model>
-void make_whole(Model& model) {
-    zero::make_whole(zero::parameters_of(model));
+void make_whole(Model& model, std::optional<at::ScalarType> type = {}) {
+    zero::make_whole(zero::parameters_of(model), type);
 }
 
 }  // namespace strata

@@ -142,16 +142,55 @@ TEST(Simpletuner, TwoFilesThatSayDifferentThingsAreAWarningThatSaysWhichCounts) 
 
 TEST(Simpletuner, AnErrorIsOnlyWhatWouldMakeAnotherResult) {
     for (const char* json :
-         {R"({"model_type": "lora"})", R"({"controlnet": true})", R"({"snr_gamma": 5})",
+         {R"({"model_type": "lora"})", R"({"controlnet": true})", R"({"use_soft_min_snr": true})",
           R"({"tread_config": {"routes": []}})", R"({"loss_type": "huber"})", R"({"distillation_method": "lcm"})",
           R"({"resume_from_checkpoint": "checkpoint-10"})", R"({"lr_scale": true})", R"({"mixed_precision": "fp8"})",
           R"({"optimizer": "prodigy"})", R"({"train_text_encoder": "true"})", R"({"model_family": "wan"})"})
         EXPECT_EQ(look(json).reading.findings.refused(), 1U) << json;
-    for (const char* json : {R"({"model_type": "full"})", R"({"controlnet": "false"})", R"({"snr_gamma": 0.0})",
+    for (const char* json : {R"({"model_type": "full"})", R"({"controlnet": "false"})", R"({"snr_gamma": 5})",
                              R"({"tread_config": null})", R"({"loss_type": "l2"})", R"({"distillation_method": ""})",
                              R"({"lora_rank": 16})", R"({"push_to_hub": true})", R"({"minimax_h3_anything": 3})",
                              R"({"validation_new_thing": 1})", R"({"_comment": "x"})"})
         EXPECT_EQ(look(json).reading.findings.refused(), 0U) << json;
+}
+
+TEST(Simpletuner, KeysOfTheModelAndItsObjectiveAreRead) {
+    const TrainerConfig flux =
+        look(R"({"--model_family": "flux", "model_flavour": "schnell", "pretrained_model_name_or_path": "m",
+        "vae_path": "v", "flux_schedule_shift": 3, "flow_sigmoid_scale": 2, "flux_guidance_mode": "random-range",
+        "flux_guidance_max": 5, "tokenizer_max_length": 77, "offset_noise": true, "vae_dtype": "default"})");
+    EXPECT_EQ(flux.reading.findings.refused(), 0U);
+    EXPECT_EQ(flux.model.kind(), ModelFamily::flux);
+    EXPECT_EQ(flux.model.flavour, "schnell");
+    EXPECT_EQ(flux.model.path, "m");
+    EXPECT_EQ(flux.model.vae, "v");
+    EXPECT_EQ(flux.model.flow_schedule_shift, 3);
+    EXPECT_EQ(flux.model.flow_sigmoid_scale, 2);
+    EXPECT_EQ(flux.model.flux_guidance_mode, FluxGuidanceMode::random_range);
+    EXPECT_EQ(flux.model.flux_guidance_max, 5);
+    EXPECT_EQ(flux.model.tokenizer_max_length, 77);
+    EXPECT_TRUE(flux.model.offset_noise);
+    EXPECT_FALSE(flux.model.prediction_type);
+    const TrainerConfig sd = look(
+        R"({"model_family": "sd1x", "snr_gamma": 5, "prediction_type": "v_prediction", "rescale_betas_zero_snr": "true"})");
+    EXPECT_EQ(sd.model.kind(), ModelFamily::sd15);
+    EXPECT_EQ(sd.model.snr_gamma, 5);
+    EXPECT_EQ(sd.model.prediction_type, PredictionType::v_prediction);
+    EXPECT_EQ(sd.model.rescale_betas_zero_snr, true);
+    EXPECT_EQ(look(R"({"vae_dtype": "fp16"})").reading.findings.refused(), 1U) << "SDXL's overflows";
+}
+
+TEST(Simpletuner, WhatAFamilyDoesNothingWithIsSaid) {
+    const TrainerConfig flux = look(R"({"model_family": "flux", "snr_gamma": 5, "rescale_betas_zero_snr": false})");
+    EXPECT_EQ(of(flux, "snr_gamma").effect, Effect::none);
+    EXPECT_TRUE(of(flux, "snr_gamma").warns);
+    EXPECT_EQ(of(flux, "snr_gamma").words, "flux is trained without it");
+    EXPECT_FALSE(of(flux, "rescale_betas_zero_snr").warns) << "it asks for nothing";
+    const TrainerConfig sdxl = look(R"({"model_family": "sdxl", "snr_gamma": 5, "flux_schedule_shift": 3})");
+    EXPECT_EQ(of(sdxl, "snr_gamma").effect, Effect::acts);
+    EXPECT_TRUE(of(sdxl, "flux_schedule_shift").warns);
+    const TrainerConfig folder = look(R"({"pretrained_model_name_or_path": "m", "snr_gamma": 5})");
+    EXPECT_EQ(of(folder, "snr_gamma").effect, Effect::acts) << "model_index.json will say what it is";
 }
 
 TEST(Simpletuner, SpellingsOfOneKeyMayAgreeAndMayNotDiffer) {

@@ -15,6 +15,7 @@
 #include <strata/diffusion/solver.hpp>
 #include <strata/models/diffusion_unet.hpp>
 #include <strata/models/drawing.hpp>
+#include <strata/models/encoder_loaders.hpp>
 #include <strata/models/linear_codec.hpp>
 #include <strata/models/sampler_options.hpp>
 #include <strata/models/sd15_recipe.hpp>
@@ -153,7 +154,6 @@ TEST(DiffusionUnet, OptionsOfTheOtherKindAreRefused) {
 /// Tensors that follow from a caption's length and the encoder's width.
 struct StandIn {
     std::int64_t width;
-    std::string id() const { return "stand-in " + std::to_string(width); }
     data::NamedTensors encode(std::span<const std::string> captions, at::Device device) const {
         std::vector<at::Tensor> rows;
         for (const std::string& caption : captions)
@@ -165,26 +165,41 @@ struct StandIn {
                 {"text_embeds", (rows_BD * 2).cpu()}};
     }
 };
-using Sdxl = SdxlRecipe<LinearCodec, StandIn, StandIn>;
-using Sd15 = Sd15Recipe<LinearCodec, StandIn>;
+using Latents = KeptAutoencoder<LinearCodec>;
+using Words = DeferredText<StandIn>;
+using Sdxl = SdxlRecipe<Latents, Words, Words>;
+using Sd15 = Sd15Recipe<Latents, Words>;
 static_assert(data::Recipe<Sdxl> && data::Recipe<Sd15>);
 
-const SdxlRecipeOptions in_bf16{.picture_type = at::kBFloat16, .caption_type = at::kBFloat16};
+Words words(std::int64_t width, at::ScalarType type = at::kFloat) {
+    return {{.id = "stand-in " + std::to_string(width), .tokens = 7, .width = width, .type = type},
+            [width](at::Device) { return StandIn{width}; }};
+}
+Sdxl sdxl(std::int64_t l = 4, std::int64_t g = 6, at::ScalarType type = at::kFloat,
+          const SdxlRecipeOptions& options = {}) {
+    return {Latents{{}, type}, words(l, type), words(g, type), options};
+}
+Sd15 sd15(std::int64_t l = 4) { return {Latents{{}}, words(l)}; }
+
+template <class Recipe>
+std::vector<data::NamedTensors> encoded(const Recipe& recipe, const std::vector<std::string>& captions) {
+    auto encoders = recipe.load_caption_encoders(at::kCPU);
+    return recipe.encode_captions(encoders, captions);
+}
 
 TEST(DiffusionUnet, RecipesConform) {
     using strata::testing::recipe_failures;
-    EXPECT_EQ(recipe_failures(Sdxl{{}, {4}, {6}}), std::vector<std::string>{});
-    EXPECT_EQ(recipe_failures(Sdxl{{}, {4}, {6}, in_bf16}), std::vector<std::string>{});
-    EXPECT_EQ(recipe_failures(Sd15{{}, {4}}), std::vector<std::string>{});
+    EXPECT_EQ(recipe_failures(sdxl()), std::vector<std::string>{});
+    EXPECT_EQ(recipe_failures(sdxl(4, 6, at::kBFloat16)), std::vector<std::string>{});
+    EXPECT_EQ(recipe_failures(sd15()), std::vector<std::string>{});
 }
 
 /// A picture of 900 x 400, resized to 288 x 128, of which 128 x 128 at (12, 80) are kept.
 const data::Geometry geometry{{900, 400}, {{128, 128}, 288, 128, 80, 12}};
 
 TEST(DiffusionUnet, SdxlIsToldSizeCropAndBothEncoders) {
-    const Sdxl recipe{{}, {4}, {6}, in_bf16};
-    const std::vector<std::string> captions{"a", "bcd"};
-    const auto entries = recipe.encode_captions(recipe.load_caption_encoders(at::kCPU), captions);
+    const Sdxl recipe = sdxl(4, 6, at::kBFloat16);
+    const auto entries = encoded(recipe, {"a", "bcd"});
     ASSERT_EQ(entries.size(), 2U);
     EXPECT_EQ(entries[0].at("tokens").sizes(), (at::IntArrayRef{7, 10}));
     EXPECT_EQ(entries[0].at("tokens").scalar_type(), at::kBFloat16);
@@ -215,11 +230,11 @@ TEST(DiffusionUnet, SdxlIsToldSizeCropAndBothEncoders) {
 }
 
 TEST(DiffusionUnet, ADroppedCaptionIsZerosOrTheEmptyOne) {
-    EXPECT_EQ(Sdxl({}, {4}, {6}).dropped_caption(), std::nullopt);
-    const Sdxl recipe{{}, {4}, {6}, {.dropped_is_zeros = false}};
+    EXPECT_EQ(sdxl().dropped_caption(), std::nullopt);
+    const Sdxl recipe = sdxl(4, 6, at::kFloat, {.dropped_is_zeros = false});
     EXPECT_EQ(recipe.dropped_caption(), "");
-    EXPECT_EQ(Sd15({}, {4}).dropped_caption(), "");
-    const auto entries = recipe.encode_captions(recipe.load_caption_encoders(at::kCPU), std::vector<std::string>{""});
+    EXPECT_EQ(sd15().dropped_caption(), "");
+    const auto entries = encoded(recipe, {""});
     const data::NamedTensors picture{{"latents", at::ones({16, 16, 16})}};
     const std::vector<data::Example> examples{
         {.picture = picture, .caption = entries[0], .geometry = geometry, .text = "", .is_dropped = true, .name = "x"}};
@@ -227,8 +242,8 @@ TEST(DiffusionUnet, ADroppedCaptionIsZerosOrTheEmptyOne) {
 }
 
 TEST(DiffusionUnet, Sd15TakesTheLastHiddenStateAndNothingElse) {
-    const Sd15 recipe{{}, {4}};
-    const auto entries = recipe.encode_captions(recipe.load_caption_encoders(at::kCPU), std::vector<std::string>{"a"});
+    const Sd15 recipe = sd15();
+    const auto entries = encoded(recipe, {"a"});
     EXPECT_EQ(entries.at(0).size(), 1U);
     const data::NamedTensors picture{{"latents", at::ones({16, 16, 16})}};
     const std::vector<data::Example> examples{
@@ -240,11 +255,27 @@ TEST(DiffusionUnet, Sd15TakesTheLastHiddenStateAndNothingElse) {
 
 /// What ids name decides what is found in a cache.
 TEST(DiffusionUnet, IdsNameEncodersAndTypes) {
-    EXPECT_NE(Sdxl({}, {4}, {6}).caption_id(), Sdxl({}, {4}, {8}).caption_id());
-    EXPECT_NE(Sdxl({}, {4}, {6}).caption_id(), Sdxl({}, {6}, {4}).caption_id());
-    EXPECT_NE(Sdxl({}, {4}, {6}).caption_id(), Sdxl({}, {4}, {6}, in_bf16).caption_id());
-    EXPECT_NE(Sdxl({}, {4}, {6}).picture_id(), Sdxl({}, {4}, {6}, in_bf16).picture_id());
-    EXPECT_NE(Sd15({}, {4}).caption_id(), Sd15({}, {6}).caption_id());
+    EXPECT_NE(sdxl().caption_id(), sdxl(4, 8).caption_id());
+    EXPECT_NE(sdxl().caption_id(), sdxl(6, 4).caption_id());
+    EXPECT_NE(sdxl().caption_id(), sdxl(4, 6, at::kBFloat16).caption_id());
+    EXPECT_NE(sdxl().picture_id(), sdxl(4, 6, at::kBFloat16).picture_id());
+    EXPECT_NE(sd15().caption_id(), sd15(6).caption_id());
+}
+
+/// Nothing of an encoder is there before something is encoded, nor behind it.
+TEST(DiffusionUnet, EncodersAreLoadedWhereSomethingIsEncoded) {
+    int loaded = 0;
+    const auto counted = [&](std::int64_t width) {
+        return Words{{.id = "counted", .tokens = 7, .width = width, .type = at::kFloat}, [&loaded, width](at::Device) {
+                         ++loaded;
+                         return StandIn{width};
+                     }};
+    };
+    const Sdxl recipe{Latents{{}}, counted(4), counted(6)};
+    EXPECT_NE(recipe.caption_id(), "");
+    EXPECT_EQ(loaded, 0);
+    EXPECT_EQ(encoded(recipe, {"a"}).size(), 1U);
+    EXPECT_EQ(loaded, 2);
 }
 
 /// Keeps what it is told, and predicts zeros.
@@ -274,7 +305,7 @@ std::vector<at::Tensor> draw(const Recipe& recipe, Spy& spy, const SamplerOption
 
 TEST(DiffusionUnet, ADrawnPictureIsToldItsSizeAndLedAwayFromZerosOrTheNegativePrompt) {
     Spy spy;
-    const auto pictures = draw(Sdxl{{}, {4}, {6}}, spy, {.steps = 4, .guidance = 5, .seed = 8});
+    const auto pictures = draw(sdxl(), spy, {.steps = 4, .guidance = 5, .seed = 8});
     ASSERT_EQ(pictures.size(), 1U);
     EXPECT_EQ(pictures[0].sizes(), (at::IntArrayRef{3, 32, 48}));
     EXPECT_EQ(spy.timesteps, (std::vector<double>{751, 501, 251, 1})) << "Euler's, leading, with an offset of 1";
@@ -286,13 +317,13 @@ TEST(DiffusionUnet, ADrawnPictureIsToldItsSizeAndLedAwayFromZerosOrTheNegativePr
         EXPECT_TRUE(at::equal(spy.ids[row], at::tensor({32.0f, 48.0f, 0.0f, 0.0f, 32.0f, 48.0f}))) << row;
 
     Spy led;
-    static_cast<void>(draw(Sdxl{{}, {4}, {6}}, led, {.steps = 2, .guidance = 5}, "blurry"));
+    static_cast<void>(draw(sdxl(), led, {.steps = 2, .guidance = 5}, "blurry"));
     EXPECT_NEAR(led.text[1][0][0].item<double>(), 7.1, 1e-6);
-    Spy encoded;
-    static_cast<void>(draw(Sdxl{{}, {4}, {6}, {.dropped_is_zeros = false}}, encoded, {.steps = 2, .guidance = 5}));
-    EXPECT_NEAR(encoded.text[1][0][0].item<double>(), 1.1, 1e-6) << "the empty caption";
+    Spy kept;
+    static_cast<void>(draw(sdxl(4, 6, at::kFloat, {.dropped_is_zeros = false}), kept, {.steps = 2, .guidance = 5}));
+    EXPECT_NEAR(kept.text[1][0][0].item<double>(), 1.1, 1e-6) << "the empty caption";
     Spy alone;
-    static_cast<void>(draw(Sd15{{}, {4}}, alone, {.steps = 4, .guidance = 1}));
+    static_cast<void>(draw(sd15(), alone, {.steps = 4, .guidance = 1}));
     EXPECT_EQ(alone.text.size(0), 1) << "guidance 1 needs no second half";
     EXPECT_FALSE(alone.ids.defined() || alone.pooled.defined());
 }
@@ -310,7 +341,7 @@ TEST(DiffusionUnet, PicturesAreDrawnAsTheAuthorsDoUnlessAnotherMethodIsAskedFor)
 
     for (const auto& [name, method] : strata::sampling_methods) {  // whatever the authors did
         Spy spy{objective(diffusion::Prediction::v)};
-        const Sd15 recipe{{}, {4}, {.solver = {.solver = diffusion::Solver::unipc, .order = 3}}};
+        const Sd15 recipe{Latents{{}}, words(4), {.solver = {.solver = diffusion::Solver::unipc, .order = 3}}};
         const SamplerOptions options{.steps = 5, .guidance = 2, .method = method, .rescale = 0.5};
         const auto pictures = draw(recipe, spy, options);
         EXPECT_EQ(spy.timesteps.size(), 5U) << name;

@@ -80,10 +80,10 @@ inline void add_data_keys(ForeignKeyList& list) {
                {"aspect_bucket_worker_count", "write_batch_size", "read_batch_size", "image_processing_batch_size",
                 "dataloader_prefetch", "max_workers", "torch_num_threads", "enable_multiprocessing",
                 "dataloader_num_workers"});
-    list.other("a picture is encoded whole, in the number format of its autoencoder",
-               {"vae_enable_slicing", "vae_enable_tiling", "vae_enable_patch_conv", "vae_enable_temporal_roll",
-                "vae_dtype", "vae_*"},
-               "false|default");
+    list.other(
+        "a picture is encoded whole, in the number format of `vae_dtype`",
+        {"vae_enable_slicing", "vae_enable_tiling", "vae_enable_patch_conv", "vae_enable_temporal_roll", "vae_*"},
+        "false|default");
     list.other("damaged cache entries are named and made again by themselves", {"vae_cache_scan_behaviour"});
     list.other("what is found out about pictures is kept while it is found",
                {"metadata_update_interval", "aspect_bucket_disable_rebuild"});

@@ -55,24 +55,22 @@ inline void add_learning_keys(ForeignKeyList& list) {
     list.refused("all tokens go through all blocks", {"tread_config"}, "");
     list.refused("the loss is the mean square of what the model's own objective asks for", {"loss_type"}, "l2|mse");
     list.other("only other losses than `l2` have these", {"huber_schedule", "huber_c"});
-    list.refused("steps of noise have equal weights in the loss",
-                 {"snr_gamma", "use_soft_min_snr", "masked_loss_probability", "diff2flow_enabled", "diff2flow_loss"},
-                 "0|false");
-    list.other("steps of noise have equal weights in the loss", {"soft_min_snr_sigma_data", "snr_weight"});
-    list.refused("noise is normal and of the same strength in every sample",
-                 {"offset_noise", "noise_offset", "input_perturbation", "rescale_betas_zero_snr"}, "false|0");
-    list.other("only other noise has these",
-               {"noise_offset_probability", "input_perturbation_steps", "training_scheduler_timestep_spacing",
-                "inference_scheduler_timestep_spacing"});
+    list.refused("steps of noise have equal weights in the loss, or those of `snr_gamma`",
+                 {"use_soft_min_snr", "masked_loss_probability", "diff2flow_enabled", "diff2flow_loss"}, "0|false");
+    list.other("steps of noise have equal weights in the loss, or those of `snr_gamma`",
+               {"soft_min_snr_sigma_data", "snr_weight"});
+    list.other("`offset_noise` and `input_perturbation` change the noise of every step",
+               {"noise_offset_probability", "input_perturbation_steps"});
+    list.other("timesteps are trained alike, and drawn at as the model's scheduler_config.json says",
+               {"training_scheduler_timestep_spacing", "inference_scheduler_timestep_spacing"});
     list.refused("steps of noise are drawn as the model's own objective says", {"timestep_bias_strategy"}, "none");
     list.refused("steps of noise are drawn as the model's own objective says",
-                 {"flow_use_uniform_schedule", "flow_use_beta_schedule", "flux_fast_schedule"}, "false");
+                 {"flow_use_beta_schedule", "flux_fast_schedule"}, "false");
     list.other("steps of noise are drawn as the model's own objective says",
-               {"flow_schedule_shift", "flow_schedule_auto_shift", "flow_sigmoid_scale", "flow_beta_schedule_alpha",
-                "flow_beta_schedule_beta", "flow_timesteps", "flow_custom_timesteps", "flux_schedule_shift",
-                "flux_schedule_auto_shift", "sd3_schedule_shift", "audio_flow_schedule_shift", "timestep_bias_begin",
-                "timestep_bias_end", "timestep_bias_multiplier", "timestep_bias_portion", "prediction_type",
-                "disable_segmented_timestep_sampling", "timestep_*", "flow_*"});
+               {"flow_beta_schedule_alpha", "flow_beta_schedule_beta", "flow_timesteps", "flow_custom_timesteps",
+                "sd3_schedule_shift", "audio_flow_schedule_shift", "timestep_bias_begin", "timestep_bias_end",
+                "timestep_bias_multiplier", "timestep_bias_portion", "disable_segmented_timestep_sampling",
+                "timestep_*", "flow_*"});
     list.refused("the model trains on its data alone, without a second network beside it",
                  {"crepa_enabled", "urepa_enabled", "layersync_enabled", "twinflow_enabled"}, "false");
     list.other("only a second network beside the model has these", {"crepa_*", "urepa_*", "layersync_*", "twinflow_*"});
@@ -81,15 +79,9 @@ inline void add_learning_keys(ForeignKeyList& list) {
     list.refused("one model is trained for all steps of noise", {"refiner_training"}, "false");
     list.other("only a series of models has these", {"refiner_training_invert_schedule", "refiner_training_strength",
                                                      "sdxl_refiner_uses_full_range", "data_aesthetic_score"});
-    list.other("the model is as its own options say", {"flux_guidance_mode",
-                                                       "flux_guidance_value",
-                                                       "flux_guidance_min",
-                                                       "flux_guidance_max",
-                                                       "flux_attention_masked_training",
-                                                       "t5_padding",
+    list.other("the model is as its own options say", {"t5_padding",
                                                        "sd3_clip_uncond_behaviour",
                                                        "sd3_t5_uncond_behaviour",
-                                                       "tokenizer_max_length",
                                                        "hidream_use_load_balancing_loss",
                                                        "hidream_load_balancing_loss_weight",
                                                        "sana_complex_human_instruction",
@@ -126,11 +118,9 @@ inline void add_learning_keys(ForeignKeyList& list) {
                                                        "acestep_*",
                                                        "zlab_*",
                                                        "ernie_*"});
-    list.other("weights come from `pretrained_model_name_or_path`",
-               {"pretrained_transformer_model_name_or_path", "pretrained_transformer_subfolder",
-                "pretrained_unet_model_name_or_path", "pretrained_unet_subfolder", "pretrained_vae_model_name_or_path",
-                "pretrained_t5_model_name_or_path", "pretrained_gemma_model_name_or_path", "revision", "variant",
-                "vae_path", "hub_token", "local_files_only", "trust_remote_code", "pretrained_*"},
+    list.other("weights come from the folder that `pretrained_model_name_or_path` names",
+               {"pretrained_gemma_model_name_or_path", "revision", "variant", "hub_token", "local_files_only",
+                "trust_remote_code", "pretrained_*"},
                "false");
 }
 

@@ -11,6 +11,7 @@
 
 #include <strata/config/impl/dataset.ipp>
 #include <strata/config/impl/key.ipp>
+#include <strata/config/impl/model_settings.ipp>
 #include <strata/config/impl/trainer_findings.ipp>
 #include <strata/config/impl/trainer_translation.ipp>
 #include <strata/config/impl/validation_keys.ipp>
@@ -46,6 +47,7 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
                   "Optimizer steps of the run; 0 leaves it to `num_train_epochs`");
         s.integer("num_train_epochs", &C::num_train_epochs, ranges::count,
                   "Epochs of the run; 0 leaves it to `max_train_steps`, and with both at 0 it is 1");
+        s.beside(&C::model, model_schema());
         s.integer("train_batch_size", &C::train_batch_size, {1, 65536}, "Samples of one rank in one micro-batch");
         s.described(&C::options,
                     {"max_steps", "engine.max_grad_value", "engine.ema.min_decay", "engine.ema.update_after_step"});
@@ -267,6 +269,9 @@ STRATA_INLINE void read_trainer_config(
     const Source source = detail::source_of(document, translation);
     Problems problems;
     TrainerConfig& config = read(translation.own(), source, problems);
+    config.model.family = reading.model_family;
+    config.model.flavour = reading.model_flavour;
+    config.model.path = reading.model_path;
     detail::check_trainer(config, detail::KeyNames{overrides, translation}, document.source, problems);
     detail::finish_reading(document, translation, detail::FlagKeys{document, overrides}, problems, reading, config);
     config.reading = std::move(reading);

@@ -153,6 +153,14 @@ inline void warn_of_defaults(const Document& document, const TrainerTranslation&
             "every `lr_warmup_steps`");
 }
 
+/// A key of model_schema() that the configured family does nothing with; false where the family is not known yet.
+inline bool is_of_another_model(const ModelSettings& model, std::string_view key) {
+    const auto& keys = model_schema().keys();
+    if (std::none_of(keys.begin(), keys.end(), [&](const KeyInfo& one) { return one.key == key; })) return false;
+    const std::vector<ModelFamily> users = families_with(key);
+    return model.kind() && std::find(users.begin(), users.end(), *model.kind()) == users.end();
+}
+
 /// Findings for what the schema read, in the order of the file; and what a trainer's configuration has of other files.
 inline void finish_reading(const Document& document, const TrainerTranslation& translation, const FlagKeys& flags,
                            const Problems& problems, TrainerReading& reading, TrainerConfig& config) {
@@ -163,6 +171,13 @@ inline void finish_reading(const Document& document, const TrainerTranslation& t
         if (reading.findings.of(node->pointer()) != nullptr) continue;
         const auto info = std::find_if(keys.begin(), keys.end(),
                                        [&key = key](const KeyInfo& one) { return one.key == key || one.alias == key; });
+        if (info != keys.end() && is_of_another_model(config.model, info->key)) {
+            const std::string words = std::string{name_of(*config.model.kind())} + " is trained without it";
+            // What leaves out what there is not asks for nothing.
+            const bool is_off = node->flag() == false || node->number() == 0.0;
+            is_off ? reading.findings.no_effect(*node, words) : reading.findings.warn_no_effect(*node, words);
+            continue;
+        }
         reading.findings.acts(*node, info == keys.end() ? "Optimizer<>" : info->path.empty() ? info->key : info->path);
     }
     warn_of_defaults(document, translation, reading);

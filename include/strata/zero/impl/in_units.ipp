@@ -28,7 +28,7 @@ STRATA_INLINE void check_units_can_be_made(const std::vector<Parameter>& paramet
     }
 }
 
-STRATA_INLINE void make_whole(const std::vector<Parameter>& parameters) {
+STRATA_INLINE void make_whole(const std::vector<Parameter>& parameters, std::optional<at::ScalarType> type) {
     const at::NoGradGuard no_grad;
     std::shared_ptr<UnitLink> last;
     const auto leave = [&](const std::shared_ptr<UnitLink>& next) {
@@ -40,7 +40,8 @@ STRATA_INLINE void make_whole(const std::vector<Parameter>& parameters) {
         leave(parameter.link);
         DeferredUnit& unit = *parameter.link->deferred;
         at::Tensor tensor = parameter.tensor;
-        const at::Tensor values = at::empty(tensor.sizes(), at::TensorOptions{}.dtype(tensor.scalar_type()));
+        const at::Tensor values =
+            at::empty(tensor.sizes(), at::TensorOptions{}.dtype(type.value_or(tensor.scalar_type())));
         unit.values->read(unit.find(tensor).value(), 0, values.view(-1));
         detail::forbid_use(tensor, false);
         tensor.set_data(values);
