@@ -71,9 +71,14 @@ private:
 using Deferred = models::DeferredText<Letters>;
 using Texts = std::vector<std::string>;
 
+Deferred letters(std::int64_t width) {
+    return {{.id = "letters", .tokens = 5, .width = width, .type = at::kFloat},
+            [width](at::Device) { return Letters{width}; }};
+}
+
 struct OfSdxl {
     using Model = models::SdxlUnet;
-    using Recipe = models::SdxlRecipe<models::LinearCodec, Letters, Letters>;
+    using Recipe = models::SdxlRecipe<models::KeptAutoencoder<models::LinearCodec>, Deferred, Deferred>;
     static Model model() {
         models::UnetOptions options;
         options.in_channels = options.out_channels = 16;
@@ -86,7 +91,7 @@ struct OfSdxl {
         options.addition_input_dim = 6 * 8 + 8;
         return Model{options};
     }
-    static Recipe recipe() { return {{}, Letters{4}, Letters{8}}; }
+    static Recipe recipe() { return {models::KeptAutoencoder{models::LinearCodec{}}, letters(4), letters(8)}; }
     static models::UnetBatch batch() {
         models::UnetBatch batch;
         batch.latents_BCHW = at::randn({1, 16, 4, 4});
@@ -109,10 +114,6 @@ struct OfFlux {
                       .rotary_axes = {4, 6, 6},
                       .double_blocks = 1,
                       .single_blocks = 1}};
-    }
-    static Deferred letters(std::int64_t width) {
-        return {{.id = "letters", .tokens = 5, .width = width, .type = at::kFloat},
-                [width](at::Device) { return Letters{width}; }};
     }
     static Recipe recipe() { return {models::KeptAutoencoder{models::LinearCodec{}}, letters(16), letters(12)}; }
     static models::FluxBatch batch() {
