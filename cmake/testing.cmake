@@ -8,6 +8,7 @@
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
 #   strata_cuda_compile_test(<name>)             tests/compile_time/cuda/<name>.cpp, as a build with CUDA compiles it
 #   strata_clang_test(<file>)                    every header, and the file after them, with clang where there is one
+#   strata_benches_compile()                     every bench/*/*.cpp, as far as syntax goes: building is passing
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
@@ -394,6 +395,23 @@ function(strata_clang_test file)
             "${CMAKE_CURRENT_BINARY_DIR}/with_clang.cpp"
         COMMAND_EXPAND_LISTS)
     set_tests_properties(compile_time/clang PROPERTIES TIMEOUT 300 LABELS compile_time)
+endfunction()
+
+# Benches are built by those who ask a question, so a change of a header could leave them behind: here they are compiled with every build of
+# the tests, as far as syntax goes, with bodies left out, and libtorch precompiled where a file or what it includes of the models begins with it.
+function(strata_benches_compile)
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*/*.cpp")
+    add_library(strata_benches_compile OBJECT ${files})
+    target_link_libraries(strata_benches_compile PRIVATE strata::compiled)
+    strata_begin_with(torch strata_benches_compile)
+    foreach(file IN LISTS files)
+        strata_file_includes("(torch/torch.h|strata/models/[a-z0-9_]+.hpp)" "${file}" includes_torch)
+        if(NOT includes_torch)
+            set_source_files_properties("${file}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+        endif()
+    endforeach()
+    set_target_properties(strata_benches_compile PROPERTIES
+        CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/cmake/syntax-only.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
 endfunction()
 
 # tests/compile_time/cuda/<name>.cpp, compiled as in a build with STRATA_WITH_CUDA as far as a compiler goes: headers of CUDA and
