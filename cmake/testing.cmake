@@ -1,13 +1,14 @@
 # cmake/testing.cmake - one function a kind of test; tests/CMakeLists.txt is then one line a test.
 #
 #   strata_unit_test(<room>/<file>)              tests/unit/<room>/<file>_test.cpp, gtest, suite PascalCase(<file>)
-#                                                (TORCH: needs libtorch, in a room that does not)
+#                                                (TORCH: reaches torch/torch.h by what it includes, and so begins with it precompiled)
 #   strata_mpi_test(<name> RANKS <n>...)         tests/mpi/<name>_test.cpp, gtest on every rank, one ctest entry a world size
 #                                                (EXECUTABLE <name> LIBS <target>...: not in the one all others share)
 #   strata_mpi_job_test(<name> JOB <program>)    tests/mpi/<name>_test.cpp starts tests/mpi/<program>.cpp under mpirun itself
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
 #   strata_cuda_compile_test(<name>)             tests/compile_time/cuda/<name>.cpp, as a build with CUDA compiles it
 #   strata_clang_test(<file>)                    every header, and the file after them, with clang where there is one
+#   strata_benches_compile()                     every bench/*/*.cpp, as far as syntax goes: building is passing
 #   strata_compile_fail(<name> EXPECT <STnnnn>)  tests/compile_fail/<name>.cpp, the one sentence a user gets
 #   strata_tree_test(<name>)                     tests/<name>/<name>_test.cpp, reads files of the source tree
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
@@ -16,8 +17,9 @@
 #   strata_launch_test(<name>)                   the same for `strata launch`, which takes no library of strata's
 #
 # Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
-# executable a group of rooms, and one executable holds all MPI tests. ctest still sees every file as a test of
-# its own: it runs the executable with a filter, and a filter that finds no test is a failure.
+# executable a group of rooms, those of rooms without libtorch do not link it, and one executable holds all MPI tests.
+# ctest still sees every file as a test of its own: it runs the executable with a filter, and a filter that finds no
+# test is a failure.
 #
 # Most files of most executables include torch/torch.h, or at least gtest, so these begin with it precompiled (cmake/precompiled.cmake).
 
@@ -114,43 +116,43 @@ function(strata_add_to_test_executable executable source)
         target_link_libraries(${executable} PRIVATE ${ARGN})
         if(executable MATCHES "^strata_(mpi|model|tensor|own_policy)_tests$")
             strata_begin_with(torch ${executable})
-        elseif(executable STREQUAL "strata_light_tests")
+        elseif(executable MATCHES "^strata_(light|data)_tests$")
             strata_begin_with(gtest ${executable})
         endif()
     endif()
     target_sources(${executable} PRIVATE "${source}")
-    if(executable MATCHES "^strata_(model|tensor)_tests$")  # where many files need no more than a tensor, or none
-        strata_file_includes(torch/torch.h "${source}" includes_torch)
-        if(NOT includes_torch)
-            set_source_files_properties("${source}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-        endif()
-    endif()
 endfunction()
 
 # Through strata::compiled, as most programs use strata: header-only is what consume/ tests.
 function(strata_unit_test path)
     cmake_path(GET path PARENT_PATH room)
     cmake_path(GET path FILENAME file)
-    if(NOT TARGET strata_${room} OR ("TORCH" IN_LIST ARGN AND NOT STRATA_WITH_TORCH))
+    if(NOT TARGET strata_${room})
         return()
     endif()
     if(room MATCHES "^(core|policy|config|storage|http|s3|offload|testing)$")
         set(executable strata_light_tests)
         set(libraries strata_compiled_light OpenSSL::SSL)
-    elseif(room MATCHES "^(tables|tokenizers|pictures|datasets|data)$")
+    elseif(room MATCHES "^(tables|tokenizers|pictures|datasets)$")
         set(executable strata_data_tests)
-        set(libraries strata::compiled OpenSSL::SSL)
+        set(libraries strata_compiled_light OpenSSL::SSL)
     elseif(room MATCHES "^(comm|optim|zero|checkpoint|weights|diffusion)$")
         set(executable strata_tensor_tests)
         set(libraries strata::compiled)
-    elseif(room MATCHES "^(models|train)$")
+    elseif(room MATCHES "^(data|models|train)$")
         set(executable strata_model_tests)
-        set(libraries strata::compiled)
+        set(libraries strata::compiled OpenSSL::SSL)
     else()
         message(FATAL_ERROR "strata_unit_test(${path}): no group of test executables has the room ${room}")
     endif()
     strata_add_to_test_executable(${executable}
         "${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp" ${libraries} GTest::gtest_main)
+    if(executable MATCHES "^strata_(model|tensor)_tests$" AND NOT "TORCH" IN_LIST ARGN)  # where many files need no more than a tensor, or none
+        strata_file_includes(torch/torch.h "${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp" includes_torch)
+        if(NOT includes_torch)
+            set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+        endif()
+    endif()
 
     strata_gtest_filter("${file}" filter)
     add_test(NAME unit/${path} COMMAND ${executable} ${filter})
@@ -393,6 +395,23 @@ function(strata_clang_test file)
             "${CMAKE_CURRENT_BINARY_DIR}/with_clang.cpp"
         COMMAND_EXPAND_LISTS)
     set_tests_properties(compile_time/clang PROPERTIES TIMEOUT 300 LABELS compile_time)
+endfunction()
+
+# Benches are built by those who ask a question, so a change of a header could leave them behind: here they are compiled with every build of
+# the tests, as far as syntax goes, with bodies left out, and libtorch precompiled where a file or what it includes of the models begins with it.
+function(strata_benches_compile)
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*/*.cpp")
+    add_library(strata_benches_compile OBJECT ${files})
+    target_link_libraries(strata_benches_compile PRIVATE strata::compiled)
+    strata_begin_with(torch strata_benches_compile)
+    foreach(file IN LISTS files)
+        strata_file_includes("(torch/torch.h|strata/models/[a-z0-9_]+.hpp)" "${file}" includes_torch)
+        if(NOT includes_torch)
+            set_source_files_properties("${file}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+        endif()
+    endforeach()
+    set_target_properties(strata_benches_compile PROPERTIES
+        CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/cmake/syntax-only.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
 endfunction()
 
 # tests/compile_time/cuda/<name>.cpp, compiled as in a build with STRATA_WITH_CUDA as far as a compiler goes: headers of CUDA and

@@ -27,7 +27,7 @@ constexpr std::array options{
     Option{"--threads", "N", "threads that read pictures; 0, the default: as many as there are cores"},
     Option{"--names", "N", "skipped pictures that are named for each reason; 10"},
     Option{"--json", "", "prints one JSON object instead of text; bytes are exact there"},
-    Option{"--model", "NAME", "stats: whose caches are foreseen: small_flux (the default), flux, sdxl"},
+    Option{"--model", "NAME", "stats: whose caches are foreseen: small_flux (the default), flux, sdxl, sd15"},
     Option{"--train-batch-size", "N", "plan: samples of one rank in a micro-batch, instead of the configuration's"},
     Option{"--gradient-accumulation-steps", "N", "plan: micro-batches of a step, instead of the configuration's"},
     Option{"--ranks", "N", "plan: processes that train; 1"},

@@ -9,6 +9,7 @@
 #include <strata/s3/folder_or_bucket.hpp>
 
 #include "arguments.hpp"
+#include "data_models.hpp"
 
 namespace strata::tools {
 
@@ -18,17 +19,6 @@ namespace {
 bool differs_by_epoch(const config::ImageDataset& settings) {
     return settings.probability < 1 || settings.start_epoch > 1 || settings.end_epoch > 0 || settings.start_step > 1 ||
            settings.end_step > 0;
-}
-
-/// Latents in fp32, of so many channels, an eighth of the picture's edges.
-auto latents_of(std::int64_t channels) {
-    return [channels](const pictures::PictureSize& target) {
-        return std::vector<storage::TensorOutline>{
-            {"latents", storage::Dtype::f32, {channels, target.height / 8, target.width / 8}}};
-    };
-}
-std::vector<storage::TensorOutline> embedding_of(std::int64_t tokens, std::int64_t width, std::int64_t pooled) {
-    return {{"pooled", storage::Dtype::f32, {pooled}}, {"tokens", storage::Dtype::f32, {tokens, width}}};
 }
 
 }  // namespace
@@ -185,18 +175,6 @@ std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t cou
             one.keys.push_back(set.samples[bucket.samples[static_cast<std::size_t>(visit.sample)]].key);
     }
     return batches;
-}
-
-const std::vector<KnownModel>& known_models() {
-    // Flux.1: an autoencoder of 16 channels, T5 of 512 tokens of 4096, CLIP of 768; SDXL: 4 channels, two CLIPs of 77
-    // tokens side by side, 768 + 1280, of which the second gives the pooled vector.
-    static const std::vector<KnownModel> models{
-        {"small_flux",
-         {"linear-codec-8x8x16-v1", latents_of(16), "hashed-text-8x128-v1", embedding_of(8, 128, 128), ""}},
-        {"flux", {"", latents_of(16), "", embedding_of(512, 4096, 768), ""}},
-        {"sdxl", {"", latents_of(4), "", embedding_of(77, 2048, 1280), ""}},
-    };
-    return models;
 }
 
 const datasets::EntryShapes& recipe_of(std::string_view model) {

@@ -127,14 +127,7 @@ struct PlannedBatch {
 /// The first steps after survey_plan(), `count` or as many as there are.
 [[nodiscard]] std::vector<PlannedBatch> planned_batches(const Survey& survey, std::int64_t count);
 
-/// A model whose cache entries are known: the recipe that strata has of it, or one in fp32 with the shapes of its
-/// published encoders.
-struct KnownModel {
-    std::string_view name;
-    datasets::EntryShapes recipe;
-};
-[[nodiscard]] const std::vector<KnownModel>& known_models();
-/// Throws Errc::bad_argument.
+/// Of one of known_models(). Throws Errc::bad_argument.
 [[nodiscard]] const datasets::EntryShapes& recipe_of(std::string_view model);
 
 }  // namespace strata::tools

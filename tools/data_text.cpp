@@ -136,7 +136,9 @@ std::string statistics_text(const Survey& survey, std::size_t d, const SetStatis
 std::string caches_text(const DataAnswer& answer) {
     const SurveyStatistics& statistics = *answer.statistics;
     const std::string model{answer.model};
-    std::string text = "caches for model " + model + ", fp32\n";
+    const datasets::EntryShapes& recipe = recipe_of(model);
+    const bool is_fp32 = recipe.caption_tensors.back().dtype == storage::Dtype::f32;
+    std::string text = "caches for model " + model + ", " + (is_fp32 ? "fp32" : "bf16") + "\n";
     Table table{{{"cache"}, {"entries", Align::right}, {"bytes", Align::right}, {"gzip"}, {"made"}}};
     bool has_gzip = false;
     const auto row = [&](const std::string& what, const datasets::CacheCost& cost, bool gzip, std::string_view made) {
@@ -153,10 +155,12 @@ std::string caches_text(const DataAnswer& answer) {
             words_for(cache.on_demand ? datasets::LatentCaching::on_demand : datasets::LatentCaching::ahead));
     table.row({"together", count(statistics.kept.entries), in_megabytes(statistics.kept.bytes), "", ""});
     text += table.text("  ");
-    text += "  The empty caption, of caption dropout, is among the captions. Bytes are those without gzip: ";
+    text += recipe.dropped_caption ? "  The empty caption, of caption dropout, is among the captions. "
+                                   : "  A dropped caption is zeros, which nothing is kept of. ";
+    text += "Bytes are those without gzip: ";
     text += has_gzip ? "with it files are smaller,\n  by an amount that is not foreseen.\n"
                      : "compress_disk_cache makes\n  files smaller, by an amount that is not foreseen.\n";
-    if (recipe_of(model).picture_id.empty())
+    if (recipe.picture_id.empty())
         text += "  Every entry names the encoder that made it; that name comes on top, some bytes an entry.\n";
     return text;
 }

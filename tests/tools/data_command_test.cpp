@@ -145,7 +145,7 @@ TEST_F(DataCommand, WordsThatAreNotUnderstoodSayWhatToTypeInstead) {
         {{"data", "plan", list, "--ranks", "2x"}, "--ranks is '2x'"},
         {{"data", "plan", list, "--seed", "1", "--seed=2"}, "--seed is given twice"},
         {{"data", "stats", list, "--model", "flx"}, "did you mean 'flux'"},
-        {{"data", "stats", list, "--model", "imagen"}, "small_flux, flux, sdxl"},
+        {{"data", "stats", list, "--model", "imagen"}, "small_flux, flux, sdxl, sd15"},
     };
     for (const auto& [words, fix] : wrong) expect_refusal(strata(words), 2, {"[ST2601]", "Fix: ", fix});
     EXPECT_FALSE(fs::exists(folder / "output"));
@@ -327,11 +327,11 @@ TEST_F(DataCommand, StatsCountsPicturesCaptionsAndBuckets) {
 
 /// The numbers of the models are written down here once more: 64 x 64 pixels and 17 captions and the empty one.
 TEST_F(DataCommand, StatsForeseesTheCachesOfAModel) {
-    const auto tensors = [&](const std::string& model) {
+    const auto tensors = [&](const std::string& model, std::int64_t captions = 18) {
         const json caches = asked("stats", {"--model", model}).at("caches");
         EXPECT_EQ(caches.at("latents").at(0).at("entries"), 18);
-        EXPECT_EQ(caches.at("captions").at(0).at("entries"), 18);
-        EXPECT_EQ(caches.at("together").at("entries"), 36);
+        EXPECT_EQ(caches.at("captions").at(0).at("entries"), captions);
+        EXPECT_EQ(caches.at("together").at("entries"), 18 + captions);
         return std::pair{caches.at("latents").at(0).at("bytes").get<std::int64_t>(),
                          caches.at("captions").at(0).at("bytes").get<std::int64_t>()};
     };
@@ -339,20 +339,26 @@ TEST_F(DataCommand, StatsForeseesTheCachesOfAModel) {
     const std::int64_t wide =
         buckets.at(1).at("width").get<std::int64_t>() * buckets.at(1).at("height").get<std::int64_t>();
     const std::int64_t blocks = 12 * (64 / 8) * (64 / 8) + 6 * wide / 64;
-    const auto expect_above = [](std::int64_t bytes, std::int64_t numbers) {  // headers of 18 files
-        EXPECT_GT(bytes, numbers * 4 + 18 * 150);
-        EXPECT_LT(bytes, numbers * 4 + 18 * 600);
+    const auto expect_above = [](std::int64_t bytes, std::int64_t of_tensors) {  // headers of 17 or 18 files
+        EXPECT_GT(bytes, of_tensors + 17 * 150);
+        EXPECT_LT(bytes, of_tensors + 18 * 600);
     };
     const auto [small_latents, small_texts] = tensors("small_flux");
-    expect_above(small_latents, blocks * 16);
-    expect_above(small_texts, 18 * (8 * 128 + 128));
+    expect_above(small_latents, blocks * 16 * 4);
+    expect_above(small_texts, 18 * (8 * 128 + 128) * 4);
     const auto [flux_latents, flux_texts] = tensors("flux");
-    expect_above(flux_latents, blocks * 16);
-    expect_above(flux_texts, 18 * (512 * 4096 + 768));
-    const auto [sdxl_latents, sdxl_texts] = tensors("sdxl");
-    expect_above(sdxl_latents, blocks * 4);
-    expect_above(sdxl_texts, 18 * (77 * 2048 + 1280));
+    expect_above(flux_latents, blocks * 16 * 2);
+    expect_above(flux_texts, 18 * ((512 * 4096 + 768) * 2 + 512));
+    const auto [sdxl_latents, sdxl_texts] = tensors("sdxl", 17);  // dropped captions are zeros
+    expect_above(sdxl_latents, blocks * 4 * 2);
+    expect_above(sdxl_texts, 17 * (77 * 2048 + 1280) * 2);
+    const auto [sd15_latents, sd15_texts] = tensors("sd15");
+    expect_above(sd15_latents, blocks * 4 * 2);
+    expect_above(sd15_texts, 18 * 77 * 768 * 2);
+    EXPECT_NE(told("stats", {"--model", "sdxl"}).find("model sdxl, bf16"), std::string::npos);
+    EXPECT_NE(told("stats", {"--model", "sdxl"}).find("A dropped caption is zeros"), std::string::npos);
 
+    EXPECT_NE(told("stats").find("model small_flux, fp32"), std::string::npos);
     EXPECT_NE(told("stats").find("compress_disk_cache makes"), std::string::npos);
     write_list(R"(, "compress_disk_cache": true)");
     EXPECT_NE(told("stats").find("with it files are smaller"), std::string::npos);

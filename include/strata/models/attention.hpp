@@ -27,7 +27,8 @@ struct AttentionOptions {
     bool is_causal = false;
     /// What products of query and key are multiplied by; none: 1/sqrt(K).
     std::optional<double> scale;
-    /// Computes in tiles of this size on a CPU; none: chosen by size, and no tiles where all scores take little memory.
+    /// Computes in tiles of this size on a CPU; none: chosen by size, and no tiles where all scores take little memory
+    /// and there is neither a bias nor a mask.
     std::optional<AttentionTiles> tiles;
 };
 
@@ -36,12 +37,12 @@ struct AttentionOptions {
 ///   q (B, H, L, K);  k, v (B, H, S, K), of any strides
 /// Returns (B, L, D) in the type of q.
 ///
-/// On a CPU, in fp32 or bf16 with K a multiple of 16, B * H * L * S scores of more than 32 MiB are never in memory:
-/// tiles of them are, in the forward pass and again in backward, which keeps a number a query (Dao et al. 2022,
-/// arXiv:2205.14135). With CUDA and libtorch 2.1 or later libtorch's own fused attention is called, but for a bias in
-/// 16 bit. All else is the formula as it stands. A query that sees no key gives the mean of the values in tiles, and
-/// NaN in the formula. Throws Errc::bad_value in tiles for a bias of another shape, tiles of nothing, and a
-/// causal mask over another number of keys than queries.
+/// On a CPU, in fp32 or bf16 with K a multiple of 16, B * H * L * S scores are never in memory where they are more than
+/// 32 MiB, or have a bias, a mask or a scale of their own: tiles of them are, in the forward pass and again in backward,
+/// which keeps a number a query (Dao et al. 2022, arXiv:2205.14135). With CUDA and libtorch 2.1 or later libtorch's own
+/// fused attention is called, but for a bias in 16 bit. All else is the formula as it stands. A query that sees no key
+/// gives the mean of the values in tiles, and NaN in the formula. Throws Errc::bad_value in tiles for a bias of another
+/// shape, tiles of nothing, and a causal mask over another number of keys than queries.
 at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k_BHSK, const at::Tensor& v_BHSK,
                      const AttentionOptions& options = {});
 

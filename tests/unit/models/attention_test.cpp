@@ -83,22 +83,24 @@ void expect_the_formula(const Case& one) {
     }
     const Tensors exact_leaves = leaves_of(inputs, at::kDouble);
     const Tensors exact = with_gradients(formula(exact_leaves, one), exact_leaves);
-    for (const auto& [type, bound] : {std::pair{at::kFloat, 3e-6}, std::pair{at::kBFloat16, 1.5e-2}}) {
-        const Tensors leaves = leaves_of(inputs, type);
-        AttentionOptions options;
-        if (leaves.size() > 3) options.bias_BHLS = leaves[3];
-        options.is_causal = one.is_causal;
-        options.scale = one.scale;
-        options.tiles = one.tiles;
-        const Tensors values = with_gradients(attention(leaves[0], leaves[1], leaves[2], options), leaves);
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            ASSERT_EQ(values[i].sizes(), exact[i].sizes());
-            EXPECT_LT(deviation(values[i], exact[i]), bound) << one.name << ", " << type << ", value " << i;
+    for (const auto& [type, bound] : {std::pair{at::kFloat, 3e-6}, std::pair{at::kBFloat16, 1.5e-2}})
+        for (const bool tiles_are_given : {true, false}) {
+            const Tensors leaves = leaves_of(inputs, type);
+            AttentionOptions options;
+            if (leaves.size() > 3) options.bias_BHLS = leaves[3];
+            options.is_causal = one.is_causal;
+            options.scale = one.scale;
+            if (tiles_are_given) options.tiles = one.tiles;
+            const Tensors values = with_gradients(attention(leaves[0], leaves[1], leaves[2], options), leaves);
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                ASSERT_EQ(values[i].sizes(), exact[i].sizes());
+                EXPECT_LT(deviation(values[i], exact[i]), bound)
+                    << one.name << ", " << type << ", value " << i << (tiles_are_given ? "" : ", no tiles given");
+            }
         }
-    }
 }
 
-TEST(Attention, InTilesIsItsFormulaWithAllGradients) {
+TEST(Attention, IsItsFormulaWithAllGradients) {
     for (const Case& one : {
              Case{"one tile", 2, 3, 16, 16, 32, {64, 64}},
              Case{"tiles that fit", 1, 2, 32, 64, 16, {16, 16}},
@@ -113,6 +115,9 @@ TEST(Attention, InTilesIsItsFormulaWithAllGradients) {
              Case{"bias of all queries", 2, 2, 20, 30, 16, {8, 16}, {2, 1, 1, 30}},
              Case{"masked keys", 2, 2, 20, 30, 16, {8, 16}, {2, 1, 1, 30}, false, {}, 0.5},
              Case{"masked scores", 1, 2, 20, 30, 16, {8, 4}, {1, 2, 20, 30}, false, {}, 0.8},
+             Case{"bias of all samples", 3, 2, 20, 30, 16, {8, 16}, {1, 2, 20, 30}},
+             Case{
+                 "masked keys in a width that no kernel takes", 2, 2, 20, 20, 20, {8, 8}, {2, 1, 1, 20}, true, {}, 0.0},
              Case{"causal with a bias", 1, 2, 33, 33, 16, {10, 10}, {1, 2, 33, 33}, true, 0.5},
          })
         expect_the_formula(one);
@@ -132,7 +137,8 @@ TEST(Attention, LargeLogitsAndTilesWithoutASeenKeyStayFinite) {
     EXPECT_TRUE(y.isfinite().all().item<bool>());
     EXPECT_TRUE(y[0][3].allclose(leaves[2][0][0].mean(0), 1e-4, 1e-5)) << "a query that sees no key";
     for (const at::Tensor& leaf : leaves) EXPECT_TRUE(leaf.grad().isfinite().all().item<bool>());
-    EXPECT_LT(leaves[1].grad().narrow(2, 0, 16).abs().max().item<float>(), 1e-30f) << "keys that nobody sees";
+    EXPECT_EQ(leaves[1].grad().narrow(2, 0, 16).abs().max().item<float>(), 0.0f) << "keys that nobody sees";
+    EXPECT_EQ(leaves[2].grad().narrow(2, 0, 16).abs().max().item<float>(), 0.0f) << "values that nobody sees";
 }
 
 TEST(Attention, ShortSequencesAndTilesGiveTheSame) {
@@ -193,19 +199,41 @@ struct WatchedAllocator final : c10::Allocator {
     mutable std::size_t largest = 0;
 };
 
+/// Bytes of the largest allocation of a forward and a backward pass.
+std::size_t largest_of(const Tensors& leaves, const AttentionOptions& options) {
+    WatchedAllocator watched{c10::GetCPUAllocator()};
+    const InPlaceOfTheUsual exchanged{&watched};
+    attention(leaves[0], leaves[1], leaves[2], options).sum().backward();
+    return watched.largest;
+}
+
 TEST(Attention, LongSequencesNeverHaveTheirScoresInMemory) {
     torch::manual_seed(7);
     const std::int64_t L = 2048;
-    Tensors leaves =
+    const Tensors leaves =
         leaves_of({at::randn({1, 3, L, 16}), at::randn({1, 3, L, 16}), at::randn({1, 3, L, 16})}, at::kFloat);
-    WatchedAllocator watched{c10::GetCPUAllocator()};
-    {
-        const InPlaceOfTheUsual exchanged{&watched};
-        attention(leaves[0], leaves[1], leaves[2]).sum().backward();
-    }
-    EXPECT_GT(watched.largest, 0U);
-    EXPECT_LT(watched.largest, static_cast<std::size_t>(L * L)) << "bytes; all scores of one head are four times this";
+    const std::size_t largest = largest_of(leaves, {});
+    EXPECT_GT(largest, 0U);
+    EXPECT_LT(largest, static_cast<std::size_t>(L * L)) << "bytes; all scores of one head are four times this";
     EXPECT_TRUE(leaves[0].grad().isfinite().all().item<bool>());
+}
+
+TEST(Attention, MaskedAndCausalScoresAreNeverInMemoryHoweverFew) {
+    torch::manual_seed(8);
+    const std::int64_t B = 2, H = 8, L = 512;  // all scores: 16 MiB in fp32
+    AttentionOptions masked, causal;
+    masked.bias_BHLS = at::zeros({B, 1, 1, L});
+    masked.bias_BHLS.narrow(3, L / 2, L / 4).fill_(-std::numeric_limits<float>::infinity());
+    causal.is_causal = true;
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+        for (const AttentionOptions& options : {masked, causal}) {
+            const Tensors leaves =
+                leaves_of({at::randn({B, H, L, 16}), at::randn({B, H, L, 16}), at::randn({B, H, L, 16})}, type);
+            EXPECT_LE(largest_of(leaves, options), static_cast<std::size_t>(L * L) * sizeof(float))
+                << "bytes; more than the scores of one head of one sample, " << type << ", causal "
+                << options.is_causal;
+            EXPECT_TRUE(leaves[0].grad().isfinite().all().item<bool>());
+        }
 }
 
 }  // namespace

@@ -106,17 +106,26 @@ template <class Lanes, class T>
     }
 }
 
+/// exp(logits - logsum), and nothing at all where a bias hides the key: exp() itself ends at 1e-38.
+template <class Lanes, bool has_bias>
+[[gnu::always_inline]] inline Lanes probability(const Lanes& logits, float logsum) {
+    const Lanes p = exp(logits - logsum);
+    if constexpr (has_bias) return {logits.values > -3.0e38f ? p.values : typename Lanes::Floats{}};
+    return p;
+}
+
 template <class Lanes, bool has_bias, class T>
 [[gnu::always_inline]] inline void gradient_row(T* s, T* grad, const float* bias, float scale, std::int64_t seen,
                                                 float logsum, float dot) {
     const std::int64_t whole = seen / Lanes::width * Lanes::width;
     for (std::int64_t i = 0; i < whole; i += Lanes::width) {
-        const Lanes p = exp(logits<Lanes, has_bias>(s, bias, i, scale) - logsum);
+        const Lanes p = probability<Lanes, has_bias>(logits<Lanes, has_bias>(s, bias, i, scale), logsum);
         store(s + i, p);
         store(grad + i, (Lanes::load(grad + i) - dot) * p);
     }
     if (whole == seen) return;
-    const Lanes p = exp(some_logits<Lanes, has_bias>(s, bias, whole, seen - whole, scale) - logsum);
+    const Lanes p =
+        probability<Lanes, has_bias>(some_logits<Lanes, has_bias>(s, bias, whole, seen - whole, scale), logsum);
     const Lanes g = Lanes::load_some(grad + whole, seen - whole, 0.0f);
     store_some(s + whole, p, seen - whole);
     store_some(grad + whole, (g - dot) * p, seen - whole);

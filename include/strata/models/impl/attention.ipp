@@ -44,11 +44,18 @@ struct Attention : Function<Attention> {
     static float scale_of(std::int64_t K) { return 1.0f / std::sqrt(static_cast<float>(K)); }
 };
 
-/// Whether scores are computed tile by tile.
+/// No bias, no mask and the usual scale: what Attention, above, computes.
+inline bool is_plain(const AttentionOptions& options) {
+    return !options.bias_BHLS.defined() && !options.is_causal && !options.scale;
+}
+
+/// Whether scores are computed tile by tile. The formula keeps them several times, in fp32, where they are not plain: so
+/// these are in tiles however few they are.
 inline bool takes_tiles(const at::Tensor& q_BHLK, std::int64_t S, const AttentionOptions& options) {
     if (!kernels_apply(q_BHLK, q_BHLK.size(3))) return false;
     const std::int64_t scores = q_BHLK.size(0) * q_BHLK.size(1) * q_BHLK.size(2) * S;
-    return options.tiles || scores * static_cast<std::int64_t>(q_BHLK.element_size()) > most_score_bytes;
+    return options.tiles || !is_plain(options) ||
+           scores * static_cast<std::int64_t>(q_BHLK.element_size()) > most_score_bytes;
 }
 
 /// Throws Errc::bad_value for what the kernels, which take pointers, would read beyond.
@@ -108,8 +115,8 @@ STRATA_INLINE at::Tensor attention(const at::Tensor& q_BHLK, const at::Tensor& k
         const at::Tensor bias = options.bias_BHLS.defined() ? options.bias_BHLS : detail::floats({0});
         return detail::TiledAttention::apply(q_BHLK, k_BHSK, v_BHSK, bias, form);
     }
-    const bool is_plain = !options.bias_BHLS.defined() && !options.is_causal && !options.scale;
-    if (is_plain && detail::kernels_apply(q_BHLK, 16)) return detail::Attention::apply(q_BHLK, k_BHSK, v_BHSK);
+    if (detail::is_plain(options) && detail::kernels_apply(q_BHLK, 16))
+        return detail::Attention::apply(q_BHLK, k_BHSK, v_BHSK);
     at::Tensor s = at::matmul(q_BHLK, k_BHSK.transpose(2, 3)).to(detail::wide(q_BHLK)) * scale;
     if (options.bias_BHLS.defined()) s = s + options.bias_BHLS;
     if (options.is_causal)
