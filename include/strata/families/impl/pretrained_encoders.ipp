@@ -28,6 +28,15 @@ inline std::string id_of(const std::string& name, const std::string& parts) {
     return name + "-" + storage::to_hex(storage::content_hash(core::bytes_of(parts)).bytes);
 }
 
+inline void check_vocabulary(const std::filesystem::path& tokenizer, std::int64_t tokens, const ModelPart& part,
+                             std::int64_t rows) {
+    if (tokens <= rows) return;
+    throw Error{Errc::bad_model_options,
+                tokenizer.string() + " has " + std::to_string(tokens) + " tokens, and " + part.config.string() +
+                    " rows for " + std::to_string(rows),
+                "put the tokenizer there that was published with these weights"};
+}
+
 /// Names that autoencoders' attention had in files of before 2023: models::AutoencoderKl::current_name().
 inline weights::LoadOptions autoencoder_names() {
     constexpr std::array<std::array<std::string_view, 2>, 4> renamed{
@@ -98,11 +107,7 @@ STRATA_INLINE ClipLoader clip_loader(const ModelPart& part, const std::filesyste
     const weights::WeightFiles files{part.weights};
     const auto reader = std::make_shared<const tokenizers::ClipTokenizer>(
         tokenizer, tokenizers::ClipTokenizerOptions{.max_length = sizes.longest, .pad = std::nullopt});
-    if (reader->vocabulary_size() > sizes.vocabulary)
-        throw Error{Errc::bad_model_options,
-                    tokenizer.string() + " has " + std::to_string(reader->vocabulary_size()) + " tokens, and " +
-                        part.config.string() + " rows for " + std::to_string(sizes.vocabulary),
-                    "put the tokenizer there that was published with these weights"};
+    detail::check_vocabulary(tokenizer, reader->vocabulary_size(), part, sizes.vocabulary);
     const std::string weights = weights_id(files);
     const std::string id = detail::id_of(
         "clip", reader->id() + "\n" + weights + "\n" + c10::toString(kept.type) + "\n" + std::to_string(sizes.eos) +
@@ -130,6 +135,7 @@ STRATA_INLINE T5Loader t5_loader(const ModelPart& part, const std::filesystem::p
     const weights::WeightFiles files{part.weights};
     const auto reader = std::make_shared<const tokenizers::T5Tokenizer>(
         tokenizer, tokenizers::T5TokenizerOptions{.max_length = tokens});
+    detail::check_vocabulary(tokenizer, reader->vocabulary_size(), part, sizes.vocabulary);
     const std::string weights = weights_id(files);
     const std::string id =
         detail::id_of("t5", reader->id() + "\n" + weights + "\n" + c10::toString(type) + "\n" + std::to_string(tokens));
