@@ -80,7 +80,7 @@ inline void write_t5(const fs::path& folder, std::int64_t width) {
                       {"relative_attention_max_distance", 128},
                       {"relative_attention_num_buckets", 32},
                       {"tie_word_embeddings", false},
-                      {"vocab_size", 16}};
+                      {"vocab_size", 112}};
     write_json(folder / "config.json", config);
     write_random_shards(folder, "model", t5_shapes(config));
 }
