@@ -5,8 +5,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -14,70 +12,32 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include "../support/pictures.hpp"
-#include "../support/temporary_folder.hpp"
 #include "run_tool.hpp"
+#include "train_folder.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using strata_test::Outcome;
 using strata_test::Running;
 using strata_test::text_of;
 
 /// Twelve pictures with captions, and a list of them.
-struct TrainCommand : testing::Test {
-    strata_test::TemporaryFolder temporary;
-    fs::path folder = temporary.path();
-
+struct TrainCommand : strata_test::TrainFolder {
     void SetUp() override {
-        fs::create_directories(folder / "pictures");
-        for (int i = 0; i < 12; ++i) {
-            const auto bytes = strata_test::plain_png(64, 64, static_cast<std::uint8_t>(20 * i), 100, 50);
-            const std::string stem = (folder / "pictures" / ("p" + std::to_string(10 + i))).string();
-            std::ofstream{stem + ".png", std::ios::binary}.write(reinterpret_cast<const char*>(bytes.data()),
-                                                                 static_cast<std::streamsize>(bytes.size()));
-            std::ofstream{stem + ".txt"} << "colour " << i << '\n';
-        }
-        write("list.json", R"([{"id": "pictures", "type": "local", "resolution": 64, "instance_data_dir": ")" +
-                               path("pictures") + R"(", "cache_dir_vae": ")" + path("vae") +
-                               R"("}, {"id": "texts", "type": "local", "dataset_type": "text_embeds", "cache_dir": ")" +
-                               path("texts") + "\"}]");
+        write_pictures(12, [](int i) { return "colour " + std::to_string(i); });
+        write_list();
         write_config(R"("mixed_precision": "bf16")");
     }
-    void write(const std::string& name, const std::string& text) const { std::ofstream{folder / name} << text; }
     /// SimpleTuner's keys, as it writes them, and more.
     void write_config(const std::string& keys) const {
         write("config.json", R"({"--data_backend_config": ")" + path("list.json") + R"(", "--output_dir": ")" +
                                  path("output") +
-                                 R"(", "--model_family": "sd3", "--model_type": "full", "--seed": 42,
+                                 R"(", "--model_family": "small", "--model_type": "full", "--seed": 42,
  "--aspect_bucket_alignment": 16, "--train_batch_size": 2, "--max_train_steps": 3, "--learning_rate": "1e-3",
  "--lr_scheduler": "constant", "--validation_disable": true, "--report_to": "wandb", )" +
                                  keys + "}");
-    }
-    [[nodiscard]] std::string path(const std::string& name) const { return (folder / name).string(); }
-    Outcome train(std::vector<std::string> words) const {
-        words.insert(words.begin(), {STRATA_TOOL, "train"});
-        return Running{words, folder}.wait();
-    }
-    /// The lines of metrics.jsonl that are steps.
-    [[nodiscard]] static std::vector<json> steps_in(const fs::path& output) {
-        std::istringstream lines{text_of(output / "metrics.jsonl")};
-        std::vector<json> steps;
-        for (std::string line; std::getline(lines, line);)
-            if (json one = json::parse(line); one.contains("loss")) steps.push_back(std::move(one));
-        return steps;
-    }
-    [[nodiscard]] static std::vector<double> losses_in(const fs::path& output) {
-        std::vector<double> losses;
-        for (const json& step : steps_in(output)) losses.push_back(step.at("loss").get<double>());
-        return losses;
-    }
-    static void expect_words(const std::string& text, const std::vector<std::string>& all) {
-        for (const std::string& words : all) EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
     }
 };
 
@@ -91,8 +51,8 @@ TEST_F(TrainCommand, ADryRunTellsEveryKeyOfEveryFileAndTheTrainer) {
     expect_words(outcome.out,
                  {"key", "value", "from", "effect", path("config.json") + "\n", path("ds.json") + "\n", " 1:33",
                   path("default_config.yaml") + "\n", " 2:18", "(command line and environment)\n",
-                  "engine.max_grad_norm", "schedule.lr", "metrics go to metrics.jsonl", "Optimizer<AdamW>",
-                  "this strata has no such model yet", "list.json",
+                  "engine.max_grad_norm", "schedule.lr", "metrics go to metrics.jsonl", "Optimizer<AdamW>", "list.json",
+                  "model    SmallFlux, from random weights",
                   "trainer  Trainer<SmallFlux, ZeroStage<3>, OffloadTarget<Cpu, OptimizerState, Parameters>, "
                   "Precision<Bf16>, Recompute<Blocks>>",
                   "batch    8 samples a step: 2 ranks x 4 samples x 1 micro-batch"});
@@ -103,14 +63,14 @@ TEST_F(TrainCommand, ADryRunTellsEveryKeyOfEveryFileAndTheTrainer) {
 TEST_F(TrainCommand, ASimpleTunerFolderTrainsAsItIs) {
     const Outcome outcome = train({folder.string(), "-n", "2"});
     ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
-    expect_words(outcome.out, {"model    SmallFlux, the quickstart's model, in place of sd3", "ZeroStage<2>"});
+    expect_words(outcome.out, {"model    SmallFlux, from random weights", "ZeroStage<2>"});
     EXPECT_EQ(losses_in(folder / "output").size(), 3U);
     EXPECT_TRUE(fs::exists(folder / "output" / "report.html"));
 }
 
 /// A full-rank configuration that somebody has on GitHub, and its dataset list: photographs in place of theirs, paths of
 /// this folder, and two steps instead of ten thousand.
-TEST_F(TrainCommand, ARealSimpleTunerFolderTrainsWithNothingEditedButPaths) {
+TEST_F(TrainCommand, ARealSimpleTunerFolderTrainsWithNothingEditedButPathsAndTheModel) {
     const fs::path reference = STRATA_REFERENCE_DIR;
     const fs::path configs = reference / "data/configs/simpletuner";
     const fs::path list = configs / "121_multidatabackend-multiresolution-test.json";
@@ -132,9 +92,11 @@ TEST_F(TrainCommand, ARealSimpleTunerFolderTrainsWithNothingEditedButPaths) {
             fs::copy_file(reference / "data/images/photos/immich" / (std::string{name} + extension),
                           folder / "photos" / (std::string{name} + extension));
     const Outcome outcome = train({path("real"), "--max_train_steps", "2", "--lr_warmup_steps", "0",
-                                   "--validation_disable", "--allow_dataset_oversubscription"});
+                                   "--validation_disable", "--allow_dataset_oversubscription", "--model_family",
+                                   "small", "--pretrained_model_name_or_path", "null"});
     ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
-    expect_words(outcome.out, {"Precision<PureBf16>, Recompute<Blocks>", "4 micro-batches", "in place of sd3"});
+    expect_words(outcome.out,
+                 {"Precision<PureBf16>, Recompute<Blocks>", "4 micro-batches", "SmallFlux, from random weights"});
     EXPECT_EQ(losses_in(folder / "output").size(), 2U);
 }
 

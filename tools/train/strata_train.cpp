@@ -7,7 +7,7 @@
 #include <strata/train/session.hpp>
 
 #include "../config_output.hpp"
-#include "small_flux_run.hpp"
+#include "picture_run.hpp"
 #include "train_plan.hpp"
 #include "train_settings.hpp"
 
@@ -17,11 +17,11 @@ using namespace strata;
 
 /// Calls the list that has the composition of this number.
 template <class... Lists>
-void train_in(tools::SmallFluxRun& run, const tools::TrainPlan& plan, config::Combinations<Lists...>) {
+void train_in(tools::PictureRun& run, const tools::TrainPlan& plan, config::Combinations<Lists...>) {
     std::size_t first = 0;
     const auto try_list = [&](auto list) {
         const std::size_t next = first + config::listed_v<decltype(list)>.size();
-        if (plan.chosen >= first && plan.chosen < next) tools::train_small_flux(run, plan.asked, list);
+        if (plan.chosen >= first && plan.chosen < next) tools::train_pictures(run, plan.asked, list);
         first = next;
     };
     (try_list(Lists{}), ...);
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
         if (session.rank() == 0) tools::print(plan.text + "\n");
         session.output();  // taken before hours of encoding: no other run works there
         tools::AsConfigured::every = plan.recompute;
-        tools::SmallFluxRun run{session, settings};
+        tools::PictureRun run{session, settings};
         train_in(run, plan, tools::TrainCompositions{});
     });
 }

@@ -21,8 +21,8 @@ TrainPlan plan_training(const TrainSettings& settings, int ranks) {
     composed.recompute = plan.recompute;
     const std::string policies = config::policies(composed);
     plan.text = understood_text(settings.findings.all());
-    plan.text += "\nmodel    " + settings.model + "\ntrainer  Trainer<SmallFlux" + (policies.empty() ? "" : ", ") +
-                 policies + ">\nbatch    " + batch_line(settings, ranks) + "\n";
+    plan.text += "\nmodel    " + settings.model_words + "\ntrainer  Trainer<" + settings.model_type +
+                 (policies.empty() ? "" : ", ") + policies + ">\nbatch    " + batch_line(settings, ranks) + "\n";
     return plan;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <strata/config/any_config.hpp>
 #include <strata/config/document.hpp>
 #include <strata/config/intent.hpp>
+#include <strata/config/model_settings.hpp>
 #include <strata/config/simpletuner.hpp>
 #include <strata/core/error.hpp>
 
@@ -120,27 +122,55 @@ void read_datasets(TrainSettings& settings, const fs::path& by) {
     if (list.datasets) settings.datasets = *list.datasets;
 }
 
-/// The quickstart's model is what there is; who asked for another one is told so.
+/// What a family is called: to people, and as the model of a trainer's type.
+struct FamilyNames {
+    std::string_view title, type;
+};
+FamilyNames names_of(std::optional<config::ModelFamily> family) {
+    using enum config::ModelFamily;
+    if (family == small) return {"SmallFlux", "SmallFlux"};
+    if (family == flux) return {"Flux.1", "Flux"};
+    if (family == sdxl) return {"SDXL", "SdxlUnet"};
+    if (family == sd15) return {"Stable Diffusion 1.5", "Sd15Unet"};
+    return {"the model that model_index.json names", "AnyModel"};
+}
+
+/// Says what is trained, and refuses what strata does not have.
 void name_model(TrainSettings& settings) {
-    const std::string& family = settings.reading.model_family;
-    settings.model = "SmallFlux, the quickstart's model";
+    const config::ModelSettings& asked = settings.model;
+    const std::optional<config::ModelFamily> family = asked.kind();
+    const auto [title, type] = names_of(family);
+    settings.model_type = type;
+    settings.model_words = title;
+    const bool has_files = !asked.path.empty() || !asked.transformer.empty() || !asked.unet.empty();
+    const std::string from = asked.path.empty() ? "the files of its parts" : asked.path;
+    settings.model_words += !has_files           ? ", from random weights"
+                            : asked.from_scratch ? ", from random weights, in the sizes of " + from
+                                                 : ", from " + from;
+
     config::Findings told;
     for (config::Finding one : settings.findings.all()) {
         const std::string_view key = plain(one.key);
-        const bool is_model =
-            one.effect == config::Effect::mapped &&
-            (key == "model_family" || key == "model_flavour" || key == "pretrained_model_name_or_path");
-        if (is_model && family != "small") {
-            one.effect = config::Effect::none;
-            one.warns = true;
-            one.to.clear();
-            one.words =
-                "this strata has no such model yet: SmallFlux, the quickstart's, is trained in its place, from "
-                "random weights";
+        const bool is_family = key == "model_family";
+        const bool is_file = key == "pretrained_model_name_or_path" || key == "model_flavour";
+        if (is_family && !family && !asked.family.empty() && one.effect != config::Effect::refused) {
+            one.effect = config::Effect::refused;
+            one.words = "is " + one.value + ", which strata does not train";
+            one.fix = "name one of those that it trains: " + config::model_family_names();
+        } else if ((is_family || is_file) && one.effect == config::Effect::mapped) {
+            one.effect = config::Effect::acts;
+            one.words.clear();
         }
         told.add(std::move(one));
     }
-    if (!family.empty() && family != "small") settings.model += ", in place of " + family;
+    if (!has_files && family && family != config::ModelFamily::small) {
+        config::Finding finding;
+        finding.effect = config::Effect::refused;
+        finding.words = "nothing says where the files of " + std::string{title} + " are";
+        finding.fix =
+            "give 'pretrained_model_name_or_path': a folder as the model was published, with model_index.json";
+        told.add(std::move(finding));
+    }
     settings.findings = std::move(told);
 }
 
@@ -168,8 +198,8 @@ TrainSettings TrainSettings::load(const fs::path& file, const config::Overrides&
     settings.findings =
         std::exchange(settings.reading.findings, {});  // told in one table, and not line by line as well
     read_datasets(settings, file);
-    settings.findings.throw_if_refused();
     name_model(settings);
+    settings.findings.throw_if_refused();
     return settings;
 }
 

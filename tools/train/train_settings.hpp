@@ -18,7 +18,8 @@ namespace strata::tools {
 struct TrainSettings : config::TrainerConfig {
     config::DatasetList datasets;  ///< of `data_backend_config`
     config::Findings findings;     ///< of every key of every file; no problems
-    std::string model;             ///< what is trained, in words, where the files name a model
+    std::string model_words;       ///< what is trained, and from which weights
+    std::string model_type;        ///< the same as the model of a trainer's type
 
     [[nodiscard]] static const config::Schema<TrainSettings>& schema();
 

@@ -1,13 +1,26 @@
-#include "small_flux_run.hpp"
+#include "picture_run.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <string_view>
 
+#include <strata/families/family.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/compute_device.hpp>
+#include <strata/train/seed.hpp>
 
 namespace strata::tools {
 
-data::SourceOptions SmallFluxRun::data_options() const {
+namespace {
+
+std::shared_ptr<families::AnyModel> first_model(const families::Family& family, const TrainSettings& settings) {
+    train::seed_generators(settings.options.seed);  // of first weights, where none are loaded
+    return family.make_model();
+}
+
+}  // namespace
+
+data::SourceOptions PictureRun::data_options() const {
     data::SourceOptions options = data::SourceOptions::from(settings);
     options.device = train::compute_device<Setup<>>(session);  // the one of this build, as all compositions have it
     options.stopped = [this] { return session.stop_requested(); };
@@ -18,10 +31,16 @@ data::SourceOptions SmallFluxRun::data_options() const {
     return options;
 }
 
-SmallFluxRun::SmallFluxRun(Session& its_session, const TrainSettings& its_settings)
+PictureRun::PictureRun(Session& its_session, const TrainSettings& its_settings)
+    : PictureRun{its_session, its_settings, *families::make_family(its_settings.model)} {}
+
+PictureRun::PictureRun(Session& its_session, const TrainSettings& its_settings, const families::Family& family)
     : session{its_session},
       settings{its_settings},
-      gallery{session, recipe, train::GalleryOptions::from(settings)},
+      title{family.title()},
+      recipe{family.recipe()},
+      model{first_model(family, settings)},
+      gallery{session, recipe, train::GalleryOptions::from(settings), train::compute_device<Setup<>>(session)},
       pictures{session.comm(), settings.datasets, recipe, data_options()} {
     pictures.prepare();
     for (const config::DatasetList& list : settings.datasets.evaluated()) {

@@ -1,9 +1,0 @@
-#include "train_small_flux.hpp"
-
-namespace strata::tools {
-
-void train_small_flux(SmallFluxRun& run, const config::Intent& asked, OthersBf16 list) {
-    train_one_of(run, asked, list);
-}
-
-}  // namespace strata::tools

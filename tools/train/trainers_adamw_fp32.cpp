@@ -1,0 +1,7 @@
+#include "train_one_of.hpp"
+
+namespace strata::tools {
+
+void train_pictures(PictureRun& run, const config::Intent& asked, AdamWFp32 list) { train_one_of(run, asked, list); }
+
+}  // namespace strata::tools
