@@ -1,5 +1,5 @@
 #pragma once
-// bench/models_step/blocks.hpp - the two models that are trained, blocks of real width, and numbers that peer.py makes as well.
+// bench/models_step/blocks.hpp - the models that are trained, blocks of real width, and numbers that blocks.py makes too.
 
 #include <algorithm>
 #include <cmath>
@@ -70,8 +70,8 @@ inline at::Tensor error_of(const at::Tensor& y, const at::Tensor& target) {
     return (y.to(at::kFloat) - target).square().mean();
 }
 
-/// Flux.1 [dev] with 1 double and 2 single blocks: 672 million parameters, of which 190 million project modulations. A picture of
-/// 256 x 256 pixels is 256 tokens, beside 128 of text.
+/// Flux.1 [dev] with 1 double and 2 single blocks; a fourth of their parameters project modulations. A picture of 256 x 256
+/// pixels is 256 tokens, beside 128 of text.
 struct Flux final : torch::nn::Module {
     explicit Flux(at::ScalarType type) {
         strata::models::FluxOptions options;
@@ -94,8 +94,8 @@ private:
     at::Tensor target_ = made("target", {1, 256, 64}, at::kFloat);
 };
 
-/// The second of SDXL's three down blocks: 320 to 640 channels, two residual blocks, each with an attention of two transformer
-/// blocks, and a halving; 50 million parameters. Latents of a picture of 512 x 512 pixels are 32 x 32 there.
+/// The second of SDXL's three down blocks: 320 to 640 channels, two residual blocks, each with an attention of two
+/// transformer blocks, and a halving. Latents of a picture of 512 x 512 pixels are 32 x 32 there.
 struct Sdxl final : torch::nn::Module {
     explicit Sdxl(at::ScalarType type)
         : x_{made("x", {1, 320, 32, 32}, type)},

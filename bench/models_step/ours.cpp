@@ -1,21 +1,23 @@
-// bench/models_step/ours.cpp - is a training step of real blocks faster here than in PyTorch eager, and does it take less memory?
+// bench/models_step/ours.cpp - is a step of real blocks faster here than in PyTorch eager, and does it take less memory?
 //
 //   bench/run.sh models_step [--rounds N] [--steps N] [--cases flux-fp32,sdxl-bf16]
 //
-// Ours and the peer's take turns: in every round each builds its model, steps, and drops it, because two of Flux in fp32
-// do not fit into 24 GiB at once. Losses of the first steps are compared before a time is printed. run.sh measures peak
+// Ours and the peer's take turns: in every round each builds its model, steps, and drops it, because two of Flux in
+// fp32 do not fit into 24 GiB at once. Losses of the first steps are compared before a time is printed. run.sh measures peak
 // memory before, in processes of their own.
 
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,10 +46,19 @@ struct Step {
     double backward = 0;
     double update = 0;
     double loss = 0;
+    double cpu_passes = 0;  ///< processor time of forward and backward, all threads
+    double cpu_whole = 0;   ///< that of the step
     [[nodiscard]] double passes() const { return forward + backward; }
     [[nodiscard]] double whole() const { return forward + backward + update; }
 };
 using Training = std::function<Step()>;
+
+/// Processor time of this process.
+double cpu_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 template <class Model, class Format>
 Training training() {
@@ -62,9 +73,12 @@ Training training() {
     return [parts] {
         Step step;
         at::Tensor loss;
+        const double begin = cpu_seconds();
         step.forward = bench::seconds_of([&] { loss = parts->model.loss(); });
         step.backward = bench::seconds_of([&] { parts->engine.backward(loss); });
+        step.cpu_passes = cpu_seconds() - begin;
         step.update = bench::seconds_of([&] { parts->engine.step(lr); });
+        step.cpu_whole = cpu_seconds() - begin;
         step.loss = loss.template item<double>();
         return step;
     };
@@ -96,7 +110,7 @@ Training peer_training(bench::PeerProcess& peer, const std::string& key) {
         peer.say("1");
         std::istringstream line{peer.hear()};
         Step step;
-        if (!(line >> step.forward >> step.backward >> step.update >> step.loss)) {
+        if (!(line >> step.forward >> step.backward >> step.update >> step.loss >> step.cpu_passes >> step.cpu_whole)) {
             std::fprintf(stderr, "the peer has died\n");
             std::exit(1);
         }
@@ -108,9 +122,10 @@ Training peer_training(bench::PeerProcess& peer, const std::string& key) {
 void run(const std::function<Training()>& build, int count, std::vector<Step>& first, std::vector<Step>& steps) {
     {
         const Training training = build();
-        for (int i = 0; i < (first.empty() ? first_steps : 1); ++i) {
-            const Step step = training();
-            if (static_cast<int>(first.size()) < first_steps) first.push_back(step);
+        if (first.empty()) {
+            for (int i = 0; i < first_steps; ++i) first.push_back(training());
+        } else {
+            training();  // warms up
         }
         for (int i = 0; i < count; ++i) steps.push_back(training());
     }
@@ -150,9 +165,11 @@ void print(const Case& c, const std::map<std::string, std::array<double, 2>>& pe
         };
         std::printf(
             ",\"peer\":%.3f,\"peer_name\":\"torch %s eager\",\"peer_forward\":%.3f,\"peer_backward\":%.3f,"
-            "\"peer_update\":%.3f,\"ratio_passes\":%.3f,\"bar_passes\":%.1f,\"ratio\":%.3f,\"bar\":1.2",
+            "\"peer_update\":%.3f,\"ratio_passes\":%.3f,\"bar_passes\":%.1f,\"ratio\":%.3f,\"bar\":1.2,"
+            "\"cpu_ratio_passes\":%.3f,\"cpu_ratio\":%.3f",
             theirs(&Step::whole), version.c_str(), theirs(&Step::forward), theirs(&Step::backward),
-            theirs(&Step::update), ratio(&Step::passes), c.is_bf16 ? 1.2 : 1.0, ratio(&Step::whole));
+            theirs(&Step::update), ratio(&Step::passes), c.is_bf16 ? 1.2 : 1.0, ratio(&Step::whole),
+            ratio(&Step::cpu_passes), ratio(&Step::cpu_whole));
     }
     if (const auto peak = peaks.find(c.key); peak != peaks.end())
         std::printf(",\"peak_mib\":%.0f,\"peer_peak_mib\":%.0f", peak->second[0], peak->second[1]);

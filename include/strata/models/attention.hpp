@@ -36,7 +36,7 @@ struct AttentionOptions {
 ///   q (B, H, L, K);  k, v (B, H, S, K), of any strides
 /// Returns (B, L, D) in the type of q.
 ///
-/// On a CPU, in fp32 or bf16 with K a multiple of 16, B * H * L * S scores of more than 32 MiB are never in memory:
+/// On a CPU, in fp32 or bf16 with K a multiple of 16, B * H * L * S scores of more than 16 MiB are never in memory:
 /// tiles of them are, in the forward pass and again in backward, which keeps a number a query (Dao et al. 2022,
 /// arXiv:2205.14135). With CUDA and libtorch 2.1 or later libtorch's own fused attention is called, but for a bias in
 /// 16 bit. All else is the formula as it stands. A query that sees no key gives the mean of the values in tiles, and
