@@ -547,12 +547,15 @@ strata_room(models
         autoencoder_tiny.hpp
         clip_text.hpp
         detail/attention_loops.hpp
+        detail/few_rows_loops.hpp
         detail/lane_loops.hpp
         detail/picture_size.hpp
+        detail/unet_loops.hpp
         diffusion_unet.hpp
         drawing.hpp
         encoder_loaders.hpp
         encoders.hpp
+        few_rows.hpp
         flow_sampler.hpp
         flux.hpp
         flux1_recipe.hpp
@@ -586,6 +589,8 @@ strata_room(models
         unet_batch.hpp
         unet_blocks.hpp
         unet_drawing.hpp
+        unet_kernels.hpp
+        unet_ops.hpp
         unet_options.hpp
         unet_transformer.hpp)
 

@@ -38,7 +38,7 @@ struct AttentionOptions {
 /// Returns (B, L, D) in the type of q.
 ///
 /// On a CPU, in fp32 or bf16 with K a multiple of 16, B * H * L * S scores are never in memory where they are more than
-/// 32 MiB, or have a bias, a mask or a scale of their own: tiles of them are, in the forward pass and again in backward,
+/// 16 MiB, or have a bias, a mask or a scale of their own: tiles of them are, in the forward pass and again in backward,
 /// which keeps a number a query (Dao et al. 2022, arXiv:2205.14135). With CUDA and libtorch 2.1 or later libtorch's own
 /// fused attention is called, but for a bias in 16 bit. All else is the formula as it stands. A query that sees no key
 /// gives the mean of the values in tiles, and NaN in the formula. Throws Errc::bad_value in tiles for a bias of another

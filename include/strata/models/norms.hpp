@@ -13,6 +13,8 @@ namespace strata::models {
 struct GroupNorm final : torch::nn::Module {
     GroupNorm(std::int64_t groups, std::int64_t C, double eps);
     at::Tensor forward(const at::Tensor& x);
+    /// silu(forward(x)), in one pass where it can be.
+    at::Tensor silu_of_norm(const at::Tensor& x);
     std::int64_t groups;
     double eps;
     at::Tensor weight, bias;

@@ -1,6 +1,6 @@
 // The kernels against the same operations composed of libtorch calls in double precision, values and gradients.
 
-#include <functional>
+#include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,48 +11,12 @@
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/rotary.hpp>
 
+#include "against_double.hpp"
+
 namespace {
 
 namespace models = strata::models;
-using Tensors = std::vector<at::Tensor>;
-
-struct Outcome {
-    at::Tensor value;
-    Tensors gradients;
-};
-
-/// Value of operation(inputs), and gradients of a fixed weighted sum of it, computed in `type`; returned in double.
-Outcome run(const std::function<at::Tensor(const Tensors&)>& operation, const Tensors& inputs, at::ScalarType type) {
-    Tensors leaves;
-    for (const at::Tensor& input : inputs) leaves.push_back(input.to(type).detach().clone().requires_grad_(true));
-    const at::Tensor y = operation(leaves);
-    torch::manual_seed(7);
-    const at::Tensor weight = at::randn(y.sizes(), at::kDouble).to(type);
-    y.backward(weight);
-    Outcome outcome{y.detach().to(at::kDouble), {}};
-    for (const at::Tensor& leaf : leaves) outcome.gradients.push_back(leaf.grad().to(at::kDouble));
-    return outcome;
-}
-
-/// Root mean square of a - b, as a share of that of b (of 1 where b is zero).
-double deviation(const at::Tensor& a, const at::Tensor& b) {
-    const double size = b.square().mean().sqrt().item<double>();
-    return (a - b).square().mean().sqrt().item<double>() / (size > 1e-12 ? size : 1.0);
-}
-
-/// In fp32 and bf16 (kernels) as in fp64 (composed), up to rounding. Inputs are exact in bf16.
-void expect_same(const std::function<at::Tensor(const Tensors&)>& operation, Tensors inputs) {
-    for (at::Tensor& input : inputs) input = input.to(at::kBFloat16).to(at::kDouble);
-    const Outcome exact = run(operation, inputs, at::kDouble);
-    for (const auto& [type, bound] : {std::pair{at::kFloat, 2e-6}, std::pair{at::kBFloat16, 1.2e-2}}) {
-        const Outcome fused = run(operation, inputs, type);
-        EXPECT_LT(deviation(fused.value, exact.value), bound) << type;
-        for (std::size_t i = 0; i < inputs.size(); ++i)
-            EXPECT_LT(deviation(fused.gradients[i], exact.gradients[i]), bound) << type << ", input " << i;
-    }
-}
-
-at::Tensor random(at::IntArrayRef shape) { return at::randn(shape, at::kDouble); }
+using against_double::expect_same, against_double::random, against_double::Tensors;
 
 TEST(FusedOps, ModulatedNormMatchesItsDefinition) {
     torch::manual_seed(1);
@@ -112,6 +76,36 @@ TEST(FusedOps, ConcatenateAndLinearMatchLibtorch) {
                 {random({2, 3, 16}), random({2, 5, 16})});
     expect_same([](const Tensors& in) { return models::linear(in[0], in[1], in[2]); },
                 {random({2, 3, 16}), random({8, 16}), random({8})});
+}
+
+TEST(FusedOps, LinearOfTwoIsLinearOfBothSideBySide) {
+    torch::manual_seed(9);
+    expect_same([](const Tensors& in) { return models::linear_of_two(in[0], in[1], in[2], in[3]); },
+                {random({2, 3, 16}), random({2, 3, 32}), random({8, 48}), random({8})});
+    const at::Tensor a = at::randn({2, 3, 16}), b = at::randn({2, 3, 32}), weight = at::randn({8, 48}),
+                     bias = at::randn({8});
+    EXPECT_LT((models::linear_of_two(a, b, weight, bias) - at::linear(at::cat({a, b}, 2), weight, bias))
+                  .abs()
+                  .max()
+                  .item<double>(),
+              1e-5);
+}
+
+// A weight of a million numbers: kernels for few rows, products of matrices from nine on.
+TEST(FusedOps, LinearOfFewRowsAndALargeWeightMatchesItsDefinition) {
+    torch::manual_seed(10);
+    for (const std::int64_t rows : {1, 2, 8, 9})
+        expect_same([](const Tensors& in) { return models::linear(in[0], in[1], in[2]); },
+                    {random({rows, 1040}), random({1021, 1040}), random({1021})});
+}
+
+TEST(FusedOps, LinearOfFewRowsGivesFrozenWeightsNoGradient) {
+    torch::manual_seed(11);
+    const at::Tensor weight = at::randn({1024, 1024}), bias = at::randn({1024});
+    at::Tensor x = at::randn({1, 1024}).requires_grad_(true);
+    models::linear(x, weight, bias).sum().backward();
+    EXPECT_TRUE(at::allclose(x.grad(), weight.sum(0, true), 1e-4, 1e-3));
+    EXPECT_FALSE(weight.grad().defined());
 }
 
 TEST(FusedOps, ConstantTokensHaveAFiniteNorm) {

@@ -182,7 +182,7 @@ struct TiledAttention : Function<TiledAttention> {
 };
 
 /// Scores of all heads beyond this many bytes are not kept.
-inline constexpr std::int64_t most_score_bytes = std::int64_t{32} << 20;
+inline constexpr std::int64_t most_score_bytes = std::int64_t{16} << 20;
 
 /// Large enough for products of matrices to run at their rate, small enough for the caches: bench/attention tries
 /// others.

@@ -138,11 +138,7 @@ STRATA_INLINE at::Tensor SingleBlock::forward(const at::Tensor& x_BLD, const at:
     const at::Tensor attended =
         attention(q, k, split_heads(detail::apply(attn_->to_v, x), K), detail::with_bias(bias_B11L));
     const at::Tensor hidden = gelu_tanh(detail::apply(proj_mlp_, x));
-    // proj_out of [attended, hidden], without putting the two together.
-    const std::int64_t D = x.size(2);
-    const at::Tensor out = linear(attended, proj_out_->weight.narrow(1, 0, D), proj_out_->bias) +
-                           at::matmul(hidden, proj_out_->weight.narrow(1, D, 4 * D).t());
-    return gated_add(x_BLD, mod[gate], out);
+    return gated_add(x_BLD, mod[gate], linear_of_two(attended, hidden, proj_out_->weight, proj_out_->bias));
 }
 
 }  // namespace strata::models

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include <strata/models/few_rows.hpp>
 #include <strata/models/fused_ops.hpp>
+#include <strata/models/impl/few_rows.ipp>
 #include <strata/models/kernels.hpp>
 
 namespace strata::models {
@@ -174,6 +176,76 @@ struct Concatenate : Function<Concatenate> {
     }
 };
 
+/// linear() of x (R, I), a few rows.
+struct FewRowsLinear : Function<FewRowsLinear> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_, const at::Tensor& weight,
+                              const at::Tensor& bias) {
+        const at::Tensor x = x_.contiguous();
+        at::Tensor y = at::empty({x.size(0), weight.size(0)}, x.options());
+        by_type(x, [&]<class T>(T) {
+            kernels::few_rows(data<T>(y), data<T>(x), data<T>(weight), data<T>(bias), x.size(0), x.size(1),
+                              weight.size(0));
+        });
+        ctx->save_for_backward({x, weight});
+        return y;
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const variable_list saved = ctx->get_saved_variables();
+        const at::Tensor &x = saved[0], &weight = saved[1], grad_y = grads[0].contiguous();
+        at::Tensor grad_x, grad_weight, grad_bias;
+        if (ctx->needs_input_grad(0)) {
+            at::Tensor sums = floats(x.sizes());
+            by_type(x, [&]<class T>(T) {
+                kernels::few_rows_grad_x(data<float>(sums), data<T>(grad_y), data<T>(weight), x.size(0), x.size(1),
+                                         weight.size(0));
+            });
+            grad_x = sums.to(x.scalar_type());
+        }
+        if (ctx->needs_input_grad(1)) {
+            grad_weight = at::empty_like(weight);
+            by_type(x, [&]<class T>(T) {
+                kernels::few_rows_grad_weight(data<T>(grad_weight), data<T>(grad_y), data<T>(x), x.size(0), x.size(1),
+                                              weight.size(0));
+            });
+        }
+        if (ctx->needs_input_grad(2)) grad_bias = grad_y.sum(0);
+        return {grad_x, grad_weight, grad_bias};
+    }
+};
+
+/// Small weights are in the caches, and a product of matrices is as good.
+inline bool few_rows_apply(const at::Tensor& rows, const at::Tensor& weight, const at::Tensor& bias) {
+    return rows.size(0) >= 1 && rows.size(0) <= 8 && weight.numel() >= std::int64_t{1} << 20 &&
+           kernels_apply(rows, rows.size(1)) && weight.is_cpu() && weight.is_contiguous() && bias.is_contiguous() &&
+           weight.scalar_type() == rows.scalar_type() && bias.scalar_type() == rows.scalar_type();
+}
+
+/// linear_of_two() of a (R, A) and b (R, B).
+struct LinearOfTwo : Function<LinearOfTwo> {
+    static at::Tensor forward(AutogradContext* ctx, const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                              const at::Tensor& bias) {
+        ctx->save_for_backward({a, b, weight});
+        const std::int64_t A = a.size(1), B = b.size(1);
+        return at::addmm(bias, a, weight.narrow(1, 0, A).t()).add_(at::mm(b, weight.narrow(1, A, B).t()));
+    }
+    static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+        const variable_list saved = ctx->get_saved_variables();
+        const at::Tensor &a = saved[0], &b = saved[1], &weight = saved[2], &grad = grads[0];
+        const std::int64_t A = a.size(1), B = b.size(1);
+        at::Tensor grad_a, grad_b, grad_weight, grad_bias;
+        if (ctx->needs_input_grad(0)) grad_a = at::mm(grad, weight.narrow(1, 0, A));
+        if (ctx->needs_input_grad(1)) grad_b = at::mm(grad, weight.narrow(1, A, B));
+        if (ctx->needs_input_grad(2)) {
+            grad_weight = at::empty_like(weight);
+            at::Tensor of_a = grad_weight.narrow(1, 0, A), of_b = grad_weight.narrow(1, A, B);
+            at::mm_out(of_a, grad.t(), a);
+            at::mm_out(of_b, grad.t(), b);
+        }
+        if (ctx->needs_input_grad(3)) grad_bias = grad.sum(0);
+        return {grad_a, grad_b, grad_weight, grad_bias};
+    }
+};
+
 /// The type that norms and softmax compute in: fp32, or fp64 for fp64 input.
 inline at::ScalarType wide(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
@@ -214,7 +286,15 @@ STRATA_INLINE at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, c
     std::vector<std::int64_t> shape = x.sizes().vec();
     const at::Tensor rows = x.reshape({-1, shape.back()});
     shape.back() = weight.size(0);
+    if (detail::few_rows_apply(rows, weight, bias)) return detail::FewRowsLinear::apply(rows, weight, bias).view(shape);
     return at::addmm(bias, rows, weight.t()).view(shape);
+}
+
+STRATA_INLINE at::Tensor linear_of_two(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                                       const at::Tensor& bias) {
+    std::vector<std::int64_t> shape = a.sizes().vec();
+    shape.back() = weight.size(0);
+    return detail::LinearOfTwo::apply(a.flatten(0, -2), b.flatten(0, -2), weight, bias).view(shape);
 }
 
 }  // namespace strata::models

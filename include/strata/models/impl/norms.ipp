@@ -2,7 +2,9 @@
 // strata/models/impl/norms.ipp - bodies of the norms.
 
 #include <strata/models/impl/fused_ops.ipp>
+#include <strata/models/impl/unet_ops.ipp>
 #include <strata/models/norms.hpp>
+#include <strata/models/unet_ops.hpp>
 
 namespace strata::models {
 
@@ -13,8 +15,11 @@ STRATA_INLINE GroupNorm::GroupNorm(std::int64_t groups_, std::int64_t C, double 
       bias(register_parameter("bias", at::zeros({C}))) {}
 
 STRATA_INLINE at::Tensor GroupNorm::forward(const at::Tensor& x) {
-    const at::ScalarType wide = detail::wide(x);
-    return at::group_norm(x.to(wide), groups, weight.to(wide), bias.to(wide), eps).to(x.scalar_type());
+    return models::group_norm(x, groups, weight, bias, eps);
+}
+
+STRATA_INLINE at::Tensor GroupNorm::silu_of_norm(const at::Tensor& x) {
+    return models::group_norm(x, groups, weight, bias, eps, true);
 }
 
 STRATA_INLINE LayerNorm::LayerNorm(std::int64_t D, double eps_)
@@ -22,10 +27,7 @@ STRATA_INLINE LayerNorm::LayerNorm(std::int64_t D, double eps_)
       weight(register_parameter("weight", at::ones({D}))),
       bias(register_parameter("bias", at::zeros({D}))) {}
 
-STRATA_INLINE at::Tensor LayerNorm::forward(const at::Tensor& x) {
-    const at::ScalarType wide = detail::wide(x);
-    return at::layer_norm(x.to(wide), weight.sizes(), weight.to(wide), bias.to(wide), eps).to(x.scalar_type());
-}
+STRATA_INLINE at::Tensor LayerNorm::forward(const at::Tensor& x) { return models::layer_norm(x, weight, bias, eps); }
 
 STRATA_INLINE RmsNorm::RmsNorm(std::int64_t D, double eps_)
     : eps(eps_), weight(register_parameter("weight", at::ones({D}))) {}

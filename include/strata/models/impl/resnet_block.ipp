@@ -26,9 +26,9 @@ STRATA_INLINE ResnetBlock::ResnetBlock(std::int64_t C_in, std::int64_t C_out, st
 }
 
 STRATA_INLINE at::Tensor ResnetBlock::forward(const at::Tensor& x_BChw, const at::Tensor& time_BE) {
-    at::Tensor h = conv1_->forward(at::silu(norm1_->forward(x_BChw)));
+    at::Tensor h = conv1_->forward(norm1_->silu_of_norm(x_BChw));
     if (time_emb_proj_) h = h + time_emb_proj_->forward(at::silu(time_BE)).unsqueeze(2).unsqueeze(3);
-    h = conv2_->forward(at::silu(norm2_->forward(h)));
+    h = conv2_->forward(norm2_->silu_of_norm(h));
     return (conv_shortcut_ ? conv_shortcut_->forward(x_BChw) : x_BChw) + h;
 }
 

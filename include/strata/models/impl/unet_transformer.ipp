@@ -10,6 +10,8 @@
 #include <strata/models/impl/attention.ipp>
 #include <strata/models/impl/fused_ops.ipp>
 #include <strata/models/impl/norms.ipp>
+#include <strata/models/impl/unet_ops.ipp>
+#include <strata/models/unet_ops.hpp>
 #include <strata/models/unet_transformer.hpp>
 
 namespace strata::models {
@@ -53,8 +55,7 @@ STRATA_INLINE GatedFeedForward::GatedFeedForward(std::int64_t C) {
 }
 
 STRATA_INLINE at::Tensor GatedFeedForward::forward(const at::Tensor& x_BLC) {
-    const std::vector<at::Tensor> halves = linear(x_BLC, in_->weight, in_->bias).chunk(2, -1);
-    return linear(halves[0] * at::gelu(halves[1]), out_->weight, out_->bias);
+    return linear(geglu(linear(x_BLC, in_->weight, in_->bias)), out_->weight, out_->bias);
 }
 
 STRATA_INLINE TransformerBlock::TransformerBlock(std::int64_t C, std::int64_t E, std::int64_t heads)
