@@ -161,8 +161,8 @@ inline Bytes make_avif(const strata::pictures::Picture& picture, std::uint32_t d
 #endif
 
 #ifdef STRATA_WITH_HEIC
-/// Of good quality. Empty: libheif has no encoder here.
-inline Bytes make_heic(const strata::pictures::Picture& picture) {
+/// Of good quality, with 8, 10 or 12 bits a number. Empty: libheif has no encoder here, or none of so many bits.
+inline Bytes make_heic(const strata::pictures::Picture& picture, int bits = 8) {
     const std::unique_ptr<::heif_context, decltype(&::heif_context_free)> context{::heif_context_alloc(),
                                                                                   &::heif_context_free};
     ::heif_encoder* encoder = nullptr;
@@ -172,15 +172,29 @@ inline Bytes make_heic(const strata::pictures::Picture& picture) {
     ::heif_encoder_set_lossy_quality(encoder, 95);
     ::heif_image* image = nullptr;
     const bool alpha = picture.channels == 4;
-    ::heif_image_create(static_cast<int>(picture.width), static_cast<int>(picture.height), heif_colorspace_RGB,
-                        alpha ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB, &image);
+    const ::heif_chroma chroma =
+        bits == 8 ? (alpha ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB)
+                  : (alpha ? heif_chroma_interleaved_RRGGBBAA_LE : heif_chroma_interleaved_RRGGBB_LE);
+    ::heif_image_create(static_cast<int>(picture.width), static_cast<int>(picture.height), heif_colorspace_RGB, chroma,
+                        &image);
     ::heif_image_add_plane(image, heif_channel_interleaved, static_cast<int>(picture.width),
-                           static_cast<int>(picture.height), 8);
+                           static_cast<int>(picture.height), bits);
     int stride = 0;
     std::uint8_t* const plane = ::heif_image_get_plane(image, heif_channel_interleaved, &stride);
     const auto row = static_cast<std::size_t>(picture.width * picture.channels);
-    for (std::int64_t y = 0; y < picture.height; ++y)
-        std::memcpy(plane + y * stride, picture.pixels.data() + static_cast<std::size_t>(y) * row, row);
+    for (std::int64_t y = 0; y < picture.height; ++y) {
+        const std::uint8_t* const from = picture.pixels.data() + static_cast<std::size_t>(y) * row;
+        std::uint8_t* const to = plane + y * stride;
+        if (bits == 8) {
+            std::memcpy(to, from, row);
+            continue;
+        }
+        for (std::size_t i = 0; i < row; ++i) {
+            const unsigned value = static_cast<unsigned>(from[i]) << (bits - 8) | from[i] >> (16 - bits);
+            to[2 * i] = static_cast<std::uint8_t>(value & 0xffU);
+            to[2 * i + 1] = static_cast<std::uint8_t>(value >> 8);
+        }
+    }
     ::heif_image_handle* handle = nullptr;
     const bool done =
         ::heif_context_encode_image(context.get(), image, encoder, nullptr, &handle).code == heif_error_Ok;

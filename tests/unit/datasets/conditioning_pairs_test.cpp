@@ -14,6 +14,7 @@
 
 #include "../../support/made_tar.hpp"
 #include "../../support/pictures.hpp"
+#include "../../support/s3_server.hpp"
 #include "../../support/temporary_folder.hpp"
 
 namespace {
@@ -205,6 +206,39 @@ TEST_F(ConditioningPairs, MembersOfTarFilesOfOneNamePair) {
     const Collection all = discovered();
     ASSERT_EQ(all.sets()[0].samples.size(), 1U);
     EXPECT_EQ(all.sets()[0].samples[0].conditioning[0].key, "train-0/7.webp");
+}
+
+/// Pictures in one bucket, what belongs to them in another: pairs are found by listing, and versions are those of the store.
+TEST_F(ConditioningPairs, LieInBucketsToo) {
+    const strata_test::S3Server server;
+    if (server.is_missing()) GTEST_SKIP() << server.why_not();
+    ASSERT_EQ(server.why_not(), "");
+    const auto move_to_bucket = [&](config::ImageDataset& set, const std::string& bucket) {
+        const strata::s3::S3Options made = server.bucket(bucket);
+        set.type = config::StoreType::aws;
+        set.instance_data_dir.clear();
+        set.s3.bucket = bucket;
+        set.s3.endpoint_url = made.endpoint_url;
+        set.s3.access_key_id = made.access_key_id;
+        set.s3.secret_access_key = made.secret_access_key;
+        set.s3.data_prefix = "2024";
+        return Buckets{}.open(set.s3);
+    };
+    {
+        const auto photos = move_to_bucket(list.images[0], "photos");
+        for (const char* name : {"a.png", "sub/ü b.png", "alone.png"}) photos.put(name, plain_png(64, 48, 1, 0, 0));
+        const auto edges = move_to_bucket(list.conditioning[0], "edges");
+        for (const char* name : {"a.png", "sub/ü b.webp"}) edges.put(name, plain_png(32, 24, 2, 0, 0));
+    }
+    const Collection all = discovered();
+    const auto& samples = all.sets()[0].samples;
+    ASSERT_EQ(samples.size(), 2U);
+    EXPECT_EQ(samples[1].key, "sub/ü b.png");
+    ASSERT_EQ(samples[1].conditioning.size(), 1U);
+    EXPECT_EQ(samples[1].conditioning[0].key, "sub/ü b.webp");
+    EXPECT_EQ(samples[1].conditioning[0].size, (strata::pictures::PictureSize{32, 24}));
+    EXPECT_NE(samples[1].conditioning[0].version, "");
+    EXPECT_EQ(all.report().count(SkipReason::unpaired), 1);
 }
 
 }  // namespace

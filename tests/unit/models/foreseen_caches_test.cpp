@@ -95,8 +95,10 @@ void expect_foreseen(std::string_view name, const R& recipe) {
     ASSERT_EQ(encoded.size(), 1U);
     EXPECT_EQ(shown(found->recipe.caption_tensors), shown(outlines_of(encoded[0]))) << name;
     EXPECT_EQ(found->recipe.dropped_caption, recipe.dropped_caption()) << name;
-    if (!found->recipe.picture_id.empty()) EXPECT_EQ(found->recipe.picture_id, recipe.picture_id());
-    if (!found->recipe.caption_id.empty()) EXPECT_EQ(found->recipe.caption_id, recipe.caption_id());
+    if (!found->recipe.picture_id.empty()) {
+        EXPECT_EQ(found->recipe.picture_id, recipe.picture_id());
+        EXPECT_EQ(found->recipe.caption_id, recipe.caption_id());
+    }
 }
 
 TEST(ForeseenCaches, AreWhatTheRecipesKeep) {

@@ -238,6 +238,17 @@ TEST(OtherFormats, AHeicHasItsPixels) {
         EXPECT_EQ(image_header(file).channels, channels);
     }
 }
+
+/// As phones with HDR write them: twice the bytes of one of 8 bits while it is decoded.
+TEST(OtherFormats, AHeicOfTenBitsHasItsPixelsAndTakesNoMoreMemoryThanItSays) {
+    const Picture picture = soft_picture(1000, 600);
+    const Bytes file = make_heic(picture, 10);
+    if (file.empty()) GTEST_SKIP() << "libheif has no encoder of 10 bits";
+    EXPECT_LT(mean_difference(decode_image(file), picture), 4);
+    const ImageHeader header = image_header(file);
+    const AddressSpaceLimit limit{static_cast<std::uint64_t>(decode_bytes(header)) + (4U << 20)};
+    EXPECT_EQ(decode_image(file, header).width, 1000);
+}
 #endif
 
 TEST(OtherFormats, TakeNoMoreMemoryThanTheySay) {
