@@ -2,7 +2,8 @@
 // strata/models/few_rows.hpp - products of a few rows with a large matrix, which a library's product of matrices runs slowly.
 //
 // What a modulation projects is a row a picture, and its weight is read once: such a product is as long as memory takes
-// to give the weight. OpenBLAS and oneDNN pack their operands as if they were used again, and take 2 to 30 times that.
+// to give the weight. OpenBLAS and oneDNN pack their operands as if they were used again, and take 1.5 to 2.8 times that
+// (bench/models_step/RESULT.md).
 //
 // Plain pointers, no libtorch, one thread. Number formats: `float`, or bf16; sums are fp32 inside. Every body exists for
 // AVX-512, AVX2 and the baseline, and the first call picks one; results differ between them only in rounding.
