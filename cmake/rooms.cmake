@@ -548,6 +548,7 @@ strata_room(models
         clip_text.hpp
         detail/attention_loops.hpp
         detail/few_rows_loops.hpp
+        detail/group_norm_shape.hpp
         detail/lane_loops.hpp
         detail/picture_size.hpp
         detail/unet_loops.hpp

@@ -11,15 +11,9 @@
 
 #include <strata/core/bf16.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/models/detail/group_norm_shape.hpp>
 
 namespace strata::models::kernels {
-
-/// Sizes of a group norm.
-struct GroupNormShape {
-    std::int64_t B, C, N, G;
-    float eps;
-    bool with_silu;  ///< y is silu of the norm
-};
 
 /// y = norm(x) * weight + bias, norm over a sample's group, or silu of that; x, y (B, C, N), weight, bias (C). Keeps mean
 /// and 1/sqrt(var + eps) of each group in statistics (B, G, 2) for the backward pass.

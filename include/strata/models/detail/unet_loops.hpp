@@ -7,7 +7,7 @@
 
 #include <strata/core/elements.hpp>
 #include <strata/core/lanes.hpp>
-#include <strata/models/unet_kernels.hpp>
+#include <strata/models/detail/group_norm_shape.hpp>
 
 namespace strata::models::kernels::detail {
 
