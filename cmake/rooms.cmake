@@ -106,6 +106,7 @@ strata_room(config
         intent_options.hpp
         key.hpp
         launch_script.hpp
+        model_record.hpp
         model_settings.hpp
         peer_names.hpp
         problems.hpp
@@ -617,6 +618,7 @@ strata_room(train
         any_model.hpp
         batch_source.hpp
         buffer_copies.hpp
+        checkpoint_weights.hpp
         checkpoints.hpp
         command_line.hpp
         compute.hpp
@@ -638,6 +640,7 @@ strata_room(train
         gradient_norms.hpp
         loss_curve.hpp
         metrics.hpp
+        model_record.hpp
         named_loss.hpp
         named_norm.hpp
         options.hpp

@@ -176,7 +176,9 @@ std::string one_line(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int launch_command(std::span<const std::string> words) {
+int launch_command(std::span<const std::string> words) { return launch_command(words, WhenAsked::finish_step); }
+
+int launch_command(std::span<const std::string> words, WhenAsked when_asked) {
     hold_stop_signals();
     const auto dashes = std::find(words.begin(), words.end(), "--");
     const Arguments arguments{"strata launch", words.first(static_cast<std::size_t>(dashes - words.begin())), options};
@@ -197,6 +199,7 @@ int launch_command(std::span<const std::string> words) {
         throw Error{Errc::bad_argument, "strata launch needs a program to run", usage};
 
     LaunchPlan plan;
+    plan.ends_when_asked = when_asked == WhenAsked::end;
     plan.ranks = static_cast<int>(*ranks);
     plan.verbose = arguments.has("-v");
     plan.program = {dashes + 1, words.end()};

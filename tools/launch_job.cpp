@@ -99,7 +99,7 @@ void LaunchJob::take_signals() {
     while (::read(signals_.number(), &info, sizeof info) == sizeof info) {
         if (info.ssi_signo != SIGCHLD) {
             ++asked_;
-            if (asked_ == 1) {
+            if (asked_ == 1 && !plan_.ends_when_asked) {
                 ask_to_stop();
             } else if (ended_by_ == 0 && (!started_ || some_run())) {
                 ended_by_ = static_cast<int>(info.ssi_signo);

@@ -23,6 +23,8 @@ struct LaunchPlan {
     std::vector<std::string> program;  ///< its name as it was typed, and its arguments
     std::string program_file;
     std::vector<std::string> start;  ///< the command that starts one watcher a rank; the socket's path comes behind it
+    /// The first stop signal ends all ranks at once, as else the second does: of programs that have nothing to save.
+    bool ends_when_asked = false;
 };
 
 /// mpirun starts a watcher (launch_rank.hpp) for every rank. When all of them have come, each is told the program, and

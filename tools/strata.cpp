@@ -18,6 +18,7 @@
 #include "data_command.hpp"
 #include "launch_command.hpp"
 #include "launch_rank.hpp"
+#include "sample_command.hpp"
 #include "train_command.hpp"
 
 namespace {
@@ -37,6 +38,8 @@ constexpr std::array commands{
     Command{"data", "what data sets hold, what their caches will take, what an epoch is", strata::tools::data_command},
     Command{"train", "trains what configurations ask for: SimpleTuner's, Accelerate's, DeepSpeed's",
             strata::tools::train_command},
+    Command{"sample", "draws pictures of prompts from a model, a run's checkpoint or weights",
+            strata::tools::sample_command},
     Command{"launch", "runs a trainer on several ranks, so that Ctrl-C saves", strata::tools::launch_command},
 };
 

@@ -28,6 +28,7 @@
 #include <strata/train/compute_device.hpp>
 #include <strata/train/config_for.hpp>
 #include <strata/train/gallery.hpp>
+#include <strata/train/model_record.hpp>
 #include <strata/train/options_from_config.hpp>
 #include <strata/train/seed.hpp>
 
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
             gallery.follow(trainer);  // draws samples every so often
             for (const auto& [id, set] : evaluated) trainer.evaluate_every(config.evaluation_interval(), id, *set);
             trainer.report().title = family->title() + " on " + config.data_backend_config.string();
+            train::record_model(session, trainer.folder(), config.model);  // for strata sample
             const FitResult result = trainer.fit(pictures);
 
             //! [weights]

@@ -1,12 +1,13 @@
 // strata-train - what `strata train` starts on every rank: reads configurations as they are, and trains what they ask for.
 
-#include <cstdio>
+#include <string_view>
 
 #include <strata/config/dispatch.hpp>
 #include <strata/core/error.hpp>
 #include <strata/train/session.hpp>
 
 #include "../config_output.hpp"
+#include "../sample/draw_samples.hpp"
 #include "picture_run.hpp"
 #include "train_plan.hpp"
 #include "train_settings.hpp"
@@ -30,6 +31,7 @@ void train_in(tools::PictureRun& run, const tools::TrainPlan& plan, config::Comb
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc > 1 && std::string_view{argv[1]} == "sample") return tools::sample_main(argc - 1, argv + 1);
     return strata::run<tools::TrainSettings>(argc, argv, [](Session& session, const tools::TrainSettings& settings) {
         session.set_collective_timeout(settings.options.collective_timeout);
         const tools::TrainPlan plan = tools::plan_training(settings, session.world());

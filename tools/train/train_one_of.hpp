@@ -6,6 +6,7 @@
 #include <strata/config/dispatch.hpp>
 #include <strata/families/any_model.hpp>
 #include <strata/strata.hpp>
+#include <strata/train/model_record.hpp>
 #include <strata/train/options_from_config.hpp>
 #include <strata/train/trainer_for.hpp>
 
@@ -25,6 +26,7 @@ void train_with(PictureRun& run) {
     trainer.report().facts = {{"ranks", std::to_string(run.session.world())},
                               {"steps", std::to_string(options.max_steps)},
                               {"learning rate", std::to_string(options.schedule.lr)}};
+    train::record_model(run.session, trainer.folder(), settings.model);
     trainer.fit(run.pictures);
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,13 +25,25 @@ namespace strata::pictures {
 [[nodiscard]] Picture decode_png(std::span<const std::byte> file, const ImageHeader& header,
                                  std::string_view source = "a picture", const DecodeLimits& limits = {});
 
-/// Packed 8-bit RGB rows as a PNG file. Equal pixels give equal bytes.
+/// What a PNG says of itself beside its pixels.
+struct PngText {
+    std::string key;   ///< 1 to 79 characters of ASCII, no space at its ends: "Software"
+    std::string text;  ///< UTF-8 without the character of number 0; line ends are "\n"
+};
+
+/// Packed 8-bit RGB rows as a PNG file. Equal pixels and texts give equal bytes.
 ///
-///   rgb  width * height * 3 bytes, from top to bottom
+///   rgb    width * height * 3 bytes, from top to bottom
+///   texts  in front of the pixels, so that they are found without unpacking these; ASCII as tEXt, which every reader knows, anything
+///          else as iTXt
 ///
-/// Throws Errc::bad_picture when a size is not positive or rgb has another number of bytes.
+/// Throws Errc::bad_picture when a size is not positive or rgb has another number of bytes, or a text is none as above.
 [[nodiscard]] std::vector<std::byte> encode_png(std::int64_t width, std::int64_t height,
-                                                std::span<const std::uint8_t> rgb);
+                                                std::span<const std::uint8_t> rgb, std::span<const PngText> texts = {});
+
+/// The texts in front of the pixels of a PNG file, in their order, tEXt and iTXt that are not packed; others are passed over, and so are
+/// those behind the first damaged chunk. Nothing of what is no PNG.
+[[nodiscard]] std::vector<PngText> png_texts(std::span<const std::byte> file);
 
 }  // namespace strata::pictures
 

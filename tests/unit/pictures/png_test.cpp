@@ -52,6 +52,44 @@ TEST(Png, WhatIsEncodedDecodesToTheSamePixels) {
     EXPECT_EQ(thrown_by([&] { (void)encode_png(0, 5, {}); }).code, Errc::bad_picture);
 }
 
+TEST(Png, TextsStandBeforeThePixelsAndChangeNoneOfThem) {
+    const std::vector<std::uint8_t> rgb(4 * 4 * 3, 77);
+    const std::vector<PngText> texts{{"parameters", "a red apple\nSteps: 4, Seed: 1"},
+                                     {"strata", "{\"prompt\": \"ein \xc3\x84pfel\"}"},
+                                     {"empty", ""}};
+    const Bytes file = encode_png(4, 4, rgb, texts);
+    const std::vector<PngText> found = png_texts(file);
+    ASSERT_EQ(found.size(), texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        EXPECT_EQ(found[i].key, texts[i].key);
+        EXPECT_EQ(found[i].text, texts[i].text);
+    }
+    EXPECT_EQ(decode_image(file).pixels, rgb);
+    const std::string bytes{reinterpret_cast<const char*>(file.data()), file.size()};
+    EXPECT_LT(bytes.find("tEXtparameters"), bytes.find("IDAT"));  // ASCII as every reader knows it
+    EXPECT_LT(bytes.find("iTXtstrata"), bytes.find("IDAT"));
+    EXPECT_EQ(encode_png(4, 4, rgb), encode_png(4, 4, rgb, std::vector<PngText>{}));
+}
+
+TEST(Png, TextsOfADamagedFileEndWhereItIsDamaged) {
+    const std::vector<PngText> texts{{"first", "1"}, {"second", "2"}};
+    Bytes file = encode_png(1, 1, std::vector<std::uint8_t>(3), texts);
+    const std::string bytes{reinterpret_cast<const char*>(file.data()), file.size()};
+    file[bytes.find("second")] ^= std::byte{1};
+    ASSERT_EQ(png_texts(file).size(), 1U);
+    EXPECT_EQ(png_texts(file).front().key, "first");
+    for (std::size_t size = 0; size < file.size(); ++size)
+        EXPECT_LE(png_texts(std::span{file}.first(size)).size(), 1U) << size;
+    const std::vector<std::vector<PngText>> wrong{{{"", "x"}},
+                                                  {{" key", "x"}},
+                                                  {{"key", std::string{"a\0b", 3}}},
+                                                  {{std::string(80, 'k'), "x"}},
+                                                  {{"k\xc3\xa4", "x"}}};
+    for (const auto& refused : wrong)
+        EXPECT_EQ(thrown_by([&] { (void)encode_png(1, 1, std::vector<std::uint8_t>(3), refused); }).code,
+                  Errc::bad_picture);
+}
+
 TEST(Png, EveryTruncationBeforeTheLastPixelIsRefusedByName) {
     const auto made = strata_test::make_png({PNG_COLOR_TYPE_RGB_ALPHA, 8, false, false}, 20, 20);
     constexpr std::size_t end_chunk = 12;

@@ -14,6 +14,7 @@
 #include <string>
 
 #include <png.h>
+#include <zlib.h>
 
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
@@ -146,15 +147,70 @@ struct PngWriter {
     ~PngWriter() { ::png_destroy_write_struct(&png, &info); }
 };
 
+///   texts  a number that is too large for libpng's cannot be in memory
 inline bool write_png(PngWriter& writer, PngOutput& output, png_uint_32 width, png_uint_32 height,
-                      const std::uint8_t* rgb) {
+                      const std::uint8_t* rgb, ::png_text* texts, std::size_t count) {
     if (setjmp(png_jmpbuf(writer.png)) != 0) return false;
     ::png_set_write_fn(writer.png, &output, write_png_bytes, flush_png_bytes);
     ::png_set_IHDR(writer.png, writer.info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                    PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (count > 0) ::png_set_text(writer.png, writer.info, texts, static_cast<int>(count));
     ::png_write_info(writer.png, writer.info);
     for (png_uint_32 y = 0; y < height; ++y) ::png_write_row(writer.png, rgb + std::size_t{y} * width * 3);
     ::png_write_end(writer.png, writer.info);
+    return true;
+}
+
+inline bool is_ascii(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+/// libpng's view of texts, which outlive it.
+inline std::vector<::png_text> png_texts_of(std::span<const PngText> texts) {
+    std::vector<::png_text> views;
+    for (const PngText& one : texts) {
+        const bool is_key = !one.key.empty() && one.key.size() <= PNG_KEYWORD_MAX_LENGTH && one.key.front() != ' ' &&
+                            one.key.back() != ' ' && one.key.find("  ") == std::string::npos &&
+                            std::all_of(one.key.begin(), one.key.end(), [](char c) { return ' ' <= c && c <= '~'; });
+        if (!is_key || one.text.find('\0') != std::string::npos)
+            throw Error{Errc::bad_picture, "a PNG cannot hold the text '" + one.key + "'",
+                        "use a key of 1 to 79 characters of ASCII, and no text with the character of number 0"};
+        ::png_text view{};
+        view.compression = is_ascii(one.text) ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
+        // libpng copies all of it and changes nothing; its types are older than const.
+        view.key = const_cast<char*>(one.key.c_str());
+        view.text = const_cast<char*>(one.text.c_str());
+        if (view.compression == PNG_ITXT_COMPRESSION_NONE)
+            view.itxt_length = one.text.size();
+        else
+            view.text_length = one.text.size();
+        views.push_back(view);
+    }
+    return views;
+}
+
+inline std::uint32_t big_endian(std::span<const std::byte> four) {
+    std::uint32_t value = 0;
+    for (const std::byte byte : four.first(4)) value = value << 8 | std::to_integer<std::uint32_t>(byte);
+    return value;
+}
+
+/// What a chunk tEXt or iTXt says; false where it is packed, or no such chunk.
+inline bool read_png_text(std::string_view type, std::string_view data, PngText& found) {
+    const std::size_t end = data.find('\0');
+    if (end == std::string_view::npos) return false;
+    found.key = data.substr(0, end);
+    std::string_view rest = data.substr(end + 1);
+    if (type == "iTXt") {  // packed or not, how, a language, the key in that language, the text
+        if (rest.size() < 2 || rest[0] != 0) return false;
+        rest.remove_prefix(2);
+        for (int skipped = 0; skipped < 2; ++skipped) {
+            const std::size_t zero = rest.find('\0');
+            if (zero == std::string_view::npos) return false;
+            rest.remove_prefix(zero + 1);
+        }
+    }
+    found.text = rest;
     return true;
 }
 
@@ -177,7 +233,7 @@ STRATA_INLINE Picture decode_png(std::span<const std::byte> file, const ImageHea
 }
 
 STRATA_INLINE std::vector<std::byte> encode_png(std::int64_t width, std::int64_t height,
-                                                std::span<const std::uint8_t> rgb) {
+                                                std::span<const std::uint8_t> rgb, std::span<const PngText> texts) {
     constexpr std::int64_t largest = 1'000'000;  // libpng's own limit of an edge
     if (width < 1 || height < 1 || width > largest || height > largest ||
         rgb.size() != static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3)
@@ -185,15 +241,39 @@ STRATA_INLINE std::vector<std::byte> encode_png(std::int64_t width, std::int64_t
                     "a picture of " + std::to_string(width) + " x " + std::to_string(height) +
                         " pixels cannot be made of " + std::to_string(rgb.size()) + " bytes of RGB",
                     "pass width * height * 3 bytes and positive sizes"};
+    std::vector<::png_text> views = detail::png_texts_of(texts);
     detail::PngOutput output;
     detail::PngWriter writer;
     if (!detail::write_png(writer, output, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height),
-                           rgb.data())) {
+                           rgb.data(), views.data(), views.size())) {
         if (output.failed) throw std::bad_alloc{};
         throw Error{Errc::bad_picture, std::string{"a picture cannot be written: "} + writer.message.data(),
                     "pass another picture"};
     }
     return std::move(output.bytes);
+}
+
+STRATA_INLINE std::vector<PngText> png_texts(std::span<const std::byte> file) {
+    constexpr std::size_t signature = 8, around = 12;  // a chunk's length, type and check sum
+    std::vector<PngText> texts;
+    if (file.size() < signature || ::png_sig_cmp(reinterpret_cast<png_const_bytep>(file.data()), 0, signature) != 0)
+        return texts;
+    for (auto rest = file.subspan(signature); rest.size() >= around;) {
+        const std::uint32_t length = detail::big_endian(rest);
+        if (length > rest.size() - around) break;
+        const auto summed = rest.subspan(4, std::size_t{length} + 4);
+        const std::string_view text{reinterpret_cast<const char*>(summed.data()), summed.size()};
+        const auto sum =
+            ::crc32_z(::crc32(0, nullptr, 0), reinterpret_cast<const Bytef*>(summed.data()), summed.size());
+        if (sum != detail::big_endian(rest.subspan(std::size_t{length} + 8))) break;
+        const std::string_view type = text.substr(0, 4);
+        if (type == "IDAT") break;
+        PngText found;
+        if ((type == "tEXt" || type == "iTXt") && detail::read_png_text(type, text.substr(4), found))
+            texts.push_back(std::move(found));
+        rest = rest.subspan(std::size_t{length} + around);
+    }
+    return texts;
 }
 
 }  // namespace strata::pictures

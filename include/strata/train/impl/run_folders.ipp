@@ -12,8 +12,8 @@ namespace strata::train {
 
 STRATA_INLINE bool RunFolders::is_name(std::string_view name) {
     constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
-    constexpr std::array<std::string_view, 7> of_a_run{"checkpoints",   "samples",     "samples_ema", "index",
-                                                       "metrics.jsonl", "report.html", "skipped.txt"};
+    constexpr std::array<std::string_view, 8> of_a_run{"checkpoints",   "samples",     "samples_ema", "index",
+                                                       "metrics.jsonl", "report.html", "skipped.txt", "model.json"};
     const bool fits = name.size() <= longest_name && !name.starts_with('.') &&
                       name.find_first_not_of(letters) == std::string_view::npos;
     return fits && std::find(of_a_run.begin(), of_a_run.end(), name) == of_a_run.end();

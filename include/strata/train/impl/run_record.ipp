@@ -10,7 +10,7 @@
 namespace strata::train {
 
 STRATA_INLINE void RunRecord::clear(const std::filesystem::path& folder) {
-    for (const char* entry : {"checkpoints", "samples", "samples_ema", "metrics.jsonl", "report.html"})
+    for (const char* entry : {"checkpoints", "samples", "samples_ema", "metrics.jsonl", "report.html", "model.json"})
         std::filesystem::remove_all(folder / entry);
 }
 

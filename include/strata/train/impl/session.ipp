@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <strata/comm/agree.hpp>
+#include <strata/config/model_record.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
@@ -170,7 +171,10 @@ STRATA_INLINE void Session::leave_no_trace() noexcept {
 STRATA_INLINE void Session::remove_empty_start(const std::filesystem::path& folder) {
     std::error_code failed;
     const auto log = folder / train::RunLog::log_name;
-    if (std::filesystem::file_size(log, failed) == 0 && !failed) ::unlink(log.c_str());
+    if (std::filesystem::file_size(log, failed) == 0 && !failed) {
+        ::unlink(log.c_str());
+        ::unlink((folder / config::model_record_name).c_str());
+    }
     ::rmdir((folder / "checkpoints").c_str());
     if (folder != output_) ::rmdir(folder.c_str());
 }

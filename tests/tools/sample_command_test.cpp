@@ -1,0 +1,227 @@
+// `strata sample`: pictures of tiny models in the ecosystem's folders, of runs' checkpoints and of files of weights.
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <strata/pictures/decode_image.hpp>
+#include <strata/pictures/picture.hpp>
+#include <strata/pictures/png.hpp>
+#include <strata/storage/atomic_file.hpp>
+
+#include "../support/made_pipeline.hpp"
+#include "train_folder.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using strata_test::Outcome;
+using strata_test::PipelineKind;
+using strata_test::text_of;
+
+struct SampleCommand : strata_test::TrainFolder {
+    /// Two steps at 64 x 64 pixels, where the words say nothing else.
+    Outcome sample(std::vector<std::string> words, bool is_short = true) const {
+        words.insert(words.begin(), {STRATA_TOOL, "sample"});
+        if (is_short) words.insert(words.end(), {"--steps", "2", "--size", "64"});
+        return run(words);
+    }
+    [[nodiscard]] static std::vector<std::string> files_in(const fs::path& output) {
+        std::vector<std::string> names;
+        for (const auto& entry : fs::directory_iterator{output})
+            if (entry.path().filename() != ".lock") names.push_back(entry.path().filename().string());
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+    /// A model of two steps on two ranks: the run is in `output`.
+    void train_run(const std::string& output, const std::string& stage, const json& more = json::object()) const {
+        json config{{"data_backend_config", path("list.json")},
+                    {"model_family", "sdxl"},
+                    {"pretrained_model_name_or_path", path("model")},
+                    {"mixed_precision", "bf16"},
+                    {"aspect_bucket_alignment", 16},
+                    {"train_batch_size", 1},
+                    {"learning_rate", 1e-2},
+                    {"lr_scheduler", "constant"},
+                    {"max_train_steps", 2},
+                    {"checkpoint_step_interval", 1},
+                    {"validation_disable", true}};
+        config.update(more);
+        write("config.json", config.dump());
+        write("stage.json", R"({"zero_optimization": {"stage": )" + stage + "}}");
+        const Outcome outcome = train({path("config.json"), path("stage.json"), "-n", "2", "--output", path(output)});
+        ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    }
+    /// The pixels of "a cat".
+    std::vector<std::uint8_t> drawn(const std::string& output, std::vector<std::string> words) const {
+        words.insert(words.end(), {"--prompt", "a cat", "--output", path(output)});
+        const Outcome outcome = sample(words);
+        EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+        return strata::pictures::decode_image(strata::storage::read_file(folder / output / "001_a-cat.png")).pixels;
+    }
+};
+
+TEST_F(SampleCommand, APipelineDrawsAPictureThatSaysWhatItIs) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sdxl);
+    const Outcome outcome = sample({path("model"), "--prompt", "[V] a cat, über \"dogs\"", "--negative", "no words",
+                                    "--seed", "7", "--guidance", "3", "--solver", "unipc", "--output", path("out")});
+    ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    ASSERT_EQ(files_in(folder / "out"), std::vector<std::string>{"001_V-a-cat-über-dogs.png"});
+    const auto file = strata::storage::read_file(folder / "out/001_V-a-cat-über-dogs.png");
+    const auto picture = strata::pictures::decode_image(file);
+    EXPECT_EQ(picture.width, 64);
+    EXPECT_EQ(picture.height, 64);
+    const auto texts = strata::pictures::png_texts(file);
+    ASSERT_EQ(texts.size(), 3U);
+    EXPECT_EQ(texts[0].key, "parameters");
+    expect_words(texts[0].text,
+                 {"[V] a cat, über \"dogs\"\nNegative prompt: no words\nSteps: 2, Sampler: unipc, CFG scale: 3, "
+                  "Seed: 7, Size: 64x64, Model: "});
+    const json facts = json::parse(texts[1].text);
+    EXPECT_EQ(facts.at("prompt"), "[V] a cat, über \"dogs\"");
+    EXPECT_EQ(facts.at("seed"), 7);
+    EXPECT_EQ(facts.at("steps"), 2);
+}
+
+TEST_F(SampleCommand, PicturesAreTheSameOnOneRankAndTwoAndDoNotDependOnOneAnother) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::flux);
+    write("prompts.txt", "a cat\n\n  a dog\r\n");
+    const std::vector<std::string> words{path("model"), "--prompts", path("prompts.txt"), "--count", "2",
+                                         "--seed",      "5"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), words.begin(), words.end());
+        return sample(more);
+    };
+    ::setenv("OMP_NUM_THREADS", "1", 1);
+    const Outcome one = with({"--output", path("one")});
+    const Outcome two = with({"--output", path("two"), "-n", "2"});
+    const Outcome alone = sample({path("model"), "--prompt", "a dog", "--seed", "6", "--output", path("alone")});
+    ::unsetenv("OMP_NUM_THREADS");
+    ASSERT_EQ(one.status, 0) << one.out << one.err;
+    ASSERT_EQ(two.status, 0) << two.out << two.err;
+    ASSERT_EQ(alone.status, 0) << alone.out << alone.err;
+    const std::vector<std::string> files{"001_a-cat.png", "002_a-cat.png", "003_a-dog.png", "004_a-dog.png",
+                                         "grid.png"};
+    ASSERT_EQ(files_in(folder / "one"), files);
+    ASSERT_EQ(files_in(folder / "two"), files);
+    for (const std::string& file : files)
+        EXPECT_EQ(text_of(folder / "one" / file), text_of(folder / "two" / file)) << file;
+    EXPECT_EQ(text_of(folder / "one/004_a-dog.png"), text_of(folder / "alone/001_a-dog.png"));
+    EXPECT_NE(text_of(folder / "one/001_a-cat.png"), text_of(folder / "one/002_a-cat.png"));
+    const auto grid = strata::pictures::decode_image(strata::storage::read_file(folder / "one/grid.png"));
+    EXPECT_EQ(grid.width, 2 * 64 + 3 * 4);
+    EXPECT_EQ(grid.height, 2 * 64 + 3 * 4);
+}
+
+TEST_F(SampleCommand, ARunIsDrawnFromItsCheckpointsWhateverWroteThem) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sdxl);
+    write_pictures(4, [](int i) { return i % 2 == 0 ? "a cat" : "a dog"; });
+    write_list();
+    ASSERT_NO_FATAL_FAILURE(train_run("run", "3"));
+    const fs::path last = folder / "run/checkpoints/step_00000002";
+    const auto newest = drawn("newest", {path("run")});
+    EXPECT_EQ(newest, drawn("exported", {path("model"), "--weights", (last / "model.safetensors").string()}));
+    EXPECT_EQ(newest, drawn("named", {path("config.json"), "--checkpoint", path("run")}));
+    EXPECT_EQ(newest, drawn("itself", {last.string()}));
+    EXPECT_EQ(newest, drawn("rounded", {path("run"), "--masters", "--dtype", "bf16"}));
+    const auto before = drawn("before", {path("run"), "--checkpoint", "1"});
+    EXPECT_NE(newest, before);
+    EXPECT_NE(newest, drawn("base", {path("model")}));
+    const Outcome none = sample({path("run"), "--ema", "--prompt", "a cat", "--output", path("none")});
+    EXPECT_NE(none.status, 0);
+    expect_words(none.err, {"has no moving average", "Fix: "});
+
+    // One that is damaged is passed over, and stays.
+    fs::resize_file(last / "model.safetensors", fs::file_size(last / "model.safetensors") - 1);
+    EXPECT_EQ(before, drawn("whole", {path("run")}));
+    EXPECT_TRUE(fs::exists(last));
+
+    ASSERT_NO_FATAL_FAILURE(train_run("averaged", "2", {{"use_ema", true}, {"ema_decay", 0.5}}));
+    const auto average = drawn("average", {path("averaged"), "--ema"});
+    EXPECT_NE(average, drawn("trained", {path("averaged")}));
+    const fs::path file = folder / "averaged/checkpoints/step_00000002/model_ema.safetensors";
+    EXPECT_EQ(average, drawn("file", {path("model"), "--weights", file.string()}));
+}
+
+TEST_F(SampleCommand, NothingIsReplacedUnlessAskedFor) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
+    const std::vector<std::string> words{path("model"), "--prompt", "a cat", "--output", path("out")};
+    ASSERT_EQ(sample(words).status, 0);
+    write("out/001_a-cat.png", "mine");
+    const Outcome refused = sample(words);
+    EXPECT_EQ(refused.status, 2) << refused.out;
+    expect_words(refused.err, {"001_a-cat.png is there already", "--force"});
+    EXPECT_EQ(text_of(folder / "out/001_a-cat.png"), "mine");
+    auto forced = words;
+    forced.emplace_back("--force");
+    EXPECT_EQ(sample(forced).status, 0);
+    EXPECT_NE(text_of(folder / "out/001_a-cat.png"), "mine");
+}
+
+TEST_F(SampleCommand, CtrlCEndsItAtOnceAndLeavesNoHalfPicture) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
+    strata_test::Running running{{STRATA_TOOL, "sample", path("model"), "--prompt", "a cat", "--count", "1000",
+                                  "--steps", "20", "--size", "64", "--output", path("out")},
+                                 folder};
+    while (!fs::exists(folder / "out/001_a-cat.png")) {
+        ASSERT_FALSE(running.has_ended()) << text_of(folder / "err.txt");
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+    running.signal(SIGINT);
+    EXPECT_EQ(running.wait().status, 128 + SIGINT);
+    const auto files = files_in(folder / "out");
+    EXPECT_LT(files.size(), 1000U);
+    for (const std::string& file : files) {
+        EXPECT_FALSE(file.starts_with('.')) << file;
+        EXPECT_EQ(strata::pictures::decode_image(strata::storage::read_file(folder / "out" / file)).width, 64) << file;
+    }
+}
+
+TEST_F(SampleCommand, WhatIsWrongIsSaidBeforeAnythingIsDrawn) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::flux);
+    strata_test::write_pipeline(folder / "other", PipelineKind::sdxl);
+    fs::create_directories(folder / "empty");
+    write("none.txt", "\n \n");
+    const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> cases{
+        {{path("model")}, {"there is nothing to draw", "--prompt"}},
+        {{"--prompt", "a cat"}, {"needs a MODEL"}},
+        {{path("model"), path("other"), "--prompt", "a cat"}, {"is a second"}},
+        {{path("nowhere"), "--prompt", "a cat"}, {"there is no model", "run's output directory"}},
+        {{"someone/flux", "--prompt", "a cat"}, {"there is no model 'someone/flux'", "download it first"}},
+        {{path("empty"), "--prompt", "a cat"}, {"there is no model in the folder"}},
+        {{path("model/transformer"), "--prompt", "a cat"}, {"is a part of a pipeline"}},
+        {{path("other/unet/diffusion_pytorch_model.safetensors"), "--prompt", "a cat"}, {"--weights"}},
+        {{path("model"), "--prompts", path("none.txt")}, {"none.txt"}},
+        {{path("model"), "--promt", "a cat"}, {"--promt is unknown", "--prompt"}},
+        {{path("model"), "--prompt", "a cat", "--solver", "eulr"}, {"--solver", "`euler`", "`unipc`"}},
+        {{path("model"), "--prompt", "a cat", "--size", "64y64"}, {"--size", "1024x768"}},
+        {{path("model"), "--prompt", "a cat", "--size", "70x100"}, {"70x100", "multiples of 16", "--size 64x96"}},
+        {{path("model"), "--prompt", "a cat", "--ema"}, {"--ema is of a checkpoint"}},
+        {{path("model"), "--prompt", "a cat", "--checkpoint", "7"}, {"--checkpoint 7 is a step"}},
+        {{path("model"), "--prompt", "a cat", "--size", "64", "--weights", path("other/unet")},
+         {"ST2706", "missing", "unexpected"}},
+    };
+    for (const auto& [words, says] : cases) {
+        auto all = words;
+        all.insert(all.end(), {"--output", path("out")});
+        const Outcome outcome = sample(all, false);
+        EXPECT_NE(outcome.status, 0) << says.front();
+        expect_words(outcome.err, says);
+        expect_words(outcome.err, {"Fix: "});
+        EXPECT_FALSE(fs::exists(folder / "out")) << says.front();
+    }
+}
+
+}  // namespace

@@ -1,0 +1,264 @@
+#include "draw_samples.hpp"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <strata/comm/agree.hpp>
+#include <strata/core/error.hpp>
+#include <strata/families/any_model.hpp>
+#include <strata/families/any_recipe.hpp>
+#include <strata/families/family.hpp>
+#include <strata/models/drawing.hpp>
+#include <strata/models/sampler_options.hpp>
+#include <strata/pictures/decode_image.hpp>
+#include <strata/pictures/png.hpp>
+#include <strata/policy/setup.hpp>
+#include <strata/storage/atomic_file.hpp>
+#include <strata/train/checkpoint_weights.hpp>
+#include <strata/train/compute_device.hpp>
+#include <strata/weights/load_weights.hpp>
+#include <strata/zero/in_units.hpp>
+
+#include "sample_model.hpp"
+#include "sample_plan.hpp"
+#include "usual_sampling.hpp"
+
+namespace strata::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+using pictures::PictureSize;
+
+/// Captions of the pictures that this rank draws.
+struct Captions {
+    std::map<std::size_t, data::NamedTensors> prompts;  // by number
+    data::NamedTensors negative;
+};
+
+class Samples {
+public:
+    Samples(Session& session, const SampleSettings& settings)
+        : session_{session},
+          settings_{settings},
+          prompts_{settings.all_prompts()},
+          pictures_{plan_pictures(prompts_, settings.count, settings.seed)},
+          model_{sample_model(settings)},
+          family_{families::make_family(model_.settings)},
+          usual_{usual_sampling(family_->name(), model_.settings.flavour)},
+          size_{settings.size.value_or(PictureSize{usual_.edge, usual_.edge})} {
+        check_alignment(size_, family_->recipe()->alignment());
+    }
+
+    void draw() {
+        const fs::path output = session_.output("samples");
+        check_files(output);
+        const at::NoGradGuard no_gradients;
+        const at::Device device = train::compute_device<Setup<>>(session_);
+        comm::agree(session_.comm(), [&] {
+            if (!own(session_.rank())) return;
+            const Captions captions = encoded(device);
+            const auto model = loaded(device);
+            for (std::size_t i = 0; i < pictures_.size(); ++i)
+                if (is_own(i)) draw_one(*model, captions, output, i);
+        });
+        comm::agree(session_.comm(), [&] {
+            if (session_.rank() == 0 && has_grid()) write_grid(output);
+        });
+        session_.progress().note(std::to_string(pictures_.size()) + (pictures_.size() == 1 ? " picture" : " pictures") +
+                                 " in " + output.string());
+    }
+
+private:
+    /// Pictures are dealt in turn.
+    [[nodiscard]] bool is_own(std::size_t picture) const {
+        return static_cast<int>(picture % static_cast<std::size_t>(session_.world())) == session_.rank();
+    }
+    [[nodiscard]] bool own(int rank) const { return static_cast<std::size_t>(rank) < pictures_.size(); }
+    [[nodiscard]] bool has_grid() const { return pictures_.size() > 1 && columns() > 0; }
+    [[nodiscard]] std::int64_t columns() const {
+        return grid_columns(settings_.columns, pictures_.size(), settings_.count);
+    }
+
+    /// Before hours of drawing.
+    void check_files(const fs::path& output) {
+        if (settings_.force) return;
+        comm::agree(session_.comm(), [&] {
+            if (session_.rank() != 0) return;
+            std::error_code none;
+            std::size_t there = 0;
+            std::string first;
+            const auto look = [&](const std::string& file) {
+                if (!fs::exists(output / file, none)) return;
+                if (++there == 1) first = file;
+            };
+            for (const PlannedPicture& picture : pictures_) look(picture.file);
+            if (has_grid()) look(grid_file);
+            if (there == 0) return;
+            throw Error{Errc::bad_value,
+                        (output / first).string() + (there == 1 ? " is there already"
+                                                                : " and " + std::to_string(there - 1) +
+                                                                      " more of these pictures are there already"),
+                        "draw into another folder with --output DIR, or replace them with --force"};
+        });
+    }
+
+    [[nodiscard]] Captions encoded(at::Device device) const {
+        Captions captions;
+        const auto& recipe = *family_->recipe();
+        auto encoders = recipe.load_caption_encoders(device);
+        for (std::size_t i = 0; i < pictures_.size(); ++i) {
+            const std::size_t number = pictures_[i].prompt;
+            if (!is_own(i) || captions.prompts.contains(number)) continue;
+            // Alone: the last bits of a caption may depend on how many are encoded with it.
+            captions.prompts[number] = std::move(recipe.encode_captions(encoders, {&prompts_[number], 1}).front());
+        }
+        captions.negative = models::negative_caption(recipe, encoders, settings_.negative);
+        return captions;
+    }
+
+    [[nodiscard]] std::shared_ptr<families::AnyModel> loaded(at::Device device) {
+        const auto model = family_->make_model();
+        if (!model_.weights.empty()) {
+            weights::load_weights(*model, weights::WeightFiles{model_.weights});
+            weights_text_ = fs::absolute(model_.weights).lexically_normal().string();
+        } else if (!model_.checkpoint.empty()) {
+            const auto which = settings_.ema       ? train::CheckpointWeights::average
+                               : settings_.masters ? train::CheckpointWeights::masters
+                                                   : train::CheckpointWeights::parameters;
+            const auto found = train::find_checkpoint(model_.checkpoint, model_.step, which);
+            for (const std::string& note : found.notes) session_.progress().note(note);
+            train::load_checkpoint(*model, found);
+            weights_text_ = (settings_.ema       ? "average of "
+                             : settings_.masters ? "masters of "
+                                                 : "") +
+                            fs::absolute(found.folder).lexically_normal().string();
+        }
+        const auto dtype = settings_.dtype.value_or(settings_.masters ? SampleDtype::fp32 : SampleDtype::bf16);
+        const at::ScalarType type = dtype == SampleDtype::fp32 ? at::kFloat : at::kBFloat16;
+        make_whole(*model, type);
+        for (at::Tensor& parameter : model->parameters()) parameter.set_data(parameter.detach().to(device, type));
+        model->to(device);  // buffers, which keep their type
+        model->eval();
+        if (session_.rank() == 0)
+            session_.progress().note("draws with " + family_->title() +
+                                     (weights_text_.empty() ? "" : ", " + weights_text_));
+        return model;
+    }
+
+    void draw_one(families::AnyModel& model, const Captions& captions, const fs::path& output, std::size_t number) {
+        const PlannedPicture& picture = pictures_[number];
+        const models::SamplerOptions options = sampler_options(picture.seed);
+        const std::vector<data::NamedTensors> prompt{captions.prompts.at(picture.prompt)};
+        const auto drawn = family_->recipe()->draw(model, prompt, captions.negative, size_, options, 0);
+        storage::write_file(output / picture.file,
+                            pictures::encode_png(size_.width, size_.height, bytes_of(drawn.front()),
+                                                 texts_of(facts_of(picture, options))));
+        session_.progress().note("drew " + (output / picture.file).string());
+    }
+
+    [[nodiscard]] models::SamplerOptions sampler_options(std::uint64_t seed) const {
+        models::SamplerOptions options;
+        options.steps = static_cast<int>(settings_.steps.value_or(usual_.steps));
+        options.guidance = settings_.guidance.value_or(usual_.guidance);
+        options.seed = seed;
+        options.method = settings_.solver;
+        options.rescale = settings_.guidance_rescale;
+        options.real_guidance = settings_.real_guidance;
+        return options;
+    }
+
+    [[nodiscard]] PictureFacts facts_of(const PlannedPicture& picture, const models::SamplerOptions& options) const {
+        PictureFacts facts;
+        facts.prompt = prompts_[picture.prompt];
+        facts.negative = settings_.negative;
+        facts.seed = picture.seed;
+        facts.steps = options.steps;
+        facts.guidance = options.guidance;
+        facts.guidance_rescale = options.rescale;
+        facts.real_guidance = options.real_guidance;
+        facts.solver = "model's own";
+        for (const auto& one : sampling_methods)
+            if (options.method == one.value) facts.solver = one.name;
+        facts.model = family_->title();
+        facts.weights = weights_text_;
+        facts.size = size_;
+        return facts;
+    }
+
+    /// (3, H, W) in [-1, 1] as packed rows.
+    [[nodiscard]] static std::vector<std::uint8_t> bytes_of(const at::Tensor& picture_3HW) {
+        const at::Tensor bytes_HW3 = picture_3HW.to(at::kCPU, at::kFloat)
+                                         .clamp(-1, 1)
+                                         .add(1)
+                                         .mul(127.5)
+                                         .round()
+                                         .to(at::kByte)
+                                         .permute({1, 2, 0})
+                                         .contiguous();
+        const auto* const begin = bytes_HW3.data_ptr<std::uint8_t>();
+        return {begin, begin + bytes_HW3.numel()};
+    }
+
+    /// Of the files, so that no rank holds more than one picture before.
+    void write_grid(const fs::path& output) const {
+        constexpr std::int64_t gap = 4;
+        const auto count = static_cast<std::int64_t>(pictures_.size());
+        const std::int64_t columns = std::min(count, this->columns()), rows = (count + columns - 1) / columns;
+        const std::int64_t width = columns * (size_.width + gap) + gap, height = rows * (size_.height + gap) + gap;
+        constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
+        if (width * height > most_pixels)
+            return session_.progress().note("no grid: of so many pictures it would have more than 268 million pixels");
+        std::vector<std::uint8_t> rgb(static_cast<std::size_t>(width * height * 3), 255);
+        for (std::int64_t i = 0; i < count; ++i) {
+            const auto file = storage::read_file(output / pictures_[static_cast<std::size_t>(i)].file);
+            const pictures::Picture picture = pictures::decode_image(file);
+            const std::int64_t left = gap + i % columns * (size_.width + gap),
+                               top = gap + i / columns * (size_.height + gap);
+            for (std::int64_t y = 0; y < size_.height; ++y)
+                std::copy_n(picture.pixels.begin() + y * size_.width * 3, size_.width * 3,
+                            rgb.begin() + ((top + y) * width + left) * 3);
+        }
+        storage::write_file(output / grid_file, pictures::encode_png(width, height, rgb));
+        session_.progress().note("drew " + (output / grid_file).string());
+    }
+
+    Session& session_;
+    const SampleSettings& settings_;
+    std::vector<std::string> prompts_;
+    std::vector<PlannedPicture> pictures_;
+    SampleModel model_;
+    std::unique_ptr<families::Family> family_;
+    UsualSampling usual_;
+    PictureSize size_;
+    std::string weights_text_;
+};
+
+}  // namespace
+
+void draw_samples(Session& session, const SampleSettings& settings) {
+    settings.check();
+    session.set_collective_timeout(std::chrono::hours{24 * 365});  // who is ready waits for the slowest picture
+    std::optional<Samples> samples;
+    comm::agree(session.comm(), [&] { samples.emplace(session, settings); });
+    samples->draw();
+}
+
+int sample_main(int argc, char** argv) {
+    return run<SampleSettings>(
+        argc, argv, [](Session& session, const SampleSettings& settings) { draw_samples(session, settings); });
+}
+
+}  // namespace strata::tools
