@@ -67,6 +67,7 @@ strata_room(options
         deepspeed_schedules.hpp
         ema_options.hpp
         engine_options.hpp
+        export_options.hpp
         gradient_norms_options.hpp
         loss_scale_options.hpp
         on_non_finite.hpp
@@ -342,6 +343,7 @@ strata_room(zero
         engine_options.hpp
         in_units.hpp
         layout.hpp
+        memory_forecast.hpp
         memory_meter.hpp
         non_finite.hpp
         parameters.hpp
@@ -364,6 +366,7 @@ strata_room(zero
         parts/local_failure.hpp
         parts/memory_plan.hpp
         parts/open_sums.hpp
+        parts/pass_peaks.hpp
         parts/run_order.hpp
         parts/scaler.hpp
         parts/shard_store.hpp
@@ -388,6 +391,7 @@ strata_room(zero
         state.hpp
         tensors_in.hpp
         tier.hpp
+        tier_bytes.hpp
         tiers/cpu.hpp
         tiers/device.hpp
         tiers/in_memory.hpp
@@ -603,6 +607,7 @@ strata_room(train
         environment.hpp
         evaluation.hpp
         evaluation_curves.hpp
+        exported_weights.hpp
         fit_result.hpp
         frozen.hpp
         gallery.hpp
