@@ -345,6 +345,7 @@ strata_room(zero
         layout.hpp
         memory_forecast.hpp
         memory_meter.hpp
+        model_outline.hpp
         non_finite.hpp
         parameters.hpp
         parts/answers.hpp

@@ -39,7 +39,8 @@ struct ExportOptions {
 
     static void describe(auto& option) {
         using T = ExportOptions;
-        option("weights", &T::weights, "Whether a run that is complete ends with its weights as safetensors, of its moving average too");
+        option("weights", &T::weights,
+               "Whether a run that is complete ends with its weights as safetensors, of its moving average too");
         option("path", &T::path,
                {.help = "The file that the weights go into; the average's has `_ema` behind its name",
                 .special = "empty: `model.safetensors` in `output_dir`"});

@@ -23,8 +23,9 @@ struct ExportSettings {
 };
 
 struct ExportedWeights {
-    bool is_new = false;                         ///< something was written
-    std::vector<std::filesystem::path> files{};  ///< the one of the weights and that of the average, by the names that were asked for
+    bool is_new = false;  ///< something was written
+    std::vector<std::filesystem::path>
+        files{};  ///< the one of the weights and that of the average, by the names that were asked for
 
     /// "out/model.safetensors, out/model_ema.safetensors"
     [[nodiscard]] std::string shown() const;

@@ -49,8 +49,9 @@ struct MemoryForecast {
     /// gradients are slower than backward. By MemoryKind.
     std::array<PlaceBytes, memory_kind_count> made{};
     std::array<PlaceBytes, memory_kind_count> most{};
-    std::int64_t frozen = 0;            ///< of whole frozen parameters on the device, which no meter counts
-    std::vector<std::string> inexact{};  ///< what a tier of the program's own keeps without saying all that it takes: "gradients"
+    std::int64_t frozen = 0;  ///< of whole frozen parameters on the device, which no meter counts
+    std::vector<std::string>
+        inexact{};  ///< what a tier of the program's own keeps without saying all that it takes: "gradients"
 
     [[nodiscard]] const PlaceBytes& made_of(MemoryKind kind) const noexcept {
         return made[static_cast<std::size_t>(kind)];
@@ -159,7 +160,8 @@ template <class Setup, ComputeDevice Compute = CpuDevice>
         return TierRoom{windows.budget_bytes, free_bytes};
     };
     if constexpr (Formats::has_exceptions)
-        sums.add(MemoryKind::state, State::takes(buckets.part_numels(), buckets.unexcepted(), room(options.tiers.state)));
+        sums.add(MemoryKind::state,
+                 State::takes(buckets.part_numels(), buckets.unexcepted(), room(options.tiers.state)));
     else
         sums.add(MemoryKind::state, taken_by<State>(buckets.part_numels(), room(options.tiers.state)));
     if (const auto average = made_average<typename Setup::averaging, typename Numerics::kept>(options))

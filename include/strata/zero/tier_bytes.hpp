@@ -14,7 +14,8 @@ namespace strata::zero {
 struct TierBytes {
     PlaceBytes kept{};     ///< of what it keeps
     PlaceBytes buffers{};  ///< MemoryKind::buffers
-    bool is_exact = true;  ///< to the byte; false: `kept` is what bytes() says, which may be too much, and of buffers nothing is known
+    bool is_exact =
+        true;  ///< to the byte; false: `kept` is what bytes() says, which may be too much, and of buffers nothing is known
 
     friend constexpr TierBytes operator+(const TierBytes& a, const TierBytes& b) noexcept {
         return {a.kept + b.kept, a.buffers + b.buffers, a.is_exact && b.is_exact};

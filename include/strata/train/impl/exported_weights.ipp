@@ -25,10 +25,14 @@ inline constexpr const char* export_key = "strata.export";
 
 inline std::optional<storage::Dtype> dtype_of(ExportType type) {
     switch (type) {
-        case ExportType::bf16: return storage::Dtype::bf16;
-        case ExportType::fp16: return storage::Dtype::f16;
-        case ExportType::fp32: return storage::Dtype::f32;
-        case ExportType::as_computed: break;
+        case ExportType::bf16:
+            return storage::Dtype::bf16;
+        case ExportType::fp16:
+            return storage::Dtype::f16;
+        case ExportType::fp32:
+            return storage::Dtype::f32;
+        case ExportType::as_computed:
+            break;
     }
     return std::nullopt;
 }
@@ -83,12 +87,11 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
         });
         comm.broadcast(std::span{is_there}, 0);
         if (is_there[0] != std::byte{0}) continue;
-        static_cast<void>(write_weights(
-            session, model, engine, settings.averages, its_file,
-            {.dtype = detail::dtype_of(options.dtype),
-             .max_shard_size = core::bytes_in(options.max_shard_size).value_or(0),
-             .average = average,
-             .metadata = {{"format", "pt"}, {detail::export_key, what}}}));
+        static_cast<void>(write_weights(session, model, engine, settings.averages, its_file,
+                                        {.dtype = detail::dtype_of(options.dtype),
+                                         .max_shard_size = core::bytes_in(options.max_shard_size).value_or(0),
+                                         .average = average,
+                                         .metadata = {{"format", "pt"}, {detail::export_key, what}}}));
         exported.is_new = true;
     }
     return exported;

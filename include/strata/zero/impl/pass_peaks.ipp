@@ -179,8 +179,11 @@ private:
             case PassEvent::bucket_begins:
                 if (facts_.gradients.sharded) gradients_.begin(bytes_of(of));
                 break;
-            case PassEvent::bucket_is_complete: completed(of); break;
-            case PassEvent::unit_is_done: units_.drop(of);
+            case PassEvent::bucket_is_complete:
+                completed(of);
+                break;
+            case PassEvent::unit_is_done:
+                units_.drop(of);
         }
     }
     void completed(std::size_t bucket) {
@@ -197,14 +200,14 @@ private:
         const bool leaves = options.sums_on_tier && !facts_.device_is_host;
         const auto sum = static_cast<std::int64_t>(
             c10::elementSize(GradientReduction::sum_dtype_of(options, buckets_.excepted(bucket))));
-        gradients_.post({options.sharded ? bytes_of(bucket) : 0,
-                         adds_up || leaves ? buckets_.share_of(bucket) * sum : 0});
+        gradients_.post(
+            {options.sharded ? bytes_of(bucket) : 0, adds_up || leaves ? buckets_.share_of(bucket) * sum : 0});
         if (buckets_.world() == 1) gradients_.leave(0);
     }
     [[nodiscard]] std::int64_t bytes_of(std::size_t bucket) const {
         return buckets_.padded_of(bucket) *
-               static_cast<std::int64_t>(c10::elementSize(
-                   buckets_.excepted(bucket) ? facts_.gradients.excepted_dtype : facts_.gradients.dtype));
+               static_cast<std::int64_t>(c10::elementSize(buckets_.excepted(bucket) ? facts_.gradients.excepted_dtype
+                                                                                    : facts_.gradients.dtype));
     }
 
     const Buckets& buckets_;
@@ -255,8 +258,8 @@ STRATA_INLINE PassPeaks pass_peaks(const Buckets& buckets, const std::vector<Fro
         !facts.gradients.used_at_once) {
         for (std::size_t i = 0; i < buckets.size(); ++i) {  // sums are gathered one bucket ahead
             const std::int64_t next = i + 1 < buckets.size() ? buckets.padded_of(i + 1) : 0;
-            peaks.buffers = std::max(peaks.buffers, (buckets.padded_of(i) + next) *
-                                                        static_cast<std::int64_t>(sizeof(float)));
+            peaks.buffers =
+                std::max(peaks.buffers, (buckets.padded_of(i) + next) * static_cast<std::int64_t>(sizeof(float)));
         }
     }
     return peaks;

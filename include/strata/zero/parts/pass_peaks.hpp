@@ -16,9 +16,10 @@ namespace strata::zero {
 
 /// Bytes on the device, by MemoryKind.
 struct PassPeaks {
-    std::int64_t gradients = 0;  ///< buckets that are filled or wait for their reduction, and one's sum of a micro-batch
-    std::int64_t gathered = 0;   ///< units that are whole
-    std::int64_t buffers = 0;    ///< sums of all ranks, where every rank has all of the state
+    std::int64_t gradients =
+        0;                      ///< buckets that are filled or wait for their reduction, and one's sum of a micro-batch
+    std::int64_t gathered = 0;  ///< units that are whole
+    std::int64_t buffers = 0;   ///< sums of all ranks, where every rank has all of the state
 };
 
 struct PassFacts {
