@@ -56,8 +56,7 @@ if(TARGET strata_trainer)
     strata_say_if_missing(strata_trainer "what `strata train` starts")
 endif()
 if(TARGET strata_memory)
-    install(TARGETS strata_memory RUNTIME OPTIONAL)
-    strata_say_if_missing(strata_memory "what `strata memory` starts")
+    install(TARGETS strata_memory RUNTIME OPTIONAL)  # `strata memory` says so where it is missing
 endif()
 
 configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
