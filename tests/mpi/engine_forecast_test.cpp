@@ -35,7 +35,6 @@ using strata::Nvme;
 using strata::OffloadTarget;
 using strata::Optimizer;
 using strata::OptimizerState;
-using strata::Setup;
 using strata::Unit;
 using strata::comm::MpiComm;
 using strata::zero::ForecastFor;
@@ -48,9 +47,15 @@ using namespace strata_test;
 
 constexpr std::int64_t widths[] = {5, 23, 11, 40, 40, 7, 19};
 
+/// A layer whose bias may keep another number format than its weight.
+torch::Tensor through(torch::nn::Linear& layer, const torch::Tensor& x) {
+    const auto type = layer->weight.scalar_type();
+    return (torch::matmul(x.to(type), layer->weight.t()) + layer->bias).to(type);
+}
+
 struct Layer : torch::nn::Module {
     Layer(std::int64_t in, std::int64_t out) : linear{register_module("linear", torch::nn::Linear(in, out))} {}
-    torch::Tensor forward(const torch::Tensor& x) { return torch::tanh(linear(x)); }
+    torch::Tensor forward(const torch::Tensor& x) { return torch::tanh(through(linear, x)); }
     torch::nn::Linear linear;
 };
 
@@ -66,9 +71,9 @@ struct Uneven : torch::nn::Module {
         units[2]->linear->bias.requires_grad_(false);
     }
     torch::Tensor loss(torch::Tensor x) {
-        x = first(x.to(first->weight.scalar_type()));
+        x = through(first, x);
         for (const auto& unit : units) x = unit->forward(x);
-        return last(x).to(torch::kFloat).square().mean();
+        return through(last, x).to(torch::kFloat).square().mean();
     }
     torch::nn::Linear first{nullptr}, last{nullptr};
     std::vector<std::shared_ptr<Unit<Layer>>> units;
@@ -90,7 +95,7 @@ struct EngineForecast : testing::Test {
         return settings;
     }
     [[nodiscard]] static std::string of(MemoryKind kind, Place place) {
-        return std::string{name_of(kind)} + " on " + std::string{name_of(place)};
+        return std::string{strata::zero::name_of(kind)} + " on " + std::string{strata::zero::name_of(place)};
     }
 
     /// Trains a few steps, several micro-batches each, and compares.
@@ -102,7 +107,7 @@ struct EngineForecast : testing::Test {
         const auto options = options_of<Its>(settings);
         const ForecastFor whom{.world = comm.world()};
         const MemoryForecast forecast =
-            strata::zero::forecast_memory<Setup<Policies...>>(parameters_of(model), whom, options);
+            strata::zero::forecast_memory<strata::Setup<Policies...>>(parameters_of(model), whom, options);
         EXPECT_EQ(forecast.inexact, std::vector<std::string>{});
         Its engine{comm, parameters_of(model), options};
         const auto& meter = std::as_const(engine).memory();
@@ -180,15 +185,15 @@ TEST_F(EngineForecast, ShapesAreEnough) {
         outlines.push_back(
             strata::zero::outlined_parameter(p.name, p.tensor.sizes().vec(), p.unit, p.tensor.requires_grad()));
     const ForecastFor whom{.world = 4};
-    const auto of_model = strata::zero::forecast_memory<Setup<ZeroStage<3>>>(parameters_of(model), whom);
-    const auto of_shapes = strata::zero::forecast_memory<Setup<ZeroStage<3>>>(outlines, whom);
+    const auto of_model = strata::zero::forecast_memory<strata::Setup<ZeroStage<3>>>(parameters_of(model), whom);
+    const auto of_shapes = strata::zero::forecast_memory<strata::Setup<ZeroStage<3>>>(outlines, whom);
     EXPECT_EQ(of_shapes.made, of_model.made);
     EXPECT_EQ(of_shapes.most, of_model.most);
     EXPECT_EQ(of_shapes.frozen, 9 * 4);
     EXPECT_GT(of_shapes.made_in_all()[Place::device], of_shapes.made_of(MemoryKind::state)[Place::device]);
     // 10^12 parameters, of which nothing is allocated.
     const auto huge = strata::zero::outlined_parameter("weight", {1'000'000, 1'000'000}, 0);
-    const auto forecast = strata::zero::forecast_memory<Setup<ZeroStage<3>>>({huge}, {.world = 1000});
+    const auto forecast = strata::zero::forecast_memory<strata::Setup<ZeroStage<3>>>({huge}, {.world = 1000});
     EXPECT_EQ(forecast.made_of(MemoryKind::parameters)[Place::device], 4'000'000'000);
     EXPECT_EQ(forecast.made_of(MemoryKind::state)[Place::device], 8'000'000'000);
 }
@@ -205,7 +210,7 @@ struct Silent : Cpu {
 };
 TEST_F(EngineForecast, ATierOfAProgramsOwnThatSaysNothingIsNamed) {
     Uneven model;
-    const auto forecast = strata::zero::forecast_memory<Setup<ZeroStage<2>, OffloadTarget<Silent>>>(
+    const auto forecast = strata::zero::forecast_memory<strata::Setup<ZeroStage<2>, OffloadTarget<Silent>>>(
         parameters_of(model), ForecastFor{.world = 1});
     EXPECT_EQ(forecast.inexact, std::vector<std::string>{"state"});
     std::int64_t trained = 0;
@@ -216,7 +221,8 @@ TEST_F(EngineForecast, ATierOfAProgramsOwnThatSaysNothingIsNamed) {
 TEST_F(EngineForecast, WhatTheEngineRefusesItRefuses) {
     torch::nn::Linear plain{3, 4};
     const auto error = error_of([&] {
-        static_cast<void>(strata::zero::forecast_memory<Setup<ZeroStage<3>>>(parameters_of(*plain), ForecastFor{}));
+        static_cast<void>(
+            strata::zero::forecast_memory<strata::Setup<ZeroStage<3>>>(parameters_of(*plain), ForecastFor{}));
     });
     EXPECT_EQ(error.code(), strata::Errc::bad_parameter);
 }

@@ -1,6 +1,8 @@
 #pragma once
 // strata/zero/impl/model_outline.ipp - operators that write first values, and do not while an outline is made.
 
+#include <utility>
+
 #include <ATen/core/stack.h>
 #include <c10/core/DispatchKey.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
