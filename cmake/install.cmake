@@ -55,6 +55,9 @@ if(TARGET strata_trainer)
     install(TARGETS strata_trainer RUNTIME OPTIONAL)
     strata_say_if_missing(strata_trainer "what `strata train` starts")
 endif()
+if(TARGET strata_memory)
+    install(TARGETS strata_memory RUNTIME OPTIONAL)  # `strata memory` says so where it is missing
+endif()
 
 configure_package_config_file(cmake/strata-config.cmake.in strata-config.cmake
     INSTALL_DESTINATION "${strata_package_dir}" PATH_VARS CMAKE_INSTALL_BINDIR)

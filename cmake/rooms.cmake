@@ -69,6 +69,7 @@ strata_room(options
         deepspeed_schedules.hpp
         ema_options.hpp
         engine_options.hpp
+        export_options.hpp
         gradient_norms_options.hpp
         loss_scale_options.hpp
         on_non_finite.hpp
@@ -348,7 +349,9 @@ strata_room(zero
         engine_options.hpp
         in_units.hpp
         layout.hpp
+        memory_forecast.hpp
         memory_meter.hpp
+        model_outline.hpp
         non_finite.hpp
         parameters.hpp
         parts/answers.hpp
@@ -370,6 +373,7 @@ strata_room(zero
         parts/local_failure.hpp
         parts/memory_plan.hpp
         parts/open_sums.hpp
+        parts/pass_peaks.hpp
         parts/run_order.hpp
         parts/scaler.hpp
         parts/shard_store.hpp
@@ -394,6 +398,7 @@ strata_room(zero
         state.hpp
         tensors_in.hpp
         tier.hpp
+        tier_bytes.hpp
         tiers/cpu.hpp
         tiers/device.hpp
         tiers/in_memory.hpp
@@ -633,6 +638,7 @@ strata_room(train
         environment.hpp
         evaluation.hpp
         evaluation_curves.hpp
+        exported_weights.hpp
         fit_result.hpp
         frozen.hpp
         gallery.hpp

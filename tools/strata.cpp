@@ -18,6 +18,7 @@
 #include "data_command.hpp"
 #include "launch_command.hpp"
 #include "launch_rank.hpp"
+#include "memory_command.hpp"
 #include "sample_command.hpp"
 #include "train_command.hpp"
 
@@ -36,6 +37,8 @@ constexpr std::array commands{
             strata::tools::config_command},
     Command{"codegen", "a configuration as a C++ header: its composition as a type", strata::tools::codegen_command},
     Command{"data", "what data sets hold, what their caches will take, what an epoch is", strata::tools::data_command},
+    Command{"memory", "what training all of a model takes on a rank, with usual trainers side by side",
+            strata::tools::memory_command},
     Command{"train", "trains what configurations ask for: SimpleTuner's, Accelerate's, DeepSpeed's",
             strata::tools::train_command},
     Command{"sample", "draws pictures of prompts from a model, a run's checkpoint or weights",

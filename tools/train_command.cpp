@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include <strata/config/any_config.hpp>
 #include <strata/core/error.hpp>
 #include <strata/train/command_line.hpp>
@@ -18,6 +16,7 @@
 #include "arguments.hpp"
 #include "config_output.hpp"
 #include "launch_command.hpp"
+#include "program_beside.hpp"
 #include "train/train_plan.hpp"
 #include "train/train_settings.hpp"
 
@@ -133,17 +132,6 @@ private:
     std::optional<config::AnyConfig> trainer_;
 };
 
-/// Beside this program.
-std::string trainer_file() {
-    std::error_code failed;
-    const fs::path own = fs::read_symlink("/proc/self/exe", failed);
-    const fs::path file = own.parent_path() / "strata-train";
-    if (failed || ::access(file.c_str(), X_OK) != 0)
-        throw Error{Errc::cannot_launch, "there is no strata-train beside " + own.string(),
-                    "build the target strata_trainer, which needs libtorch, and install again"};
-    return file.string();
-}
-
 /// What the configuration says, where -n does not.
 int ranks_of(const TrainSettings& settings, const std::optional<std::int64_t>& given) {
     if (given) return static_cast<int>(*given);
@@ -192,7 +180,7 @@ int train_command(std::span<const std::string> words) {
     }
     std::vector<std::string> launched{"-n", std::to_string(ranks)};
     if (arguments.has("-v")) launched.emplace_back("-v");
-    launched.insert(launched.end(), {"--", trainer_file()});
+    launched.insert(launched.end(), {"--", program_beside("strata-train", "strata_trainer")});
     launched.insert(launched.end(), flags.begin(), flags.end());
     return launch_command(launched);
 }

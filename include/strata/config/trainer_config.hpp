@@ -69,6 +69,7 @@ struct TrainerConfig {
         .schedule = {.shape = ScheduleShape::constant_with_warmup, .power = 0.8},
         .engine = {.max_grad_norm = 2, .ema = {.decay = 0.995}},
         .checkpoint_every = 500,
+        .exported = {.weights = true},
     };
     ModelSettings model;     ///< which model, its files and its objective: families::make_family()
     GivenOptions optimizer;  ///< keys optimizer_...: the update rule's own, which knows what they may be

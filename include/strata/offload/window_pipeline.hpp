@@ -71,6 +71,12 @@ class WindowPipeline {
 public:
     using Update = std::function<void(const Window&)>;
 
+    /// The buffers that a pipeline of these windows has. Throws as plan_buffers().
+    ///
+    ///   free_bytes  of the host's memory; only where the budget is 0
+    [[nodiscard]] static BufferPlan plan(const std::vector<WindowArrays>& windows, std::size_t budget_bytes,
+                                         std::uint64_t free_bytes);
+
     /// Makes the file and the buffers. Throws not_enough_memory, no_space, bad_value, not_found, io_failed.
     ///
     ///   folder   outlives the pipeline

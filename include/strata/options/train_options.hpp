@@ -10,6 +10,7 @@
 #include <strata/core/ranges.hpp>
 #include <strata/options/ema_options.hpp>
 #include <strata/options/engine_options.hpp>
+#include <strata/options/export_options.hpp>
 #include <strata/options/gradient_norms_options.hpp>
 #include <strata/options/run_length.hpp>
 #include <strata/options/schedule.hpp>
@@ -29,6 +30,7 @@ struct TrainOptions {
     std::int64_t checkpoints_kept = 5;             ///< older ones are removed
     bool reserve_checkpoint_room = true;           ///< room for one checkpoint is kept on the disk while training
     train::GradientNormsOptions gradient_norms{};  ///< in metrics.jsonl, by layer
+    train::ExportOptions exported{};               ///< the weights that a complete run ends with
     std::string name{};                            ///< of a trainer with others in its session: it works in OUTPUT/NAME
 
     /// The name is the program's to give.
@@ -48,6 +50,7 @@ struct TrainOptions {
         option("checkpoints_kept", &T::checkpoints_kept, ranges::positive,
                {.help = "Newest checkpoints that are kept", .key = "checkpoints_total_limit"});
         option.part("gradient_norms", &T::gradient_norms, "gradient_norms_");
+        option.part("exported", &T::exported, "export_");
         option("reserve_checkpoint_room", &T::reserve_checkpoint_room,
                "Room for one checkpoint is kept on the disk while training");
     }

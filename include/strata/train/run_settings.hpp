@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/options/export_options.hpp>
 #include <strata/options/gradient_norms_options.hpp>
 #include <strata/options/schedule.hpp>
 #include <strata/train/options.hpp>
@@ -25,6 +26,7 @@ struct RunSettings {
     std::int64_t checkpoints_kept = 0;
     bool reserve_checkpoint_room = false;
     GradientNormsOptions gradient_norms{};
+    ExportOptions exported{};
     std::string name{};
 
     bool averages = false;             ///< the engine keeps an average of the weights
@@ -45,6 +47,7 @@ template <class Setup>
                          .checkpoints_kept = options.checkpoints_kept,
                          .reserve_checkpoint_room = options.reserve_checkpoint_room,
                          .gradient_norms = options.gradient_norms,
+                         .exported = options.exported,
                          .name = options.name,
                          .averages = Setup::averaging::enabled,
                          .updates_in_backward = Setup::timing::in_backward,

@@ -133,7 +133,7 @@ protected:
     ///
     ///   bottleneck  the source's
     void tell_of_waiting(core::FunctionRef<std::string()> bottleneck);
-    /// The last step was done, and `lines` are what the source has to say at the end.
+    /// The calls of a fit() are done, as far as they were not stopped, and `lines` are what the source has to say at the end.
     void end_well(const std::vector<std::string>& lines);
     /// Saves what can be saved after a failure, gives the room back, and throws it with what became of the run.
     [[noreturn]] void end_badly();
@@ -146,6 +146,8 @@ protected:
 
 private:
     [[nodiscard]] RunRecord::Say saying() const;
+    /// The weights of a run that is complete, where the options want them and they are not there yet.
+    void export_weights();
     /// What a checkpoint says that was loaded; none: from the start.
     void resume(const std::optional<checkpoint::Manifest>& found);
     /// The engine's step. Its errors are of all ranks, but for those of a GPU; what else it throws one rank may meet alone.

@@ -26,6 +26,17 @@ TEST(Amounts, UnitsArePowersOfAThousandAndNeverShowAThousandOfOne) {
     EXPECT_EQ(in_megabytes(~std::uint64_t{0}), "18446.7 PB");
 }
 
+TEST(Amounts, BytesAreReadWithTheirUnits) {
+    using strata::core::bytes_in;
+    EXPECT_EQ(bytes_in("0"), 0U);
+    EXPECT_EQ(bytes_in("4096"), 4096U);
+    EXPECT_EQ(bytes_in("5GB"), 5'000'000'000U);
+    EXPECT_EQ(bytes_in("1.5 MB"), 1'500'000U);
+    EXPECT_EQ(bytes_in("2GiB"), std::uint64_t{2} << 30);
+    for (const char* text : {"", "GB", "5 apples", "-1", "5  GB", "1.2.3", ".", "1e3", "99999999TB"})
+        EXPECT_EQ(bytes_in(text), std::nullopt) << text;
+}
+
 TEST(Amounts, TimesHaveTwoUnitsAtMost) {
     using namespace std::chrono_literals;
     EXPECT_EQ(strata::core::in_words(-3s), "0 s");

@@ -20,14 +20,19 @@ inline std::vector<std::size_t> payloads_of(const std::vector<WindowArrays>& win
 
 }  // namespace detail
 
+STRATA_INLINE BufferPlan WindowPipeline::plan(const std::vector<WindowArrays>& windows, std::size_t budget_bytes,
+                                              std::uint64_t free_bytes) {
+    std::size_t largest = io_alignment;
+    for (const WindowArrays& arrays : windows) largest = std::max(largest, SwapFile::bytes_of(payload_of(arrays)));
+    return plan_buffers(largest, windows.size(), budget_bytes, free_bytes);
+}
+
 STRATA_INLINE WindowPipeline::WindowPipeline(const SwapFolder& folder, std::string_view name,
                                              std::vector<WindowArrays> windows, PipelineOptions options)
     : windows_{std::move(windows)},
       file_{folder, std::string{name} + ".swap", detail::payloads_of(windows_), std::move(options.file)} {
-    std::size_t largest = io_alignment;
-    for (std::size_t i = 0; i < windows_.size(); ++i) largest = std::max(largest, file_.window_bytes(i));
     const std::uint64_t free = options.budget_bytes > 0 ? 0 : free_host_memory();
-    const BufferPlan plan = plan_buffers(largest, windows_.size(), options.budget_bytes, free);
+    const BufferPlan plan = WindowPipeline::plan(windows_, options.budget_bytes, free);
     arena_ = std::make_unique<HostArena>("buffering the " + std::string{name} + " state that is kept on disk",
                                          plan.total(), std::move(options.pinning));
     slots_.resize(plan.buffers);

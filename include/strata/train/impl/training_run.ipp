@@ -8,6 +8,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
 #include <strata/train/environment.hpp>
+#include <strata/train/exported_weights.hpp>
 #include <strata/train/gradient_norms.hpp>
 #include <strata/train/training_run.hpp>
 #include <strata/zero/buffers.hpp>
@@ -229,8 +230,28 @@ STRATA_INLINE void TrainingRun::save() {
 
 STRATA_INLINE void TrainingRun::end_well(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) session_.progress().note(line);
+    if (engine_.step_count() >= settings_.max_steps) export_weights();
     ended_well_ = true;
     in_fit_ = false;
+}
+
+STRATA_INLINE void TrainingRun::export_weights() {
+    if (!settings_.exported.weights) return;
+    const ExportedWeights exported = exported_weights(session_, model_, engine_,
+                                                      {.options = settings_.exported,
+                                                       .averages = settings_.averages,
+                                                       .folder = folder_,
+                                                       .step = engine_.step_count(),
+                                                       .loss = record_.last().loss});
+    if (!exported.is_new) return;
+    const std::string files = exported.shown();
+    session_.progress().note("weights of step " + std::to_string(engine_.step_count()) + ": " + files);
+    auto& facts = record_.report().facts;
+    std::erase_if(facts, [](const auto& fact) { return fact.first == "weights"; });
+    facts.emplace_back("weights", files);
+    comm::agree(session_.comm(), [&] {
+        if (session_.rank() == 0) record_.write_report();
+    });
 }
 
 STRATA_INLINE void TrainingRun::end_badly() {

@@ -30,7 +30,8 @@ using MakeBlock = std::function<MadeBlock()>;
 /// What this thread does with units, in a call of in_units(): lets their memory go, one after the other.
 struct MakingInUnits {
     bool on = false;
-    int depth = 0;  ///< units whose constructors run, one inside of another
+    int depth = 0;                ///< units whose constructors run, one inside of another
+    bool for_its_shapes = false;  ///< nothing is made again: outline_of()
 };
 [[nodiscard]] inline MakingInUnits& making_in_units() noexcept {
     thread_local MakingInUnits making;

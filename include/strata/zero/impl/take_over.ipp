@@ -47,19 +47,16 @@ STRATA_INLINE TakeOver::TakeOver(Exchange& exchange, detail::BufferPool& pool, B
     if (buckets.shards_units()) frozen_units_ = frozen_units_of(frozen);
 }
 
-STRATA_INLINE std::vector<std::int64_t> TakeOver::shard_numels() const {
-    std::vector<std::int64_t> numels = buckets_.shard_numels();
-    for (const FrozenUnit& unit : frozen_units_) numels.push_back(share_numel(unit.numel, buckets_.world()));
-    return numels;
-}
-
-STRATA_INLINE std::vector<char> TakeOver::shards_excepted() const {
-    std::vector<char> excepted;
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        if (buckets_[i].sharded) excepted.push_back(buckets_.excepted(i) ? 1 : 0);
+STRATA_INLINE ShardSizes shard_sizes(const Buckets& buckets, const std::vector<FrozenUnit>& frozen) {
+    ShardSizes sizes{.numels = buckets.shard_numels(), .excepted = {}};
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+        if (buckets[i].sharded) sizes.excepted.push_back(buckets.excepted(i) ? 1 : 0);
     }
-    for (const FrozenUnit& unit : frozen_units_) excepted.push_back(unit.excepted ? 1 : 0);
-    return excepted;
+    for (const FrozenUnit& unit : frozen) {
+        sizes.numels.push_back(share_numel(unit.numel, buckets.world()));
+        sizes.excepted.push_back(unit.excepted ? 1 : 0);
+    }
+    return sizes;
 }
 
 STRATA_INLINE void TakeOver::take_frozen() {

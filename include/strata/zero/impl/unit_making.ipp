@@ -87,6 +87,10 @@ STRATA_INLINE void UnitBeingMade::defer(UnitLink& link, std::vector<at::Tensor> 
                tensor.storage().use_count() == 1 && tensor.nbytes() > 0 && tensor.storage().nbytes() >= tensor.nbytes();
     };
     if (parameters.empty() || !std::all_of(parameters.begin(), parameters.end(), is_its_own)) return;
+    if (making_in_units().for_its_shapes) {
+        for (const at::Tensor& tensor : parameters) drop_memory(tensor);
+        return;
+    }
     const auto deferred = std::make_shared<DeferredUnit>();
     deferred->values = std::make_shared<MadeAgain>(std::move(again_), random_, parameters);
     for (const at::Tensor& tensor : parameters) {

@@ -183,10 +183,7 @@ private:
                      : before->folder} {
         const at::NoGradGuard no_grad;
         if (before == nullptr) detail::check_values_are_there(parameters);
-        if (sharded.parameters && !model_.has_units() && !options.computes_only) {
-            throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit",
-                        "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
-        }
+        require_units<Setup>(model_, options.computes_only);
         TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen, take_over_options(before)};
         if constexpr (has_exceptions) shards.set_excepted(model.shards_excepted());
         if (before == nullptr) answers_->name = agreed_name(exchange, options.name);

@@ -16,6 +16,7 @@
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/tier.hpp>
+#include <strata/zero/tier_bytes.hpp>
 
 namespace strata::zero {
 
@@ -34,6 +35,7 @@ public:
     [[nodiscard]] virtual std::size_t reads_ahead() const = 0;
     [[nodiscard]] virtual Place memory_of(std::size_t shard) const = 0;
     [[nodiscard]] virtual PlaceBytes bytes(std::span<const std::int64_t> numels) const = 0;
+    [[nodiscard]] virtual TierBytes takes(std::span<const std::int64_t> numels, const TierRoom& room) const = 0;
     virtual void make(const TierContext& context, std::span<const std::int64_t> numels) = 0;
 
     /// Sets a shard to these values.
@@ -62,6 +64,9 @@ public:
     [[nodiscard]] Place memory_of(std::size_t shard) const override { return shards_.memory_of(shard); }
     [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override {
         return Shards::bytes(numels);
+    }
+    [[nodiscard]] TierBytes takes(std::span<const std::int64_t> numels, const TierRoom& room) const override {
+        return taken_by<Shards>(numels, room);
     }
     void make(const TierContext& context, std::span<const std::int64_t> numels) override {
         shards_.make(context, numels);
@@ -107,6 +112,9 @@ public:
     }
     [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t> numels) const override {
         return own_.bytes(part(numels, false)) + excepted_.bytes(part(numels, true));
+    }
+    [[nodiscard]] TierBytes takes(std::span<const std::int64_t> numels, const TierRoom& room) const override {
+        return own_.takes(part(numels, false), room.part(2)) + excepted_.takes(part(numels, true), room.part(2));
     }
     void make(const TierContext& context, std::span<const std::int64_t> numels) override {
         own_.make(context.part("own", 2), part(numels, false));

@@ -14,6 +14,7 @@
 #include <strata/policy/place.hpp>
 #include <strata/policy/precision.hpp>
 #include <strata/zero/tier.hpp>
+#include <strata/zero/tier_bytes.hpp>
 
 namespace strata::zero {
 
@@ -40,6 +41,9 @@ public:
     ///   own  how many of the buckets are not excepted
     static PlaceBytes bytes(std::span<const std::int64_t> numels, std::size_t own) {
         return Own::bytes(numels.first(own)) + Excepted::bytes(numels.subspan(own));
+    }
+    static TierBytes takes(std::span<const std::int64_t> numels, std::size_t own, const TierRoom& room) {
+        return taken_by<Own>(numels.first(own), room.part(2)) + taken_by<Excepted>(numels.subspan(own), room.part(2));
     }
     void make(const TierContext& context, const std::vector<std::int64_t>& numels, std::size_t own) {
         own_count_ = own;

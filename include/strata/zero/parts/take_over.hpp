@@ -42,6 +42,13 @@ struct FrozenUnit {
 /// Those parameters, by unit. Local.
 [[nodiscard]] std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen);
 
+/// This rank's shards: of sharded buckets, then of the frozen parameters of units.
+struct ShardSizes {
+    std::vector<std::int64_t> numels;
+    std::vector<char> excepted;  ///< whether each is of the other number format
+};
+[[nodiscard]] ShardSizes shard_sizes(const Buckets& buckets, const std::vector<FrozenUnit>& frozen);
+
 /// Gives the parameters of a model their place in an engine. Once; what it has made stays when it goes.
 class TakeOver {
 public:
@@ -58,10 +65,9 @@ public:
     TakeOver(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, ShardStore& shards,
              const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen, const Options& options);
 
-    /// Elements of this rank's shards: of sharded buckets, then of the frozen parameters of units. Local.
-    [[nodiscard]] std::vector<std::int64_t> shard_numels() const;
-    /// Whether each of them is of the other number format. Local.
-    [[nodiscard]] std::vector<char> shards_excepted() const;
+    /// Elements of this rank's shards, and whether each of them is of the other number format. Local.
+    [[nodiscard]] std::vector<std::int64_t> shard_numels() const { return shard_sizes(buckets_, frozen_units_).numels; }
+    [[nodiscard]] std::vector<char> shards_excepted() const { return shard_sizes(buckets_, frozen_units_).excepted; }
 
     /// Converts the frozen parameters that are not sharded and gives them rank 0's values. Collective.
     void take_frozen();

@@ -11,6 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/core/error.hpp>
+#include <strata/policy/zero_stage.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/parameters.hpp>
 
@@ -29,6 +31,14 @@ struct TrainedModel {
                std::any_of(frozen.begin(), frozen.end(), in_unit);
     }
 };
+
+/// Throws bad_parameter where a sharding policy shards the parameters of units, and the model has none. Local.
+template <class Setup>
+void require_units(const TrainedModel& model, bool computes_only) {
+    if (Setup::sharding::shards_parameters == ShardedOver::nothing || model.has_units() || computes_only) return;
+    throw Error{Errc::bad_parameter, "ZeroStage<3> shards the parameters of units, and this model has no unit",
+                "hold its blocks as std::shared_ptr<strata::Unit<Block>>, or use ZeroStage<2>"};
+}
 
 /// The order of a model's tables: as they were given, exceptions last. Local.
 [[nodiscard]] inline std::vector<Parameter> exceptions_last(std::vector<Parameter> parameters) {

@@ -17,6 +17,7 @@
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/tier.hpp>
+#include <strata/zero/tier_bytes.hpp>
 
 namespace strata::zero::detail {
 
@@ -31,6 +32,7 @@ public:
         constexpr std::size_t of_element = (states + (has_master ? 1 : 0)) * sizeof(Kept);
         return PlaceBytes::at(place, sum_of(numels) * static_cast<std::int64_t>(of_element));
     }
+    static TierBytes takes(std::span<const std::int64_t> numels, const TierRoom&) { return {bytes(numels)}; }
 
     void make(const TierContext& context, std::vector<std::int64_t> numels) {
         context_ = context;
@@ -90,6 +92,7 @@ public:
     static PlaceBytes bytes(std::span<const std::int64_t> numels) {
         return PlaceBytes::at(place, sum_of(numels) * static_cast<std::int64_t>(sizeof(Element)));
     }
+    static TierBytes takes(std::span<const std::int64_t> numels, const TierRoom&) { return {bytes(numels)}; }
 
     void make(const TierContext& context, std::span<const std::int64_t> numels) {
         for (const std::int64_t numel : numels)

@@ -22,6 +22,7 @@
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/tier.hpp>
+#include <strata/zero/tier_bytes.hpp>
 #include <strata/zero/tiers/in_memory.hpp>
 
 namespace strata {
@@ -71,18 +72,20 @@ public:
         return PlaceBytes::at(Place::disk, zero::sum_of(numels) * static_cast<std::int64_t>(arrays * sizeof(Kept)));
     }
 
+    /// With the alignment of arrays. Throws what offload::plan_buffers() throws.
+    static zero::TierBytes takes(std::span<const std::int64_t> numels, const zero::TierRoom& room) {
+        const auto windows = windows_of(runs_of(numels, room));
+        const auto plan = offload::WindowPipeline::plan(windows, room.budget_bytes, room.free_bytes);
+        return {PlaceBytes::at(Place::disk, on_disk(windows)),
+                PlaceBytes::at(Place::host, static_cast<std::int64_t>(plan.total()))};
+    }
+
     /// Throws what WindowPipeline throws.
     void make(const zero::TierContext& context, std::vector<std::int64_t> numels) {
-        const std::size_t window =
-            offload::window_bytes(context.windows().budget_bytes, offload::free_host_memory(), 0);
-        runs_ = offload::cut_windows(numels, static_cast<std::int64_t>(window / (arrays * sizeof(Kept))));
-        std::vector<offload::WindowArrays> windows;
-        std::int64_t on_disk = 0;
-        for (const offload::WindowRun& run : runs_) {
-            windows.emplace_back(arrays, static_cast<std::size_t>(run.numel) * sizeof(Kept));
-            on_disk += static_cast<std::int64_t>(offload::payload_of(windows.back()));
-        }
-        windows_.emplace(context, on_disk, std::move(windows), context.windows());
+        runs_ = runs_of(numels, {context.windows().budget_bytes, offload::free_host_memory()});
+        std::vector<offload::WindowArrays> windows = windows_of(runs_);
+        const std::int64_t bytes = on_disk(windows);
+        windows_.emplace(context, bytes, std::move(windows), context.windows());
     }
     template <class WeightOf>
     void fill(const std::array<float, states>& initial, WeightOf&& weight_of) {
@@ -123,6 +126,21 @@ private:
     using Run = zero::StateRun<Kept, states>;
     static constexpr std::size_t arrays = states + (has_master ? 1 : 0);
 
+    static std::vector<offload::WindowRun> runs_of(std::span<const std::int64_t> numels, const zero::TierRoom& room) {
+        const std::size_t window = offload::window_bytes(room.budget_bytes, room.free_bytes, 0);
+        return offload::cut_windows(numels, static_cast<std::int64_t>(window / (arrays * sizeof(Kept))));
+    }
+    static std::vector<offload::WindowArrays> windows_of(const std::vector<offload::WindowRun>& runs) {
+        std::vector<offload::WindowArrays> windows;
+        for (const offload::WindowRun& run : runs)
+            windows.emplace_back(arrays, static_cast<std::size_t>(run.numel) * sizeof(Kept));
+        return windows;
+    }
+    static std::int64_t on_disk(const std::vector<offload::WindowArrays>& windows) {
+        std::int64_t bytes = 0;
+        for (const auto& one : windows) bytes += static_cast<std::int64_t>(offload::payload_of(one));
+        return bytes;
+    }
     /// The number of a bucket's first window.
     [[nodiscard]] std::size_t first_of(std::size_t bucket) const {
         const auto before = [](const offload::WindowRun& run, std::size_t wanted) { return run.bucket < wanted; };
@@ -152,20 +170,19 @@ public:
         return PlaceBytes::at(Place::disk, zero::sum_of(numels) * static_cast<std::int64_t>(sizeof(Element)));
     }
 
+    static zero::TierBytes takes(std::span<const std::int64_t> numels, const zero::TierRoom& room) {
+        if (numels.empty()) return {};
+        const auto windows = windows_of(numels);
+        const auto plan = offload::WindowPipeline::plan(windows, budget_of(windows, room), room.free_bytes);
+        return {bytes(numels), PlaceBytes::at(Place::host, static_cast<std::int64_t>(plan.total()))};
+    }
+
     /// Throws what WindowPipeline throws.
     void make(const zero::TierContext& context, std::span<const std::int64_t> numels) {
-        std::vector<offload::WindowArrays> windows;
-        std::size_t largest = 0;
-        for (const std::int64_t numel : numels) {
-            windows.push_back({static_cast<std::size_t>(numel) * sizeof(Element)});
-            largest = std::max(largest, offload::SwapFile::bytes_of(offload::payload_of(windows.back())));
-        }
-        if (windows.empty()) return;
+        if (numels.empty()) return;
+        std::vector<offload::WindowArrays> windows = windows_of(numels);
         offload::PipelineOptions chosen = context.windows();
-        if (chosen.budget_bytes == 0) {  // one in use, one on its way out, two on their way in; less on a small node
-            const std::uint64_t spare = offload::free_host_memory() / 8;
-            chosen.budget_bytes = largest * std::clamp<std::uint64_t>(spare / largest, offload::fewest_buffers, 4);
-        }
+        chosen.budget_bytes = budget_of(windows, {chosen.budget_bytes, offload::free_host_memory()});
         open_.resize(windows.size());
         windows_.emplace(context, bytes(numels)[Place::disk], std::move(windows), std::move(chosen));
     }
@@ -189,6 +206,20 @@ public:
     [[nodiscard]] Place memory_of(std::size_t) const noexcept { return Place::host; }
 
 private:
+    static std::vector<offload::WindowArrays> windows_of(std::span<const std::int64_t> numels) {
+        std::vector<offload::WindowArrays> windows;
+        for (const std::int64_t numel : numels) windows.push_back({static_cast<std::size_t>(numel) * sizeof(Element)});
+        return windows;
+    }
+    /// Where none is given: one window in use, one on its way out, two on their way in; less on a small node.
+    static std::size_t budget_of(const std::vector<offload::WindowArrays>& windows, const zero::TierRoom& room) {
+        if (room.budget_bytes > 0) return room.budget_bytes;
+        std::size_t largest = 0;
+        for (const auto& one : windows)
+            largest = std::max(largest, offload::SwapFile::bytes_of(offload::payload_of(one)));
+        return largest * std::clamp<std::uint64_t>(room.free_bytes / 8 / largest, offload::fewest_buffers, 4);
+    }
+
     std::optional<zero::detail::CountedWindows> windows_;
     std::vector<std::optional<offload::Window>> open_;
 };

@@ -16,6 +16,7 @@
 #include <strata/policy/place.hpp>
 #include <strata/policy/split.hpp>
 #include <strata/zero/tier.hpp>
+#include <strata/zero/tier_bytes.hpp>
 #include <strata/zero/tiers/in_memory.hpp>
 
 namespace strata {
@@ -78,6 +79,7 @@ class Split<First, Second, Percent>::state {
     using Other = zero::detail::state_on_t<second, Kept, states, has_master>;
     static constexpr bool by_bucket =
         zero::TierStateByBucket<One, Kept, states> && zero::TierStateByBucket<Other, Kept, states>;
+    static constexpr std::size_t sharers = One::wants_folder && Other::wants_folder ? 2 : 1;
 
 public:
     static constexpr Place memory = One::memory == Place::device ? Place::device : Other::memory;
@@ -87,9 +89,13 @@ public:
         const zero::detail::StateCut cut = zero::detail::cut_state(numels, percent);
         return One::bytes(cut.first) + Other::bytes(cut.second);
     }
+    static zero::TierBytes takes(std::span<const std::int64_t> numels, const zero::TierRoom& room) {
+        const zero::detail::StateCut cut = zero::detail::cut_state(numels, percent);
+        return zero::taken_by<One>(cut.first, room.part(sharers)) +
+               zero::taken_by<Other>(cut.second, room.part(sharers));
+    }
 
     void make(const zero::TierContext& context, const std::vector<std::int64_t>& numels) {
-        constexpr std::size_t sharers = One::wants_folder && Other::wants_folder ? 2 : 1;
         cut_ = zero::detail::cut_state(numels, percent);
         if (!cut_.first.empty()) one_.make(context.part("first", sharers), cut_.first);
         if (!cut_.second.empty()) other_.make(context.part("second", sharers), cut_.second);
@@ -165,6 +171,7 @@ template <class Element>
 class Split<First, Second, Percent>::shards {
     using One = zero::detail::shards_on_t<first, Element>;
     using Other = zero::detail::shards_on_t<second, Element>;
+    static constexpr std::size_t sharers = One::wants_folder && Other::wants_folder ? 2 : 1;
 
 public:
     static constexpr bool fails_alone = One::fails_alone || Other::fails_alone;
@@ -175,9 +182,13 @@ public:
         return One::bytes(zero::detail::part_of(numels, is_first, true)) +
                Other::bytes(zero::detail::part_of(numels, is_first, false));
     }
+    static zero::TierBytes takes(std::span<const std::int64_t> numels, const zero::TierRoom& room) {
+        const std::vector<bool> is_first = zero::detail::spread_shards(numels, percent);
+        return zero::taken_by<One>(zero::detail::part_of(numels, is_first, true), room.part(sharers)) +
+               zero::taken_by<Other>(zero::detail::part_of(numels, is_first, false), room.part(sharers));
+    }
 
     void make(const zero::TierContext& context, std::span<const std::int64_t> numels) {
-        constexpr std::size_t sharers = One::wants_folder && Other::wants_folder ? 2 : 1;
         const std::vector<bool> is_first = zero::detail::spread_shards(numels, percent);
         one_.make(context.part("first", sharers), zero::detail::part_of(numels, is_first, true));
         other_.make(context.part("second", sharers), zero::detail::part_of(numels, is_first, false));
