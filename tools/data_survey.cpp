@@ -192,7 +192,7 @@ const std::vector<KnownModel>& known_models() {
     // tokens side by side, 768 + 1280, of which the second gives the pooled vector.
     static const std::vector<KnownModel> models{
         {"small_flux",
-         {"linear-codec-8x8x16-v1", latents_of(16), "hashed-text-8x128-v1", embedding_of(8, 128, 128), ""}},
+         {"linear-codec-lapped-8x16-v2", latents_of(16), "hashed-text-8x128-v1", embedding_of(8, 128, 128), ""}},
         {"flux", {"", latents_of(16), "", embedding_of(512, 4096, 768), ""}},
         {"sdxl", {"", latents_of(4), "", embedding_of(77, 2048, 1280), ""}},
     };
