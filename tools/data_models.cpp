@@ -24,7 +24,7 @@ const std::vector<KnownModel>& known_models() {
     // tokens side by side, 768 + 1280, of which the second gives the pooled vector; SD 1.5: 4 channels, one CLIP.
     static const std::vector<KnownModel> models{
         {"small_flux",
-         {"linear-codec-8x8x16-v1",
+         {"linear-codec-lapped-8x16-v2",
           latents_of(16, Dtype::f32),
           "hashed-text-8x128-v1",
           {{"pooled", Dtype::f32, {128}}, {"tokens", Dtype::f32, {8, 128}}},

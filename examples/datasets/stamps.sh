@@ -137,7 +137,7 @@ cat > "$work/config" <<END
         "instance_data_dir": "$quoted",
         "caption_strategy": "textfile",
         "metadata_backend": "discovery",
-        "resolution": 96,
+        "resolution": 128,
         "resolution_type": "pixel_area",
         "minimum_image_size": $minimum,
         "minimum_aspect_ratio": 0.44,
