@@ -8,8 +8,8 @@
 //
 //   strata launch -n 8 -- ./finetune --config flux.json --learning_rate 5e-6
 //
-// What it leaves in --output: checkpoints, from which the same words go on, metrics.jsonl, report.html, samples, and
-// weights/diffusion_pytorch_model.safetensors under the published names, in bf16.
+// What it leaves in --output: checkpoints, from which the same words go on, metrics.jsonl, report.html, samples, and in the
+// end model.safetensors under the published names, in bf16 as it computes.
 
 #include <cstdint>
 #include <map>
@@ -95,12 +95,6 @@ int main(int argc, char** argv) {
             for (const auto& [id, set] : evaluated) trainer.evaluate_every(config.evaluation_interval(), id, *set);
             trainer.report().title = family->title() + " on " + config.data_backend_config.string();
             train::record_model(session, trainer.folder(), config.model);  // for strata sample
-            const FitResult result = trainer.fit(pictures);
-
-            //! [weights]
-            if (result.interrupted) return;  // the same words go on
-            trainer.save_weights(session.output() / "weights" / "diffusion_pytorch_model.safetensors",
-                                 {.dtype = storage::Dtype::bf16, .max_shard_size = 10'000'000'000});
-            //! [weights]
+            trainer.fit(pictures);  // and, once complete, leaves its weights: keys export_...
         });
 }

@@ -97,7 +97,7 @@ struct TrainFamilies : strata_test::TrainFolder {
     }
     /// In bf16 and under the names of what was trained; not what it was.
     void expect_written(PipelineKind kind) const {
-        const WeightFiles before{folder / "model" / trained_part(kind)}, after{folder / "tuned/weights"};
+        const WeightFiles before{folder / "model" / trained_part(kind)}, after{folder / "tuned/model.safetensors"};
         ASSERT_EQ(before.tensors().size(), after.tensors().size());
         for (const auto& [name, tensor] : before.tensors()) {
             const WeightFiles::Tensor* const trained = after.find(name);
