@@ -150,9 +150,14 @@ TEST_F(SampleCommand, ARunIsDrawnFromItsCheckpointsWhateverWroteThem) {
 
     ASSERT_NO_FATAL_FAILURE(train_run("averaged", "2", {{"use_ema", true}, {"ema_decay", 0.5}}));
     const auto average = drawn("average", {path("averaged"), "--ema"});
-    EXPECT_NE(average, drawn("trained", {path("averaged")}));
+    const auto trained = drawn("trained", {path("averaged")});
+    EXPECT_NE(average, trained);
     const fs::path file = folder / "averaged/checkpoints/step_00000002/model_ema.safetensors";
     EXPECT_EQ(average, drawn("file", {path("model"), "--weights", file.string()}));
+
+    // A complete run whose checkpoints are gone still has what it left for other programs.
+    fs::remove_all(folder / "averaged/checkpoints");
+    EXPECT_EQ(trained, drawn("left", {path("averaged")}));
 }
 
 TEST_F(SampleCommand, NothingIsReplacedUnlessAskedFor) {

@@ -38,6 +38,13 @@ bool is_checkpoint(const fs::path& path) {
     return is_there(path / "manifest.json") && core::step_of(plain(path).filename().string()).has_value();
 }
 
+/// The weights that a complete run left for other programs: one file, or an index of shards. Empty: none under that name.
+fs::path exported_by(const fs::path& run) {
+    for (const char* const name : {"model.safetensors", "model.safetensors.index.json"})
+        if (is_there(run / name)) return run / name;
+    return {};
+}
+
 /// Whole or not.
 bool has_checkpoints(const fs::path& run) {
     std::error_code none;
@@ -131,10 +138,8 @@ SampleModel sample_model(const SampleSettings& settings) {
             refuse("there are no weights '" + settings.weights.string() + "'", "check the path behind --weights");
         model.weights = settings.weights;
     } else if (settings.checkpoint.empty()) {
-        if (found.is_trained && !has_checkpoints(found.run) && is_there(found.run / "weights"))
-            model.weights = found.run / "weights";  // what it wrote for other programs at its end
-        else if (found.is_trained)
-            model.checkpoint = found.run;
+        if (found.is_trained && !has_checkpoints(found.run)) model.weights = exported_by(found.run);
+        if (found.is_trained && model.weights.empty()) model.checkpoint = found.run;
     } else if (model.step = step_in(settings.checkpoint); model.step && !is_there(settings.checkpoint)) {
         if (found.run.empty())
             throw Error{
