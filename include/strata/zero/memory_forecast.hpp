@@ -145,7 +145,8 @@ template <class Setup, ComputeDevice Compute = CpuDevice>
                     .prefetch_bytes = options.prefetch_bucket_bytes,
                     .max_live_numel = options.max_live_parameters,
                     .model = with_exceptions(std::move(parameters), options, Formats::has_exceptions)};
-    TrainedModel model{.frozen = exceptions_last(facts.model)};
+    TrainedModel model;
+    model.frozen = exceptions_last(facts.model);
     model.trained = detail::split_off_frozen(model.frozen, at::kCPU, options.computes_only);
     model.group_of.resize(model.trained.size());
     require_units<Setup>(model, options.computes_only);
