@@ -5,10 +5,8 @@
 #include <chrono>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <strata/config/key.hpp>
@@ -19,6 +17,7 @@
 #include "arguments.hpp"
 #include "config_output.hpp"
 #include "launch_command.hpp"
+#include "program_beside.hpp"
 #include "sample/sample_model.hpp"
 #include "sample/sample_settings.hpp"
 
@@ -107,17 +106,6 @@ SampleWords sort_words(std::span<const std::string> words) {
     return all;
 }
 
-/// Beside this program: who can train a model can draw with it.
-std::string trainer_file() {
-    std::error_code failed;
-    const fs::path own = fs::read_symlink("/proc/self/exe", failed);
-    const fs::path file = own.parent_path() / "strata-train";
-    if (failed || ::access(file.c_str(), X_OK) != 0)
-        throw Error{Errc::cannot_launch, "there is no strata-train beside " + own.string(),
-                    "build the target strata_trainer, which needs libtorch, and install again"};
-    return file.string();
-}
-
 }  // namespace
 
 int sample_command(std::span<const std::string> words) {
@@ -150,7 +138,7 @@ int sample_command(std::span<const std::string> words) {
 
     std::vector<std::string> launched{"-n", std::to_string(given.value_or(1))};
     if (arguments.has("-v")) launched.emplace_back("-v");
-    launched.insert(launched.end(), {"--", trainer_file(), "sample"});
+    launched.insert(launched.end(), {"--", program_beside("strata-train", "strata_trainer"), "sample"});
     launched.insert(launched.end(), flags.begin(), flags.end());
     const int status = launch_command(launched, WhenAsked::end);
     // Of ranks that were ended while they wrote. Locks keep the files of others.
