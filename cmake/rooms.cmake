@@ -644,6 +644,7 @@ strata_room(train
         gallery.hpp
         gallery_options.hpp
         gradient_norms.hpp
+        huge_pages.hpp
         loss_curve.hpp
         metrics.hpp
         model_record.hpp

@@ -1,5 +1,5 @@
 #pragma once
-// strata/core/heap.hpp - memory that is not needed again goes back to the system, and does not wait in the heap.
+// strata/core/heap.hpp - memory and the system: what is not needed again goes back and does not wait in the heap; huge pages.
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +17,13 @@ inline void give_back_heap() noexcept {
 #ifdef __GLIBC__
     ::malloc_trim(0);
 #endif
+}
+
+/// The whole pages between two addresses become huge ones when they are first touched, where the system has any. Thread-safe.
+inline void ask_for_huge_pages(std::uintptr_t begin, std::uintptr_t end) noexcept {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
 /// Gives the whole pages between two addresses back, whose memory its owner frees next: what was in them is gone. Where tensors of one
