@@ -28,6 +28,7 @@
 #include <strata/comm/self_comm.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/policy/setup.hpp>
+#include <strata/train/huge_pages.hpp>
 #include <strata/zero/engine.hpp>
 
 #include "../measure.hpp"
@@ -235,6 +236,7 @@ Settings settings_of(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    strata::train::use_huge_pages();  // as every Session does
     Settings settings = settings_of(argc, argv);
     if (!settings.peak_of.empty()) {
         const Training training = settings.cases.front().build();
