@@ -37,7 +37,8 @@ double seams(const at::Tensor& image_3HW) {
         const at::Tensor steps =
             (image_3HW.narrow(dim, 1, n) - image_3HW.narrow(dim, 0, n)).abs().mean(at::IntArrayRef{0, 3 - dim});
         for (std::int64_t i = 0; i < n; ++i)
-            (i % 8 == 7 ? across : inside) += steps[i].item<double>() / (i % 8 == 7 ? n / 8 : n - n / 8);
+            (i % 8 == 7 ? across : inside) +=
+                steps[i].item<double>() / static_cast<double>(i % 8 == 7 ? n / 8 : n - n / 8);
     }
     return across / inside;
 }

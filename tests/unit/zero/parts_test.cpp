@@ -313,6 +313,7 @@ public:
     [[nodiscard]] std::size_t reads_ahead() const override { return 3; }
     [[nodiscard]] Place memory_of(std::size_t) const override { return Place::host; }
     [[nodiscard]] PlaceBytes bytes(std::span<const std::int64_t>) const override { return {}; }
+    [[nodiscard]] TierBytes takes(std::span<const std::int64_t>, const TierRoom&) const override { return {}; }
     void make(const TierContext&, std::span<const std::int64_t> numels) override {
         for (const std::int64_t numel : numels) shards_.push_back(torch::empty({numel}));
     }
