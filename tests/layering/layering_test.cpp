@@ -317,6 +317,18 @@ TEST(Layering, HeaderOnlyNothingIsNeededBeforeItHasBeenRead) {
         EXPECT_EQ(reader.too_early_from(header), "") << "where a file begins with #include <" << header << ">";
 }
 
+/// Each room's bodies are compiled once, together; of another room they would be defined twice. Its headers bring them where they are needed.
+TEST(Layering, BodiesReadBodiesOfTheirOwnRoomAlone) {
+    for (const auto& file : all_files()) {
+        if (file.path.extension() != ".ipp") continue;
+        for (const Include& include : includes_of(file)) {
+            if (!include.header.ends_with(".ipp")) continue;
+            EXPECT_TRUE(include.header.starts_with("strata/" + file.room + "/"))
+                << include.where << " includes <" << include.header << ">: include its header";
+        }
+    }
+}
+
 /// Else a program that includes this header and no other finds no definition. In a body that is compiled with all others nothing shows that.
 TEST(Layering, WhatABodyDeclaresIsDefinedInItOrInWhatItIncludes) {
     std::map<std::string, const SourceFile*> by_name;

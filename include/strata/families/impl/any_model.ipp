@@ -3,9 +3,9 @@
 
 #include <strata/core/error.hpp>
 #include <strata/families/any_model.hpp>
-#include <strata/models/impl/diffusion_unet.ipp>
-#include <strata/models/impl/flux.ipp>
-#include <strata/models/impl/small_flux.ipp>
+#include <strata/models/diffusion_unet.hpp>
+#include <strata/models/flux.hpp>
+#include <strata/models/small_flux.hpp>
 
 namespace strata::families {
 

@@ -12,7 +12,7 @@
 #include <strata/families/weights_id.hpp>
 #include <strata/storage/content_hash.hpp>
 #include <strata/storage/digest.hpp>
-#include <strata/weights/impl/weight_files.ipp>
+#include <strata/weights/weight_files.hpp>
 
 namespace strata::families {
 
