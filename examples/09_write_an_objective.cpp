@@ -21,13 +21,13 @@ struct RobustFlux : models::SmallFlux {
     static constexpr double c = 0.3;
     using models::SmallFlux::SmallFlux;
 
-    torch::Tensor loss(
-        const Batch& batch) {  // the trainer has seeded libtorch's generator for this micro-batch and rank
+    /// At noise of libtorch's generator, which the trainer has seeded for this micro-batch and rank.
+    torch::Tensor loss(const Batch& batch) {
         const auto& x = batch.latents_BCHW;
         return error_at(batch, torch::randn_like(x), torch::rand({x.size(0)}, x.options()).sqrt());
     }
-    torch::Tensor evaluation_loss(
-        const Batch& batch) {  // noise that follows from the pictures: the same at every evaluation
+    /// At noise that follows from the pictures: the same at every evaluation.
+    torch::Tensor evaluation_loss(const Batch& batch) {
         const auto& x = batch.latents_BCHW;
         const auto drawn = diffusion::NoiseSource::of_pictures(x);
         const auto noise = drawn.normal(x.sizes()).to(x.device());

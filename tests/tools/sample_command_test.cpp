@@ -180,7 +180,7 @@ TEST_F(SampleCommand, CtrlCEndsItAtOnceAndLeavesNoHalfPicture) {
     strata_test::Running running{{STRATA_TOOL, "sample", path("model"), "--prompt", "a cat", "--count", "1000",
                                   "--steps", "20", "--size", "64", "--output", path("out")},
                                  folder};
-    while (!fs::exists(folder / "out/001_a-cat.png")) {
+    while (!fs::exists(folder / "out/0001_a-cat.png")) {
         ASSERT_FALSE(running.has_ended()) << text_of(folder / "err.txt");
         std::this_thread::sleep_for(std::chrono::milliseconds{10});
     }
