@@ -147,7 +147,12 @@ TEST_F(SampleCommand, ARunIsDrawnFromItsCheckpointsWhateverWroteThem) {
     fs::resize_file(last / "model.safetensors", fs::file_size(last / "model.safetensors") - 1);
     EXPECT_EQ(before, drawn("whole", {path("run")}));
     EXPECT_TRUE(fs::exists(last));
+}
 
+TEST_F(SampleCommand, ARunsAverageIsDrawnAndWhatItLeftAtItsEnd) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sdxl);
+    write_pictures(4, [](int i) { return i % 2 == 0 ? "a cat" : "a dog"; });
+    write_list();
     ASSERT_NO_FATAL_FAILURE(train_run("averaged", "2", {{"use_ema", true}, {"ema_decay", 0.5}}));
     const auto average = drawn("average", {path("averaged"), "--ema"});
     const auto trained = drawn("trained", {path("averaged")});
