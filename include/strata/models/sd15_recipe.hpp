@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 
 #include <strata/data/recipe.hpp>
 #include <strata/diffusion/solver.hpp>

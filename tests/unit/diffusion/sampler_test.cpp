@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <strata/core/error.hpp>
 #include <strata/diffusion/guidance.hpp>
