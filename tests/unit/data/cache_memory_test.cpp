@@ -173,8 +173,8 @@ TEST(CacheMemory, ThreadsMayKeepFindAndDropTheSameEntries) {
 
 // ---- what a process takes ----------------------------------------------------------------------------------------------
 
-constexpr int entries = 5000;
-constexpr std::int64_t granted = 8 << 20;  // less than the entries have
+constexpr int entries = 8000;
+constexpr std::int64_t granted = 12 << 20;  // less than the entries have; heaps of two threads are a megabyte of it
 
 /// A pass over a cache as a start and an epoch make it: each entry amid temporaries much larger than itself.
 void pass_over(const std::filesystem::path& folder, std::int64_t grant) {
