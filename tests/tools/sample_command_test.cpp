@@ -61,7 +61,8 @@ struct SampleCommand : strata_test::TrainFolder {
         config.update(more);
         write("config.json", config.dump());
         write("stage.json", R"({"zero_optimization": {"stage": )" + stage + "}}");
-        const Outcome outcome = train({path("config.json"), path("stage.json"), "-n", "2", "--output", path(output)});
+        const Outcome outcome =
+            train({path("config.json"), path("stage.json"), "-n", "2", "--output", path(output), "--fresh"});
         ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
     }
     /// The pixels of "a cat".

@@ -10,7 +10,8 @@
 namespace strata::train {
 
 STRATA_INLINE void RunRecord::clear(const std::filesystem::path& folder) {
-    for (const char* entry : {"checkpoints", "samples", "samples_ema", "metrics.jsonl", "report.html", "model.json"})
+    // Not model.json: who records the model does so before fit(), which clears.
+    for (const char* entry : {"checkpoints", "samples", "samples_ema", "metrics.jsonl", "report.html"})
         std::filesystem::remove_all(folder / entry);
 }
 
