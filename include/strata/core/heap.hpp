@@ -19,20 +19,27 @@ inline void give_back_heap() noexcept {
 #endif
 }
 
-/// The whole pages between two addresses become huge ones when they are first touched, where the system has any. Thread-safe.
-inline void ask_for_huge_pages(std::uintptr_t begin, std::uintptr_t end) noexcept {
+namespace detail {
+
+/// Tells the system `what` (madvise) of the whole pages between two addresses.
+inline void advise_pages(std::uintptr_t begin, std::uintptr_t end, int what) noexcept {
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const std::uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, what);
+}
+
+}  // namespace detail
+
+/// The whole pages between two addresses become huge ones when they are first touched, where the system has any. Thread-safe.
+inline void ask_for_huge_pages(std::uintptr_t begin, std::uintptr_t end) noexcept {
+    detail::advise_pages(begin, end, MADV_HUGEPAGE);
 }
 
 /// Gives the whole pages between two addresses back, whose memory its owner frees next: what was in them is gone. Where tensors of one
 /// size are made and freed in turns that is needed: before glibc 2.38 an aligned block does not fit into the place that one of the same
 /// size left (sourceware.org, bug 14581), so that the heap grows by all of them. Private memory only. Thread-safe.
 inline void give_back_pages(std::uintptr_t begin, std::uintptr_t end) noexcept {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const std::uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    detail::advise_pages(begin, end, MADV_DONTNEED);
 }
 
 }  // namespace strata::core

@@ -31,9 +31,6 @@ struct FoundCheckpoint {
     std::vector<std::string> notes{};  ///< a sentence for each newer one that was passed over
 };
 
-/// Whether a folder is a run's output directory with checkpoints in it, its folder `checkpoints`, or one checkpoint.
-[[nodiscard]] bool has_checkpoints(const std::filesystem::path& place);
-
 /// The newest checkpoint of a run that is whole, whatever stage and number of ranks wrote it, or the one of a step. Reads what is needed for
 /// these weights once, for its check sum. Nothing is renamed or removed: the run may be going on.
 ///

@@ -100,10 +100,6 @@ STRATA_INLINE void read_masters(const std::vector<weights::LoadTarget>& targets,
 
 }  // namespace detail
 
-STRATA_INLINE bool has_checkpoints(const std::filesystem::path& place) {
-    return detail::step_at(place) || !checkpoint::detail::checkpoints_by_step(detail::checkpoints_at(place)).empty();
-}
-
 STRATA_INLINE FoundCheckpoint find_checkpoint(const std::filesystem::path& place, std::optional<std::int64_t> step,
                                               CheckpointWeights which) {
     if (const auto own = detail::step_at(place); own && (!step || step == own))
