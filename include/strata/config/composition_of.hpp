@@ -106,7 +106,9 @@ template <class Setup>
             .recompute = detail::recompute_of<typename Setup::recompute>,
             .average = detail::average_of<typename Setup::averaging>,
             .gradients = detail::kept_on<typename Setup::gradient_offload::tier>,
-            .moment = Setup::timing::in_backward ? MomentName::in_backward : MomentName::after_backward};
+            .moment = Setup::timing::in_backward ? MomentName::in_backward : MomentName::after_backward,
+            .adapter = AdapterName::none,
+            .frozen = FrozenName::as_computed};
 }
 
 }  // namespace strata::config

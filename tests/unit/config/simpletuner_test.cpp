@@ -142,15 +142,15 @@ TEST(Simpletuner, TwoFilesThatSayDifferentThingsAreAWarningThatSaysWhichCounts) 
 
 TEST(Simpletuner, AnErrorIsOnlyWhatWouldMakeAnotherResult) {
     for (const char* json :
-         {R"({"model_type": "lora"})", R"({"controlnet": true})", R"({"use_soft_min_snr": true})",
+         {R"({"model_type": "deepfloyd-lora"})", R"({"controlnet": true})", R"({"use_soft_min_snr": true})",
           R"({"tread_config": {"routes": []}})", R"({"loss_type": "huber"})", R"({"distillation_method": "lcm"})",
           R"({"resume_from_checkpoint": "checkpoint-10"})", R"({"lr_scale": true})", R"({"mixed_precision": "fp8"})",
           R"({"optimizer": "prodigy"})", R"({"train_text_encoder": "true"})", R"({"model_family": "wan"})"})
         EXPECT_EQ(look(json).reading.findings.refused(), 1U) << json;
-    for (const char* json : {R"({"model_type": "full"})", R"({"controlnet": "false"})", R"({"snr_gamma": 5})",
-                             R"({"tread_config": null})", R"({"loss_type": "l2"})", R"({"distillation_method": ""})",
-                             R"({"lora_rank": 16})", R"({"push_to_hub": true})", R"({"minimax_h3_anything": 3})",
-                             R"({"validation_new_thing": 1})", R"({"_comment": "x"})"})
+    for (const char* json : {R"({"model_type": "full"})", R"({"model_type": "lora"})", R"({"controlnet": "false"})",
+                             R"({"snr_gamma": 5})", R"({"tread_config": null})", R"({"loss_type": "l2"})",
+                             R"({"distillation_method": ""})", R"({"lora_rank": 16})", R"({"push_to_hub": true})",
+                             R"({"minimax_h3_anything": 3})", R"({"validation_new_thing": 1})", R"({"_comment": "x"})"})
         EXPECT_EQ(look(json).reading.findings.refused(), 0U) << json;
 }
 
