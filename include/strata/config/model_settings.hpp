@@ -69,7 +69,7 @@ struct ModelSettings {
     // ---- and flux ----
     bool offset_noise = false;
     double noise_offset = 0.1;               ///< strength, where offset_noise is set
-    double noise_offset_probability = 0.25;  ///< share of steps that have it
+    double noise_offset_probability = 0.25;  ///< share of pictures that have it
     double input_perturbation = 0;
 
     // ---- flux ----

@@ -102,10 +102,10 @@ STRATA_INLINE const Schema<ModelSettings>& model_schema() {
                "says");
         s.number("snr_gamma", &M::snr_gamma, {0, 1e6},
                  "Min-SNR weights of noise levels, of sdxl and sd15; 5 is usual, 0 weighs all alike");
-        s.flag("offset_noise", &M::offset_noise, "Shift the noise of each channel of a picture, in every step");
+        s.flag("offset_noise", &M::offset_noise, "Shift the noise of each channel of a picture");
         s.number("noise_offset", &M::noise_offset, {0, 10}, "How strongly, where `offset_noise` is true");
         s.number("noise_offset_probability", &M::noise_offset_probability, {0, 1},
-                 "Share of steps in which it does, where `offset_noise` is true");
+                 "Share of pictures that have it, where `offset_noise` is true");
         s.number("input_perturbation", &M::input_perturbation, {0, 10},
                  "Show the model more noise than it is to answer, in every step; 0.1 is usual, 0 does not");
         s.number("flow_schedule_shift", &M::flow_schedule_shift, {0, 1000},
