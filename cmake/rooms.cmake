@@ -603,6 +603,17 @@ strata_room(models
         unet_options.hpp
         unet_transformer.hpp)
 
+strata_room(adapters
+    NEEDS core storage zero weights models
+    PACKAGES Torch
+    LINKS torch
+    HEADERS
+        adapter_file.hpp
+        adapter_match.hpp
+        layer_change.hpp
+        layer_names.hpp
+        merge_adapter_file.hpp)
+
 strata_room(families
     NEEDS core config storage tokenizers zero weights pictures data diffusion models
     PACKAGES Torch
