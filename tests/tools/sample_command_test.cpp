@@ -201,6 +201,12 @@ TEST_F(SampleCommand, AdaptersAreAddedAsStronglyAsTheyAreAskedFor) {
     const auto texts = strata::pictures::png_texts(strata::storage::read_file(folder / "whole" / "001_a-cat.png"));
     expect_words(texts[1].text, {"with ", "lora.safetensors"});
 
+    // A run that trained one: over the model that it recorded.
+    fs::create_directories(folder / "run");
+    write("run/model.json", json{{"model_family", "sdxl"}, {"pretrained_model_name_or_path", path("model")}}.dump());
+    fs::copy_file(folder / "lora.safetensors", folder / "run/pytorch_lora_weights.safetensors");
+    EXPECT_EQ(whole, drawn("of_run", {path("run")}));
+
     const Outcome number = sample({path("model"), "--prompt", "a cat", "--lora", path("lora.safetensors"),
                                    "--lora_strength", "much", "--output", path("out")});
     EXPECT_EQ(number.status, 2);

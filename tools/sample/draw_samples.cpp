@@ -148,7 +148,9 @@ private:
                                                  : "") +
                             fs::absolute(found.folder).lexically_normal().string();
         }
-        for (const SampleSettings::AddedAdapter& one : settings_.adapters()) {
+        std::vector<SampleSettings::AddedAdapter> added = settings_.adapters();
+        if (!model_.adapter.empty()) added.insert(added.begin(), {model_.adapter, 1});
+        for (const SampleSettings::AddedAdapter& one : added) {
             adapters::merge_adapter_file(*model, one.file, one.strength);
             weights_text_ += (weights_text_.empty() ? "" : ", ") + std::string{"with "} +
                              fs::absolute(one.file).lexically_normal().string() +

@@ -180,6 +180,23 @@ TEST(Simpletuner, KeysOfTheModelAndItsObjectiveAreRead) {
     EXPECT_EQ(look(R"({"vae_dtype": "fp16"})").reading.findings.refused(), 1U) << "SDXL's overflows";
 }
 
+TEST(Simpletuner, TheModelIsAFlagOfEveryProgram) {
+    for (const char* key : {"model_family", "model_flavour", "pretrained_model_name_or_path"})
+        EXPECT_TRUE(std::any_of(trainer_schema().keys().begin(), trainer_schema().keys().end(),
+                                [&](const KeyInfo& info) { return info.key == key; }))
+            << key;
+    const Document file =
+        parse_json(R"({"model_family": "flux", "pretrained_model_name_or_path": "m"})", "c.json", JsonDialect::strict);
+    const TrainerConfig other =
+        look_at_trainer_config(file, {{"model_family", {"sdxl"}}, {"pretrained_model_name_or_path", {"null"}}});
+    EXPECT_EQ(other.model.kind(), ModelFamily::sdxl);
+    EXPECT_EQ(other.model.path, "");
+    EXPECT_EQ(other.reading.model_family, "sdxl");
+    EXPECT_EQ(look(R"({"model_family": "sdxl", "offset_noise": true, "noise_offset_probability": 0.5})")
+                  .model.noise_offset_probability,
+              0.5);
+}
+
 TEST(Simpletuner, WhatAFamilyDoesNothingWithIsSaid) {
     const TrainerConfig flux = look(R"({"model_family": "flux", "snr_gamma": 5, "rescale_betas_zero_snr": false})");
     EXPECT_EQ(of(flux, "snr_gamma").effect, Effect::none);
