@@ -90,6 +90,15 @@ inline constexpr std::optional<AverageName> average_of<Ema<Cpu>> = AverageName::
 template <>
 inline constexpr std::optional<AverageName> average_of<Ema<Device>> = AverageName::device;
 
+template <class Policy>
+inline constexpr std::optional<FrozenName> frozen_of = std::nullopt;
+template <>
+inline constexpr std::optional<FrozenName> frozen_of<FrozenAsComputed> = FrozenName::as_computed;
+template <>
+inline constexpr std::optional<FrozenName> frozen_of<FrozenWeights<Int8>> = FrozenName::int8;
+template <>
+inline constexpr std::optional<FrozenName> frozen_of<FrozenWeights<Nf4>> = FrozenName::nf4;
+
 }  // namespace detail
 
 /// What a composition does, policy by policy. Empty where a configuration has no words for it, as for a policy of a
@@ -108,7 +117,7 @@ template <class Setup>
             .gradients = detail::kept_on<typename Setup::gradient_offload::tier>,
             .moment = Setup::timing::in_backward ? MomentName::in_backward : MomentName::after_backward,
             .adapter = AdapterName::none,
-            .frozen = FrozenName::as_computed};
+            .frozen = detail::frozen_of<typename Setup::frozen_weights>};
 }
 
 }  // namespace strata::config

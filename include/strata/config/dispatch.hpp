@@ -44,7 +44,7 @@ std::array<std::string, Listed::slots> policies_of() {
             "OffloadTarget<" + name(type_name_v<typename Setup::gradient_offload::tier>) + ", Gradients>",
             name(policy_name_v<typename Setup::timing>),
             "NoAdapter",
-            "FrozenAsComputed"};
+            name(policy_name_v<typename Setup::frozen_weights>)};
 }
 
 template <class List>
