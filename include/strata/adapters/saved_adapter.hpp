@@ -42,7 +42,7 @@ struct ModelFacts {
 };
 
 struct SaveAdapterOptions {
-    FileNaming naming = FileNaming::peft;  ///< or kohya. LoKr has LyCORIS' names under either
+    FileNaming naming = FileNaming::peft;  ///< or kohya, comfyui. LoKr has LyCORIS' names under any
     std::optional<ModelPart> part{};       ///< none: as the model's names tell
     bool lonely_text_encoder = false;      ///< kohya's `lora_te_` for the CLIP of a pipeline with one
     AdapterFacts facts{};

@@ -193,6 +193,21 @@ TEST_F(SavedAdapter, ALokrHasTheNamesOfLycoris) {
                                                        lokr.at(path + ".lokr.w2_a").mm(lokr.at(path + ".lokr.w2_b")))));
 }
 
+TEST_F(SavedAdapter, ComfyuisFilesOfATransformerHavePathsAndAlphas) {
+    Parameters flux;
+    flux.add_lora("transformer_blocks.0.attn.to_q", 4, 6, 2, true);
+    const WeightFiles files = write(flux, {.naming = FileNaming::comfyui, .facts = {.alpha = 1}});
+    EXPECT_EQ(files.tensors().size(), 4);
+    const std::string module = "diffusion_model.transformer_blocks.0.attn.to_q";
+    EXPECT_NE(files.find(module + ".lora_A.weight"), nullptr);
+    EXPECT_NE(files.find(module + ".dora_scale"), nullptr);
+    EXPECT_EQ(tensor_in(files, module + ".alpha").item<float>(), 1);
+    EXPECT_EQ(strata::adapters::load_adapter_into(flux.begun_anew().targets(), file(), {.alpha = 1}).layers, 1);
+    EXPECT_NE(
+        write(unet_, {.naming = FileNaming::comfyui}).find("lora_unet_down_blocks_0_resnets_0_conv1.lora_down.weight"),
+        nullptr);
+}
+
 TEST_F(SavedAdapter, AKindOfOnesOwnIsWrittenUnderItsOwnNames) {
     Parameters own;
     own.all = {{"net.0.weight", torch::zeros({2, 2})}, {"net.0.scaled.by", torch::randn({2})}};

@@ -174,7 +174,7 @@ STRATA_INLINE SavedAdapter saved_adapter(const std::vector<weights::SavedTensor>
                                          const SaveAdapterOptions& options) {
     if (options.naming == FileNaming::cloneofsimo)
         throw Error{Errc::bad_value, "adapters were to be written under cloneofsimo's numbers, which are only read",
-                    "write them as peft or kohya"};
+                    "write them as peft, kohya or comfyui"};
     std::map<std::string, detail::OfLayer> layers;  // by path
     std::vector<NamedLayer> all;
     std::vector<std::string> all_paths;
@@ -197,6 +197,8 @@ STRATA_INLINE SavedAdapter saved_adapter(const std::vector<weights::SavedTensor>
         throw Error{Errc::bad_parameter, "adapters were to be written, and the model has none",
                     "compose the trainer with Adapter<Lora>, or call adapt() on the model"};
     const ModelPart part = options.part.value_or(part_of(all));
+    const bool of_kohya = options.naming == FileNaming::comfyui && part != ModelPart::transformer;
+    const FileNaming naming = of_kohya ? FileNaming::kohya : options.naming;
     SavedAdapter saved{.tensors = {}, .metadata = options.metadata};
     for (const weights::SavedTensor* const parameter : of_own_kind)
         saved.tensors.push_back({peft_name(parameter->name, part), parameter->tensor});
@@ -205,13 +207,17 @@ STRATA_INLINE SavedAdapter saved_adapter(const std::vector<weights::SavedTensor>
         detail::check_layer(path, layer);
         const bool is_lokr = detail::is_lokr(layer);
         const bool is_peft = !is_lokr && options.naming == FileNaming::peft;
+        const bool has_paths = is_peft || (!is_lokr && naming == FileNaming::comfyui);
         if (!is_lokr) loras.emplace(path, layer);
-        const std::string module = is_lokr   ? lycoris_name(path)
-                                   : is_peft ? peft_name(path, part)
-                                             : kohya_name(path, part, options.lonely_text_encoder);
+        const std::string module = is_lokr     ? lycoris_name(path)
+                                   : is_peft   ? peft_name(path, part)
+                                   : has_paths ? "diffusion_model." + path
+                                               : kohya_name(path, part, options.lonely_text_encoder);
         for (const auto& [ending, parameter] : layer) {
             const auto& known = *detail::adapter_parameter(parameter->name);
-            weights::SavedTensor tensor{module + std::string{is_peft ? known.peft : known.kohya}, parameter->tensor};
+            weights::SavedTensor tensor{
+                module + std::string{has_paths && (is_peft || ending != ".lora.magnitude") ? known.peft : known.kohya},
+                parameter->tensor};
             if (ending == ".lora.magnitude") {
                 const auto base = weight_of.find(path);
                 if (base == weight_of.end())
@@ -232,7 +238,7 @@ STRATA_INLINE SavedAdapter saved_adapter(const std::vector<weights::SavedTensor>
     detail::add_model_spec(saved.metadata, options.model, all);
     if (!loras.empty() && options.naming == FileNaming::peft)
         saved.metadata[detail::peft_metadata_key] = detail::peft_config(loras, all_paths, options.facts, part);
-    if (!loras.empty() && options.naming == FileNaming::kohya) {
+    if (!loras.empty() && naming == FileNaming::kohya) {
         const auto rank = detail::rank_of_layer(loras.begin()->second);
         saved.metadata["ss_network_module"] = "networks.lora";
         saved.metadata["ss_network_dim"] = std::to_string(rank);
