@@ -605,15 +605,17 @@ strata_room(models
         unet_transformer.hpp)
 
 strata_room(adapters
-    NEEDS core storage zero weights models
-    PACKAGES Torch
-    LINKS torch
+    NEEDS core storage comm zero weights models
+    PACKAGES Torch nlohmann_json
+    LINKS torch nlohmann_json::nlohmann_json
     HEADERS
         adapter_file.hpp
         adapter_match.hpp
         layer_change.hpp
         layer_names.hpp
-        merge_adapter_file.hpp)
+        load_adapter_file.hpp
+        merge_adapter_file.hpp
+        saved_adapter.hpp)
 
 strata_room(families
     NEEDS core config storage tokenizers zero weights pictures data diffusion models
@@ -628,7 +630,7 @@ strata_room(families
         weights_id.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models families
+    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models adapters families
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp
@@ -698,6 +700,7 @@ strata_room(train
         turns.hpp
         unit_rules.hpp
         validate.hpp
+        written_adapter.hpp
         written_weights.hpp)
 
 strata_room(testing

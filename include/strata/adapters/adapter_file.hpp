@@ -18,7 +18,8 @@ namespace strata::adapters {
 enum class FileNaming : std::uint8_t {
     peft,   ///< diffusers and PEFT: `unet.PATH.lora_A.weight`; what they wrote before, `.lora.down.weight`, as well
     kohya,  ///< kohya's trainer, LyCORIS, OneTrainer: `lora_unet_PATH.lora_down.weight`
-    cloneofsimo,  ///< cloneofsimo's library: `unet:12:down`
+    cloneofsimo,  ///< cloneofsimo's library: `unet:12:down`. Only read
+    comfyui,  ///< what SimpleTuner writes for ComfyUI, `diffusion_model.PATH.lora_A.weight` with `.alpha`; of U-Nets kohya's. Only written: read as one of the first two
 };
 [[nodiscard]] std::string_view name_of(FileNaming naming) noexcept;
 

@@ -2,11 +2,13 @@
 // strata/train/run_settings.hpp - RunSettings: what a run reads of a composition and its options.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/adapters/saved_adapter.hpp>
 #include <strata/options/export_options.hpp>
 #include <strata/options/gradient_norms_options.hpp>
 #include <strata/options/schedule.hpp>
@@ -27,6 +29,8 @@ struct RunSettings {
     bool reserve_checkpoint_room = false;
     GradientNormsOptions gradient_norms{};
     ExportOptions exported{};
+    /// Adapters are trained, and what their files say; none: all weights are. TrainerRun sets it, of a composition with Adapter<Kind>.
+    std::optional<adapters::SaveAdapterOptions> adapter{};
     std::string name{};
 
     bool averages = false;             ///< the engine keeps an average of the weights

@@ -89,13 +89,13 @@ inline bool is_meant(const std::string& pattern, std::string_view path) {
 }  // namespace detail
 
 STRATA_INLINE std::string_view name_of(FileNaming naming) noexcept {
-    constexpr std::array<std::string_view, 3> names{"peft", "kohya", "cloneofsimo"};
+    constexpr std::array<std::string_view, 4> names{"peft", "kohya", "cloneofsimo", "comfyui"};
     return names[static_cast<std::size_t>(naming)];
 }
 
 STRATA_INLINE AdapterFile::AdapterFile(const std::filesystem::path& path) : files_{path} {
     std::map<std::string, AdapterTensors> modules;
-    std::array<std::size_t, 3> counts{};
+    std::array<std::size_t, 4> counts{};
     for (const auto& [name, tensor] : files_.tensors()) {
         const auto ending = std::find_if(detail::endings.begin(), detail::endings.end(),
                                          [&](const detail::Ending& known) { return name.ends_with(known.text); });
