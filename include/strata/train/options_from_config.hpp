@@ -110,7 +110,8 @@ template <class Setup>
     return names;
 }
 
-/// Throws Errc::bad_value when the file asks for another update rule or another number format than the program composes.
+/// Throws Errc::bad_value when the file asks for another update rule, number format, adapter or form of frozen weights than
+/// the program composes.
 /// Stages, tiers and recomputation change no bit of the result, and are the program's alone.
 template <class Setup>
 void check_composition(const config::TrainerConfig& config) {
@@ -128,6 +129,21 @@ void check_composition(const config::TrainerConfig& config) {
         if constexpr (constexpr auto own = config::detail::number_format_of<typename Setup::precision::format>; own)
             if (asked.precision && *asked.precision != *own)
                 refuse("Precision", config::type_name(*asked.precision), config::type_name(*own));
+    constexpr config::Composition composed = config::composition_of<Setup>();
+    const auto refuse_base = [](const std::string& asks, const std::string& has) {
+        throw Error{Errc::bad_value, "the configuration asks for " + asks + ", and this program's trainer has " + has,
+                    "compose its Trainer with what the configuration asks for and build it again, or remove the key"};
+    };
+    using config::AdapterName, config::FrozenName, config::type_name;
+    if (asked.adapter && composed.adapter && *asked.adapter != *composed.adapter)
+        refuse_base(
+            *asked.adapter == AdapterName::none ? "the training of every weight ('model_type' full)"
+                                                : "Adapter<" + type_name(*asked.adapter) + "> ('model_type' lora)",
+            *composed.adapter == AdapterName::none ? "no adapter" : "Adapter<" + type_name(*composed.adapter) + ">");
+    if (asked.frozen && composed.frozen && *asked.frozen != *composed.frozen)
+        refuse_base("weights kept as " + type_name(*asked.frozen) + " under the adapter ('base_model_precision')",
+                    *composed.frozen == FrozenName::as_computed ? "none that are quantised"
+                                                                : "FrozenWeights<" + type_name(*composed.frozen) + ">");
 }
 
 /// Throws Errc::bad_value when the file expects another moving average than the program composes.
@@ -182,8 +198,8 @@ inline void check_files(const config::TrainerConfig& config) {
 ///   micro_batches_per_epoch  of the data source; turns num_train_epochs into steps, rounded up
 /// A usual number that the rule does not have (Lion's epsilon, Sgd's betas, AdamW's momentum) is not used. Local. Throws
 /// Errc::unknown_key for another key optimizer_... than the rule describes; bad_value, naming keys, for what validate()
-/// refuses, for epochs that make more steps than can be counted, and when `optimizer`, `mixed_precision`, `use_ema` or
-/// `ema_device` say something else than the composition; bad_reference for files that it names and that are not there
+/// refuses, for epochs that make more steps than can be counted, and when `optimizer`, `mixed_precision`, `model_type`,
+/// `base_model_precision`, `use_ema` or `ema_device` say something else than the composition; bad_reference for files that it names and that are not there
 /// (`deepspeed_config`, `accelerate_config`, `user_prompt_library`). An average of the program's own has its numbers from
 /// a file that was read as ConfigFor.
 template <class Composition, class Setup = typename detail::SetupOf<Composition>::type>
