@@ -90,6 +90,15 @@ inline constexpr std::optional<AverageName> average_of<Ema<Cpu>> = AverageName::
 template <>
 inline constexpr std::optional<AverageName> average_of<Ema<Device>> = AverageName::device;
 
+template <class Adaptation>
+inline constexpr std::optional<AdapterName> adapter_of = std::nullopt;
+template <>
+inline constexpr std::optional<AdapterName> adapter_of<NoAdapter> = AdapterName::none;
+template <>
+inline constexpr std::optional<AdapterName> adapter_of<Adapter<Lora>> = AdapterName::lora;
+template <>
+inline constexpr std::optional<AdapterName> adapter_of<Adapter<Lokr>> = AdapterName::lokr;
+
 template <class Policy>
 inline constexpr std::optional<FrozenName> frozen_of = std::nullopt;
 template <>
@@ -116,7 +125,7 @@ template <class Setup>
             .average = detail::average_of<typename Setup::averaging>,
             .gradients = detail::kept_on<typename Setup::gradient_offload::tier>,
             .moment = Setup::timing::in_backward ? MomentName::in_backward : MomentName::after_backward,
-            .adapter = AdapterName::none,
+            .adapter = detail::adapter_of<typename Setup::adaptation>,
             .frozen = detail::frozen_of<typename Setup::frozen_weights>};
 }
 

@@ -43,7 +43,7 @@ std::array<std::string, Listed::slots> policies_of() {
             name(policy_name_v<typename Setup::averaging>),
             "OffloadTarget<" + name(type_name_v<typename Setup::gradient_offload::tier>) + ", Gradients>",
             name(policy_name_v<typename Setup::timing>),
-            "NoAdapter",
+            name(policy_name_v<typename Setup::adaptation>),
             name(policy_name_v<typename Setup::frozen_weights>)};
 }
 
