@@ -71,11 +71,12 @@ TYPED_TEST(AdapterFiles, HaveAllValuesAtEveryStageAndAreReadAtAnyOther) {
     EXPECT_EQ(loaded.layers, 3);
     for (const auto& [name, value] : values) {
         const at::Tensor found = other.named_parameters()[name];
-        if (name.ends_with(".magnitude"))  // a norm in the file
+        if (name.ends_with(".magnitude")) {  // a norm in the file
             EXPECT_TRUE(torch::allclose(found, value, 1e-6, 0)) << name;
-        else
+        } else {
             EXPECT_TRUE(found.equal(value)) << name;
-        if (name.find(".lora.") != std::string::npos && name.find("down") != std::string::npos)
+        }
+        if (name.ends_with(".lora.down"))
             EXPECT_TRUE(
                 tensor_in(files, "transformer." + name.substr(0, name.find(".lora.")) + ".lora_A.weight").equal(value));
     }
