@@ -1,7 +1,7 @@
 #pragma once
 // strata/adapters/layer_names.hpp - LayerNames: what adapter files call the layers of a model.
 //
-// Four ways to say the same, all of them met in files (docs/adapter-files.md has examples):
+// Four ways to say the same, all of them met in files (docs/adapters.md has examples):
 //   * the path of the layer, behind the name of its model in a pipeline: diffusers and PEFT;
 //   * the same with `_` for `.` behind `lora_unet_` and the like: kohya's trainer, LyCORIS, OneTrainer;
 //   * either of them with paths of the model's first code, in place of diffusers': SDXL's `input_blocks.4.1`, Flux's

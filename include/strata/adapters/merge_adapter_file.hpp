@@ -39,7 +39,7 @@ MergedAdapterFile merge_into(const std::vector<weights::LoadTarget>& targets, co
 ///   weights::load_weights(*unet, weights::WeightFiles{"sd15/unet"});
 ///   adapters::merge_adapter_file(*unet, "pytorch_lora_weights.safetensors", 0.8);
 ///
-/// LoRA, DoRA and LoKr under the names of diffusers and PEFT, kohya's trainer and cloneofsimo's library (docs/adapter-files.md); the file's names tell
+/// LoRA, DoRA and LoKr under the names of diffusers and PEFT, kohya's trainer and cloneofsimo's library (docs/adapters.md); the file's names tell
 /// which. Adapters for other models of the pipeline are passed over and counted. Several files may be merged one after the other. Sums are in fp32 (fp64 of a model in
 /// fp64), 16 MiB of a weight at a time, and rounded once to the weight's type. Units that in_units() made stay without memory: the adapter is
 /// added where an engine or make_whole() reads them, to the same bits. Local: each rank that makes the model calls it. Before an engine has the model.
