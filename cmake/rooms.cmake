@@ -23,6 +23,7 @@ strata_room(core
         host_device.hpp
         independent_loop.hpp
         inline.hpp
+        kept_blocks.hpp
         lanes.hpp
         lock_holder.hpp
         mix.hpp
@@ -644,7 +645,6 @@ strata_room(train
         gallery.hpp
         gallery_options.hpp
         gradient_norms.hpp
-        huge_pages.hpp
         loss_curve.hpp
         metrics.hpp
         model_record.hpp
@@ -672,6 +672,7 @@ strata_room(train
         step_samples.hpp
         step_undo.hpp
         stop_signal.hpp
+        tensor_memory.hpp
         terminal.hpp
         trainable.hpp
         trainable_history.hpp

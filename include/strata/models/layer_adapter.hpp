@@ -17,8 +17,8 @@ namespace strata::models {
 
 /// What an adapter is made for.
 struct LayerShape {
-    std::int64_t in = 0;   ///< features, or channels
-    std::int64_t out = 0;  ///< features, or channels
+    std::int64_t in = 0;             ///< features, or channels
+    std::int64_t out = 0;            ///< features, or channels
     std::int64_t kernel_height = 0;  ///< of a convolution; 0 for a linear layer
     std::int64_t kernel_width = 0;
     std::int64_t groups = 1;
@@ -59,7 +59,8 @@ struct AdapterSwitch {
 class AdaptableLayer : public BaseLayer {
 public:
     /// Registers the adapter as the layer's child `name`, so that its parameters are `LAYER.name.*`. Throws Errc::bad_value where there is one.
-    void attach(const std::string& name, std::shared_ptr<LayerAdapter> adapter, std::shared_ptr<const AdapterSwitch> acts);
+    void attach(const std::string& name, std::shared_ptr<LayerAdapter> adapter,
+                std::shared_ptr<const AdapterSwitch> acts);
     /// nullptr: none.
     [[nodiscard]] const std::shared_ptr<LayerAdapter>& adapter() const noexcept { return adapter_; }
     /// The module that this layer is.

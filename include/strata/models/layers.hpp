@@ -26,8 +26,7 @@ public:
     [[nodiscard]] LayerShape shape() const override;
     [[nodiscard]] const at::Tensor& base_weight() const noexcept override { return weight; }
     [[nodiscard]] const at::Tensor& base_bias() const noexcept override { return bias; }
-    [[nodiscard]] at::Tensor sum(const at::Tensor& x, const at::Tensor& weight,
-                                 const at::Tensor& bias) const override;
+    [[nodiscard]] at::Tensor sum(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const override;
     [[nodiscard]] torch::nn::Module& module() noexcept override { return *this; }
 };
 
@@ -41,8 +40,7 @@ public:
     [[nodiscard]] LayerShape shape() const override;
     [[nodiscard]] const at::Tensor& base_weight() const noexcept override { return weight; }
     [[nodiscard]] const at::Tensor& base_bias() const noexcept override { return bias; }
-    [[nodiscard]] at::Tensor sum(const at::Tensor& x, const at::Tensor& weight,
-                                 const at::Tensor& bias) const override;
+    [[nodiscard]] at::Tensor sum(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const override;
     [[nodiscard]] torch::nn::Module& module() noexcept override { return *this; }
 };
 
