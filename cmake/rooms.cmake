@@ -49,6 +49,7 @@ strata_room(policy
         backend.hpp
         compute.hpp
         ema.hpp
+        frozen_weights.hpp
         offload_target.hpp
         optimizer.hpp
         place.hpp
