@@ -46,6 +46,7 @@ strata_room(core
 strata_room(policy
     NEEDS core
     HEADERS
+        adapter.hpp
         backend.hpp
         compute.hpp
         ema.hpp
@@ -68,6 +69,7 @@ strata_room(policy
 strata_room(options
     NEEDS core
     HEADERS
+        adapter_options.hpp
         deepspeed_schedules.hpp
         ema_options.hpp
         engine_options.hpp
@@ -548,6 +550,7 @@ strata_room(models
     PACKAGES Torch
     LINKS torch
     HEADERS
+        adaptable_model.hpp
         attention.hpp
         attention_kernels.hpp
         autoencoder_kl.hpp
@@ -605,6 +608,16 @@ strata_room(models
         unet_options.hpp
         unet_transformer.hpp)
 
+strata_room(adapters
+    NEEDS core policy models
+    PACKAGES Torch
+    LINKS torch
+    HEADERS
+        adapt.hpp
+        lokr.hpp
+        lora.hpp
+        targets.hpp)
+
 strata_room(families
     NEEDS core config storage tokenizers zero weights pictures data diffusion models
     PACKAGES Torch
@@ -618,7 +631,7 @@ strata_room(families
         weights_id.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models families
+    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models adapters families
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp

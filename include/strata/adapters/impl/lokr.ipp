@@ -6,7 +6,6 @@
 #include <string>
 
 #include <strata/adapters/lokr.hpp>
-#include <strata/core/error.hpp>
 
 namespace strata::adapters {
 
@@ -94,10 +93,6 @@ namespace strata {
 
 STRATA_INLINE std::shared_ptr<models::LayerAdapter> Lokr::make(const models::LayerShape& layer,
                                                                const Options& options) {
-    if (layer.groups != 1)
-        throw Error{Errc::bad_value,
-                    "a convolution in " + std::to_string(layer.groups) + " groups was to have a LoKr, which has none",
-                    "leave the layer out of the adapter's targets"};
     return std::make_shared<adapters::LokrAdapter>(layer, options);
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <strata/adapters/lora.hpp>
-#include <strata/core/error.hpp>
 
 namespace strata::adapters {
 
@@ -66,8 +65,7 @@ STRATA_INLINE at::Tensor LoraAdapter::merged(const at::Tensor& weight) const {
     const at::Tensor V =
         at::addmm(W, up.flatten(1).to(at::kFloat), down.flatten(1).to(at::kFloat), 1.0, options_.scale());
     if (!magnitude.defined()) return V.view(weight.sizes());
-    const at::Tensor factor_O =
-        magnitude.to(at::kFloat) * W.norm(2, 1) / V.norm(2, 1).clamp_min(1e-12);
+    const at::Tensor factor_O = magnitude.to(at::kFloat) * W.norm(2, 1) / V.norm(2, 1).clamp_min(1e-12);
     return (V * factor_O.unsqueeze(1)).view(weight.sizes());
 }
 
@@ -77,10 +75,6 @@ namespace strata {
 
 STRATA_INLINE std::shared_ptr<models::LayerAdapter> Lora::make(const models::LayerShape& layer,
                                                                const Options& options) {
-    if (layer.groups != 1)
-        throw Error{Errc::bad_value,
-                    "a convolution in " + std::to_string(layer.groups) + " groups was to have a LoRA, which has none",
-                    "leave the layer out of the adapter's targets"};
     return std::make_shared<adapters::LoraAdapter>(layer, options);
 }
 

@@ -45,9 +45,7 @@ STRATA_INLINE FeedForward::FeedForward(std::int64_t D) {
     out = net->add("2", std::make_shared<Linear>(4 * D, D));
 }
 
-STRATA_INLINE at::Tensor FeedForward::forward(const at::Tensor& x) {
-    return out->forward(gelu_tanh(in->forward(x)));
-}
+STRATA_INLINE at::Tensor FeedForward::forward(const at::Tensor& x) { return out->forward(gelu_tanh(in->forward(x))); }
 
 STRATA_INLINE JointProjections::JointProjections(std::int64_t D, std::int64_t K)
     : norm_q(register_module("norm_q", std::make_shared<HeadNorm>(K))),
@@ -85,22 +83,20 @@ STRATA_INLINE std::pair<at::Tensor, at::Tensor> JointBlock::forward(const at::Te
     const at::Tensor image = modulated_norm(image_BID, image_mod[scale], image_mod[shift]);
     const at::Tensor text = modulated_norm(text_BTD, text_mod[scale], text_mod[shift]);
     const auto joint = [&](auto& of_text, auto& text_norm, auto& of_image, auto& image_norm) {
-        return concatenate(rms_norm_rotate(of_text->forward(text), text_norm->weight,
-                                           rotary.cosine_LK.narrow(0, 0, T), rotary.sine_LK.narrow(0, 0, T)),
+        return concatenate(rms_norm_rotate(of_text->forward(text), text_norm->weight, rotary.cosine_LK.narrow(0, 0, T),
+                                           rotary.sine_LK.narrow(0, 0, T)),
                            rms_norm_rotate(of_image->forward(image), image_norm->weight,
                                            rotary.cosine_LK.narrow(0, T, I), rotary.sine_LK.narrow(0, T, I)),
                            2);
     };
     const at::Tensor q = joint(attn_->add_q_proj, attn_->norm_added_q, attn_->to_q, attn_->norm_q);
     const at::Tensor k = joint(attn_->add_k_proj, attn_->norm_added_k, attn_->to_k, attn_->norm_k);
-    const at::Tensor v = concatenate(split_heads(attn_->add_v_proj->forward(text), K),
-                                     split_heads(attn_->to_v->forward(image), K), 2);
+    const at::Tensor v =
+        concatenate(split_heads(attn_->add_v_proj->forward(text), K), split_heads(attn_->to_v->forward(image), K), 2);
     const at::Tensor attended = attention(q, k, v, detail::with_bias(bias_B11L));
 
-    at::Tensor image_out =
-        gated_add(image_BID, image_mod[gate], attn_->to_out->forward(attended.narrow(1, T, I)));
-    at::Tensor text_out =
-        gated_add(text_BTD, text_mod[gate], attn_->to_add_out->forward(attended.narrow(1, 0, T)));
+    at::Tensor image_out = gated_add(image_BID, image_mod[gate], attn_->to_out->forward(attended.narrow(1, T, I)));
+    at::Tensor text_out = gated_add(text_BTD, text_mod[gate], attn_->to_add_out->forward(attended.narrow(1, 0, T)));
     image_out = gated_add(image_out, image_mod[gate_mlp],
                           ff_->forward(modulated_norm(image_out, image_mod[scale_mlp], image_mod[shift_mlp])));
     text_out = gated_add(text_out, text_mod[gate_mlp],
@@ -131,8 +127,7 @@ STRATA_INLINE at::Tensor SingleBlock::forward(const at::Tensor& x_BLD, const at:
         rms_norm_rotate(attn_->to_q->forward(x), attn_->norm_q->weight, rotary.cosine_LK, rotary.sine_LK);
     const at::Tensor k =
         rms_norm_rotate(attn_->to_k->forward(x), attn_->norm_k->weight, rotary.cosine_LK, rotary.sine_LK);
-    const at::Tensor attended =
-        attention(q, k, split_heads(attn_->to_v->forward(x), K), detail::with_bias(bias_B11L));
+    const at::Tensor attended = attention(q, k, split_heads(attn_->to_v->forward(x), K), detail::with_bias(bias_B11L));
     const at::Tensor hidden = gelu_tanh(proj_mlp_->forward(x));
     return gated_add(x_BLD, mod[gate], proj_out_->forward_of_two(attended, hidden));
 }

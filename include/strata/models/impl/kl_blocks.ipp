@@ -33,7 +33,8 @@ STRATA_INLINE PixelAttention::PixelAttention(std::int64_t C, std::int64_t groups
       to_q_(register_module("to_q", std::make_shared<Linear>(C, C))),
       to_k_(register_module("to_k", std::make_shared<Linear>(C, C))),
       to_v_(register_module("to_v", std::make_shared<Linear>(C, C))),
-      to_out_(register_module("to_out", std::make_shared<detail::Folder>())->add("0", std::make_shared<Linear>(C, C))) {}
+      to_out_(register_module("to_out", std::make_shared<detail::Folder>())->add("0", std::make_shared<Linear>(C, C))) {
+}
 
 STRATA_INLINE at::Tensor PixelAttention::forward(const at::Tensor& x_BChw) {
     const std::int64_t C = x_BChw.size(1);

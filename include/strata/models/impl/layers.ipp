@@ -1,8 +1,6 @@
 #pragma once
 // strata/models/impl/layers.ipp - bodies of layers that adapters can be attached to.
 
-#include <variant>
-
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/layer_adapter.hpp>
 #include <strata/models/layers.hpp>
@@ -26,23 +24,25 @@ STRATA_INLINE at::Tensor Linear::sum(const at::Tensor& x, const at::Tensor& w, c
     return linear(x, w, b);
 }
 
-STRATA_INLINE Conv2d::Conv2d(const torch::nn::Conv2dOptions& options) : Conv2dImpl(options) {}
+STRATA_INLINE Conv2d::Conv2d(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride,
+                             std::int64_t border)
+    : Conv2dImpl(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(border)),
+      stride_{stride},
+      border_{border} {}
 
 STRATA_INLINE at::Tensor Conv2d::forward(const at::Tensor& x_BChw) {
-    return adapter_acts() ? adapted(x_BChw) : Conv2dImpl::forward(x_BChw);
+    return adapter_acts() ? adapted(x_BChw) : sum(x_BChw, weight, bias);
 }
 
 STRATA_INLINE LayerShape Conv2d::shape() const {
     return {.in = options.in_channels(),
             .out = options.out_channels(),
             .kernel_height = (*options.kernel_size())[0],
-            .kernel_width = (*options.kernel_size())[1],
-            .groups = options.groups()};
+            .kernel_width = (*options.kernel_size())[1]};
 }
 
 STRATA_INLINE at::Tensor Conv2d::sum(const at::Tensor& x_BChw, const at::Tensor& w, const at::Tensor& b) const {
-    const at::IntArrayRef padding = std::get<torch::ExpandingArray<2>>(options.padding());
-    return at::conv2d(x_BChw, w, b, options.stride(), padding, options.dilation(), options.groups());
+    return at::conv2d(x_BChw, w, b, stride_, border_);
 }
 
 }  // namespace strata::models
