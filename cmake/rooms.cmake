@@ -23,6 +23,7 @@ strata_room(core
         host_device.hpp
         independent_loop.hpp
         inline.hpp
+        kept_blocks.hpp
         lanes.hpp
         lock_holder.hpp
         mix.hpp
@@ -45,6 +46,7 @@ strata_room(core
 strata_room(policy
     NEEDS core
     HEADERS
+        adapter.hpp
         backend.hpp
         compute.hpp
         ema.hpp
@@ -67,6 +69,7 @@ strata_room(policy
 strata_room(options
     NEEDS core
     HEADERS
+        adapter_options.hpp
         deepspeed_schedules.hpp
         ema_options.hpp
         engine_options.hpp
@@ -549,6 +552,7 @@ strata_room(models
     PACKAGES Torch
     LINKS torch
     HEADERS
+        adaptable_model.hpp
         attention.hpp
         attention_kernels.hpp
         autoencoder_kl.hpp
@@ -579,6 +583,8 @@ strata_room(models
         kernels.hpp
         kl_blocks.hpp
         latent_pictures.hpp
+        layer_adapter.hpp
+        layers.hpp
         linear_codec.hpp
         model_config.hpp
         norms.hpp
@@ -605,17 +611,21 @@ strata_room(models
         unet_transformer.hpp)
 
 strata_room(adapters
-    NEEDS core storage comm zero weights models
+    NEEDS core policy storage comm zero weights models
     PACKAGES Torch nlohmann_json
     LINKS torch nlohmann_json::nlohmann_json
     HEADERS
+        adapt.hpp
         adapter_file.hpp
         adapter_match.hpp
         layer_change.hpp
         layer_names.hpp
         load_adapter_file.hpp
+        lokr.hpp
+        lora.hpp
         merge_adapter_file.hpp
-        saved_adapter.hpp)
+        saved_adapter.hpp
+        targets.hpp)
 
 strata_room(families
     NEEDS core config storage tokenizers zero weights pictures data diffusion models
@@ -660,7 +670,6 @@ strata_room(train
         gallery.hpp
         gallery_options.hpp
         gradient_norms.hpp
-        huge_pages.hpp
         loss_curve.hpp
         metrics.hpp
         model_record.hpp
@@ -688,6 +697,7 @@ strata_room(train
         step_samples.hpp
         step_undo.hpp
         stop_signal.hpp
+        tensor_memory.hpp
         terminal.hpp
         trainable.hpp
         trainable_history.hpp

@@ -28,7 +28,7 @@
 #include <strata/comm/self_comm.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/policy/setup.hpp>
-#include <strata/train/huge_pages.hpp>
+#include <strata/train/tensor_memory.hpp>
 #include <strata/zero/engine.hpp>
 
 #include "../measure.hpp"
@@ -236,7 +236,7 @@ Settings settings_of(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    strata::train::use_huge_pages();  // as every Session does
+    strata::train::keep_tensor_memory();  // as every Session does
     Settings settings = settings_of(argc, argv);
     if (!settings.peak_of.empty()) {
         const Training training = settings.cases.front().build();

@@ -50,9 +50,9 @@ struct AdapterMatch {
 /// Layers in the order in which cloneofsimo's library numbers them: that in which its model lists them.
 ///
 /// Of each module of the target classes, as they come in the model, that library takes the linear layers, as they come in the module. A
-/// UNet2DConditionModel lists its down blocks, its up blocks and then the middle one, which is made last; a transformer block attn1, ff and attn2 in diffusers
-/// up to 0.16, and attn1, attn2, ff after that; an attention to_q, to_k, to_v, to_out.0; and a CLIPAttention k_proj, v_proj, q_proj, out_proj. Shapes tell
-/// both kinds of transformer blocks apart: only the feed-forward's GEGLU has 8 rows a column.
+/// UNet2DConditionModel lists its down blocks, its up blocks and then the middle one, which is made last; a transformer block attn1, ff and attn2 in early
+/// versions of diffusers, and attn1, attn2, ff in later ones; an attention to_q, to_k, to_v, to_out.0; and a CLIPAttention k_proj, v_proj, q_proj, out_proj.
+/// Shapes tell both kinds of transformer blocks apart: only the feed-forward's GEGLU has 8 rows a column.
 ///
 ///   classes             CrossAttention or Attention, GEGLU; CLIPAttention
 ///   feed_forward_first  ff before attn2

@@ -31,6 +31,17 @@ struct AdapterFacts {
     double dropout = 0;  ///< of its inputs, in training
 };
 
+/// The facts of a kind with these options: the numbers that they have under these names.
+template <class Kind>
+[[nodiscard]] AdapterFacts facts_of(const typename Kind::Options& options) {
+    AdapterFacts facts;
+    if (Kind::name != "lora" && Kind::name != "lokr") facts.kind = std::string{Kind::name};
+    if constexpr (requires { static_cast<double>(options.alpha); }) facts.alpha = static_cast<double>(options.alpha);
+    if constexpr (requires { static_cast<double>(options.dropout); })
+        facts.dropout = static_cast<double>(options.dropout);
+    return facts;
+}
+
 /// What a file says of the model that its adapters are for, as the ModelSpec of Stability AI has it.
 struct ModelFacts {
     std::string

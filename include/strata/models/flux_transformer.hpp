@@ -17,6 +17,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/adaptable_model.hpp>
 #include <strata/models/flux_blocks.hpp>
 #include <strata/models/flux_conditioning.hpp>
 #include <strata/models/rotary.hpp>
@@ -64,7 +65,7 @@ struct FluxInput {
 
 /// The transformer of Flux.1. Every block is a Unit. Computes in the type of its parameters, with norms, softmax and
 /// the embedding of sigma in fp32.
-class FluxTransformer : public torch::nn::Module {
+class FluxTransformer : public torch::nn::Module, public AdaptableModel {
 public:
     using Units = UnitList<JointBlock, SingleBlock>;
 
@@ -85,11 +86,11 @@ protected:
 private:
     FluxOptions flux_options_;
     std::shared_ptr<TimeTextEmbedding> time_text_embed_;
-    torch::nn::Linear context_embedder_{nullptr}, x_embedder_{nullptr};
+    std::shared_ptr<Linear> context_embedder_, x_embedder_;
     std::vector<std::shared_ptr<Unit<JointBlock>>> double_blocks_;
     std::vector<std::shared_ptr<Unit<SingleBlock>>> single_blocks_;
     std::shared_ptr<Modulation> norm_out_;
-    torch::nn::Linear proj_out_{nullptr};
+    std::shared_ptr<Linear> proj_out_;
 };
 
 }  // namespace strata::models

@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/adaptable_model.hpp>
 #include <strata/models/unet_blocks.hpp>
 #include <strata/models/unet_options.hpp>
 #include <strata/zero/unit.hpp>
@@ -29,7 +30,7 @@ struct UnetAddition {
 /// Units are residual blocks, transformer blocks and what halves or doubles edges. Outside of them are the first and
 /// the last convolution, the embeddings of time, and the two projections and the norm of each attention: 1.2 % of
 /// SDXL's parameters.
-class Unet : public torch::nn::Module {
+class Unet : public torch::nn::Module, public AdaptableModel {
 public:
     using Units = UnitList<ResnetBlock, TransformerBlock, Downsample, Upsample>;
 
@@ -55,7 +56,7 @@ private:
     at::Tensor embed(const at::Tensor& timestep_B, const UnetAddition& addition);
 
     UnetOptions options_;
-    torch::nn::Conv2d conv_in_{nullptr}, conv_out_{nullptr};
+    std::shared_ptr<Conv2d> conv_in_, conv_out_;
     std::shared_ptr<UnetEmbedding> time_embedding_, add_embedding_;
     std::vector<std::shared_ptr<UnetDownBlock>> down_blocks_;
     std::shared_ptr<UnetMidBlock> mid_block_;

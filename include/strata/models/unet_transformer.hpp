@@ -12,6 +12,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/layers.hpp>
 #include <strata/models/norms.hpp>
 #include <strata/zero/unit.hpp>
 
@@ -26,7 +27,7 @@ public:
 
 private:
     std::int64_t head_width_;
-    torch::nn::Linear to_q_, to_k_, to_v_, to_out_{nullptr};
+    std::shared_ptr<Linear> to_q_, to_k_, to_v_, to_out_;
 };
 
 /// x -> (value * gelu(gate)) W with [value, gate] = x V (GEGLU, Shazeer 2020, arXiv:2002.05202), gelu by the error
@@ -37,7 +38,7 @@ public:
     at::Tensor forward(const at::Tensor& x_BLC);
 
 private:
-    torch::nn::Linear in_{nullptr}, out_{nullptr};
+    std::shared_ptr<Linear> in_, out_;
 };
 
 /// Attention to the picture, attention to the text, feed-forward: each of a layer norm, and added to what it was given.
@@ -54,10 +55,17 @@ private:
 };
 
 /// A linear layer on tokens, C to C, whose weight may also have the shape of a convolution 1x1, which is the same sum.
-class TokenProjection final : public torch::nn::Module {
+class TokenProjection final : public torch::nn::Module, public AdaptableLayer {
 public:
     TokenProjection(std::int64_t C, bool as_convolution);
     at::Tensor forward(const at::Tensor& x_BLC);
+
+    /// A linear layer's, whatever shape the weight has.
+    [[nodiscard]] LayerShape shape() const override;
+    [[nodiscard]] const at::Tensor& base_weight() const noexcept override { return weight_; }
+    [[nodiscard]] const at::Tensor& base_bias() const noexcept override { return bias_; }
+    [[nodiscard]] at::Tensor sum(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const override;
+    [[nodiscard]] torch::nn::Module& module() noexcept override { return *this; }
 
 private:
     at::Tensor weight_, bias_;

@@ -20,6 +20,7 @@
 
 #include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/kept_blocks.hpp>
 #include <strata/core/within.hpp>
 #include <strata/optim/clip.hpp>
 #include <strata/zero/compute_device.hpp>
@@ -187,6 +188,7 @@ public:
         works().parts.end_pass();
         weights_changed();
         state_is_whole_ = true;
+        core::kept_blocks().start_period();
         ++step_count_;
         return result;
     }
@@ -380,6 +382,7 @@ private:
         if (!std::isfinite(norm)) works().non_finite.met(step_count_ + 1, "gradient norm");
         weights_changed();
         works().early->end_step();
+        core::kept_blocks().start_period();
         return {.grad_norm = norm, .step = ++step_count_};
     }
     /// Tells the update what it is made with.

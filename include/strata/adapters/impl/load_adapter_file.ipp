@@ -110,12 +110,26 @@ inline void load_layer(const MatchedAdapter& adapter, const AdaptedLayer& layer,
     }
 }
 
+/// Of a kind that names say nothing of: parameters have their own names in files, as saved_adapter() writes them.
+inline LoadedAdapterFile load_own_kind(const std::vector<weights::LoadTarget>& targets,
+                                       const std::filesystem::path& file, const std::string& kind,
+                                       const AdapterFileOptions& options) {
+    std::vector<weights::LoadTarget> of_kind;
+    for (const weights::LoadTarget& target : targets) {
+        if (target.names.front().find("." + kind + ".") != std::string::npos) of_kind.push_back(target);
+    }
+    const ModelPart part = options.part.value_or(part_of(named_layers(targets)));
+    const auto loaded = weights::load_into(of_kind, weights::WeightFiles{file}, {.prefix = peft_name("", part)});
+    return {.naming = FileNaming::peft, .layers = loaded.tensors, .of_other_parts = 0, .missing = {}};
+}
+
 }  // namespace detail
 
 STRATA_INLINE LoadedAdapterFile load_adapter_into(const std::vector<weights::LoadTarget>& targets,
                                                   const std::filesystem::path& file, const AdapterFacts& facts,
                                                   const AdapterFileOptions& options) {
     const at::NoGradGuard no_grad;
+    if (!facts.kind.empty()) return detail::load_own_kind(targets, file, facts.kind, options);
     std::map<std::string, detail::AdaptedLayer> adapted;  // by path
     std::vector<const weights::LoadTarget*> weights_of_layers;
     for (const weights::LoadTarget& target : targets) {

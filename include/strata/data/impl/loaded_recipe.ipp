@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include <strata/core/error.hpp>
-#include <strata/core/heap.hpp>
+#include <strata/core/kept_blocks.hpp>
 #include <strata/data/detail/loaded_recipe.hpp>
 #include <strata/data/impl/named_tensors.ipp>
 
@@ -51,13 +51,13 @@ STRATA_INLINE std::vector<NamedTensors> LoadedRecipe::encode_captions(std::span<
 STRATA_INLINE void LoadedRecipe::release_picture_encoders() {
     const std::lock_guard lock{of_pictures_};
     drop_picture_encoders();
-    core::give_back_heap();
+    core::give_back_memory();
 }
 
 STRATA_INLINE void LoadedRecipe::release_caption_encoders() {
     const std::lock_guard lock{of_captions_};
     drop_caption_encoders();
-    core::give_back_heap();
+    core::give_back_memory();
 }
 
 }  // namespace strata::data::detail

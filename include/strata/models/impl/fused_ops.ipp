@@ -286,6 +286,7 @@ STRATA_INLINE at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, c
     std::vector<std::int64_t> shape = x.sizes().vec();
     const at::Tensor rows = x.reshape({-1, shape.back()});
     shape.back() = weight.size(0);
+    if (!bias.defined()) return at::mm(rows, weight.t()).view(shape);
     if (detail::few_rows_apply(rows, weight, bias)) return detail::FewRowsLinear::apply(rows, weight, bias).view(shape);
     return at::addmm(bias, rows, weight.t()).view(shape);
 }

@@ -25,10 +25,10 @@
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
 #include <strata/storage/leftovers.hpp>
-#include <strata/train/huge_pages.hpp>
 #include <strata/train/run_log.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
+#include <strata/train/tensor_memory.hpp>
 
 namespace strata {
 namespace train::detail {
@@ -68,7 +68,7 @@ STRATA_INLINE Session::Session(std::shared_ptr<comm::AnyComm> comm, train::Comma
       phases_{comm_.rank() == 0, comm_.rank() == 0 && train::is_terminal(STDERR_FILENO)},
       command_line_{std::move(command_line)} {
     train::seed_generators(first_seed);
-    train::use_huge_pages();
+    train::keep_tensor_memory();
 }
 
 STRATA_INLINE void Session::say(const std::string& line) {

@@ -66,13 +66,16 @@ STRATA_INLINE LoadedWeights load_into(const std::vector<LoadTarget>& targets, co
             continue;
         }
         ++loaded.tensors;
-        if (!target.link || !target.link->deferred) {
+        std::optional<std::size_t>
+            place;  // none as well of a parameter that came after its unit was made, an adapter's
+        if (target.link && target.link->deferred) place = target.link->deferred->find(target.tensor);
+        if (!place) {
             detail::fill(target.tensor, *found[i]);
             continue;
         }
         auto& unit = of_unit[target.link.get()];
         unit.resize(target.link->deferred->parameters.size());
-        unit[target.link->deferred->find(target.tensor).value()] = found[i];
+        unit[*place] = found[i];
     }
     for (auto& [link, tensors] : of_unit)
         link->deferred->values = std::make_shared<FileValues>(files, std::move(tensors), link->deferred->values);

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include <strata/core/heap.hpp>
+#include <strata/core/kept_blocks.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 
 namespace strata::zero::detail {
@@ -74,7 +75,7 @@ STRATA_INLINE void BufferPool::trim() noexcept {
         free_idle(0);
         most_used_ = used_bytes_;
     }
-    core::give_back_heap();
+    core::give_back_memory();
 }
 
 STRATA_INLINE at::DataPtr BufferPool::take(std::size_t bytes, MemoryKind kind, Place place) {
