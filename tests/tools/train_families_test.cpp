@@ -158,6 +158,52 @@ TEST_F(TrainFamilies, TheExampleTrainsTheGoldenFluxAndSdxl) {
     }
 }
 
+/// Losses of all stages are equal bit by bit, the base is what it was, and what is left is the adapter alone.
+TEST_F(TrainFamilies, AdaptersTrainTheSameAtStagesZeroAndThree) {
+    for (const PipelineKind kind : {PipelineKind::flux, PipelineKind::sdxl}) {
+        fs::remove_all(folder / "model");
+        strata_test::write_pipeline(folder / "model", kind);
+        const bool is_flux = kind == PipelineKind::flux;
+        write_config(is_flux ? "flux" : "sdxl", {{"model_type", "lora"}, {"lora_rank", 2}, {"learning_rate", 1e-2}});
+        write("stage3.json", R"({"zero_optimization": {"stage": 3}})");
+        write("stage0.json", R"({"zero_optimization": {"stage": 0}})");
+        for (const char* stage : {"stage0", "stage3"}) {
+            const Outcome outcome = train({path("config.json"), path(std::string{stage} + ".json"), "-n", "2",
+                                           "--output", path(stage), "--fresh"});
+            ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+            expect_words(outcome.out, {"Adapter<Lora>"});
+            EXPECT_TRUE(fs::exists(folder / stage / "pytorch_lora_weights.safetensors"));
+        }
+        EXPECT_EQ(losses_in(folder / "stage0"), losses_in(folder / "stage3"));
+        EXPECT_EQ(losses_in(folder / "stage0").size(), 4U);
+        expect_learnt(folder / "stage3");
+        const WeightFiles adapter{folder / "stage3/pytorch_lora_weights.safetensors"};
+        for (const auto& [name, tensor] : adapter.tensors())
+            EXPECT_TRUE(name.starts_with(is_flux ? "transformer." : "unet.")) << name;
+    }
+}
+
+TEST_F(TrainFamilies, AQuantisedBaseIsTrainedOverAtStageThree) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sdxl);
+    write("lycoris.json", R"({"algo": "lokr", "linear_dim": 4, "linear_alpha": 4, "factor": 4,
+                             "apply_preset": {"target_module": ["Attention"]}})");
+    for (const char* precision : {"int8-quanto", "nf4-bnb"}) {
+        write_config("sdxl", {{"model_type", "lora"},
+                              {"lora_type", "lycoris"},
+                              {"lycoris_config", path("lycoris.json")},
+                              {"base_model_precision", precision},
+                              {"learning_rate", 1e-2}});
+        const Outcome outcome = train({path("config.json"), "-n", "2", "--output", path("run"), "--fresh"});
+        ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+        expect_words(outcome.out, {"Adapter<Lokr>, ZeroStage<3>", "FrozenWeights<"});
+        for (const double loss : losses_in(folder / "run")) EXPECT_TRUE(std::isfinite(loss));
+        EXPECT_TRUE(fs::exists(folder / "run/pytorch_lora_weights.safetensors"));
+    }
+    const Outcome below = train({path("config.json"), "--deepspeed_config", "zero2", "--dry-run"});
+    EXPECT_EQ(below.status, 1);
+    expect_words(below.err, {"no composition", "ZeroStage<3>", "Fix: "});
+}
+
 TEST_F(TrainFamilies, ADryRunSaysWhichModelAndFromWhere) {
     write_config("sdxl");
     const Outcome outcome = train({path("config.json"), "--dry-run"});

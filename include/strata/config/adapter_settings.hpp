@@ -37,7 +37,8 @@ enum class LoraInit : std::uint8_t {
 /// Names of tensors in files of adapters (`lora_format`).
 enum class LoraFormat : std::uint8_t {
     diffusers,  ///< PEFT's: "unet.LAYER.lora_A.weight"
-    comfyui,  ///< Flux: "diffusion_model.LAYER.lora_A.weight" with ".alpha"; U-Nets: kohya's "lora_unet_LAYER.lora_down.weight"
+    comfyui,    ///< Flux: "diffusion_model.LAYER.lora_A.weight" with ".alpha"; U-Nets: kohya's
+    kohya,      ///< "lora_unet_LAYER.lora_down.weight"
 };
 
 /// Which layers of a Flux have a LoRA (`flux_lora_target`); see flux_lora_targets().

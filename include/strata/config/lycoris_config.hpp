@@ -20,7 +20,7 @@ enum class LycorisAlgo : std::uint8_t {
     locon,  ///< Adapter<Lora>, of convolutions too; `lora` is another name of it
 };
 
-/// Arguments of a few layers that are not those of the rest (`module_algo_map`, `name_algo_map`). What is empty is as the rest has it.
+/// Arguments of a class of modules, or of named layers (`module_algo_map`, `name_algo_map`). What is empty is as the rest has it.
 struct LycorisExceptions {
     std::string of;  ///< the class of a module ("FeedForward"), or a pattern of names
     bool is_class = true;
@@ -49,7 +49,7 @@ struct LycorisConfig {
 };
 
 /// Reads the arguments in a file, or what stands in its place. What strata does not do alike is a problem with its place: an algorithm that
-/// it does not have, dropout of ranks and modules, a trained scalar.
+/// it does not have, dropout of ranks and modules, a trained scalar, layers with different ranks or factors.
 [[nodiscard]] LycorisConfig read_lycoris(const Document& document, Problems& problems);
 
 /// The same of a file. Throws everything that is wrong as one Error; unreadable_config.

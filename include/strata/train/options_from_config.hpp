@@ -107,9 +107,10 @@ template <class Setup>
         for (const config::KeyInfo& key : average_keys<typename Setup::averaging>().keys())
             names["engine.ema." + key.path] = quoted(key.key);
     for (const config::KeyInfo& key : rule_keys<Rule>().keys()) names["engine.update." + key.path] = quoted(key.key);
-    for (const auto& [path, key] : {std::pair{"rank", "lora_rank"}, std::pair{"alpha", "lora_alpha"},
-                                    std::pair{"dropout", "lora_dropout"}})
+    for (const auto& [path, key] :
+         {std::pair{"rank", "lora_rank"}, std::pair{"alpha", "lora_alpha"}, std::pair{"dropout", "lora_dropout"}})
         names["adapter.kind." + std::string{path}] = quoted(key);
+    names["adapter.init"] = "'init_lora'";
     names["adapter.targets"] = "'peft_lora_target_modules'";
     names["adapter.excluded"] = "'lora_exclude_modules'";
     if (config.grad_clip_method == config::GradClipMethod::value) {
@@ -215,6 +216,10 @@ void take_adapter(const config::AdapterSettings& settings, const std::optional<c
             options.kind.full_matrix = lycoris.full_matrix;
             options.kind.decompose_both = lycoris.decompose_both;
         }
+        options.init = settings.init_file;
+        options.names = settings.format == config::LoraFormat::comfyui ? AdapterNames::comfyui
+                        : settings.format == config::LoraFormat::kohya ? AdapterNames::kohya
+                                                                       : AdapterNames::diffusers;
         const auto joined = [](const std::vector<std::string>& patterns) {
             std::string all;
             for (const std::string& one : patterns) all += (all.empty() ? "" : ",") + one;

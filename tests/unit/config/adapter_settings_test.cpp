@@ -161,7 +161,7 @@ TEST(AdapterSettings, LycorisIsAFileOfItsOwn) {
     const strata_test::TemporaryFolder folder;
     std::ofstream{folder.path() / "lycoris_config.json"} << R"({"algo": "lokr", "multiplier": 1.0, "linear_dim": 10000,
         "linear_alpha": 1, "factor": 16, "apply_preset": {"target_module": ["Attention", "FeedForward"],
-        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 8}}}})";
+        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 16}}}})";
     const std::string name = (folder.path() / "config.json").string();
     const TrainerConfig config = look(R"({"model_type": "lora", "lora_type": "lycoris", "lora_rank": 128,
                  "lycoris_config": "config/examples/sana/lycoris_config.json"})",

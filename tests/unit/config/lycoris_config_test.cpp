@@ -29,7 +29,7 @@ auto refused(std::string_view json) {
 TEST(LycorisConfig, TheUsualLokrIsRead) {
     const LycorisConfig config = read(R"({"algo": "lokr", "multiplier": 1.0, "linear_dim": 10000, "linear_alpha": 1,
         "factor": 16, "bypass_mode": true, "apply_preset": {"target_module": ["Attention", "FeedForward"],
-        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 8, "algo": "lokr"}}}})");
+        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 16, "algo": "lokr"}}}})");
     EXPECT_EQ(config.algo, LycorisAlgo::lokr);
     EXPECT_EQ(config.rank, 10000);
     EXPECT_EQ(config.factor, 16);
@@ -37,7 +37,7 @@ TEST(LycorisConfig, TheUsualLokrIsRead) {
     EXPECT_EQ(config.modules, (Names{"Attention", "FeedForward"}));
     ASSERT_EQ(config.exceptions.size(), 2U);
     EXPECT_EQ(config.exceptions[1].of, "FeedForward");
-    EXPECT_EQ(config.exceptions[1].factor, 8);
+    EXPECT_EQ(config.exceptions[1].factor, 16);
     EXPECT_FALSE(config.exceptions[1].rank);
 }
 
@@ -54,14 +54,23 @@ TEST(LycorisConfig, DefaultsAreThoseOfLycoris) {
 TEST(LycorisConfig, LayersMayBeNamed) {
     const LycorisConfig config = read(R"({"algo": "lokr", "factor": 4, "full_matrix": true, "apply_preset": {
         "target_name": ["mid_block.*"], "exclude_name": ["*.proj_out"], "use_fnmatch": true,
-        "name_algo_map": {"transformer_blocks.*.attn*": {"factor": 2, "dim": 8, "alpha": 4}}}})");
+        "name_algo_map": {"transformer_blocks.*.attn*": {"factor": 4, "dim": 4, "alpha": 1}}}})");
     EXPECT_EQ(config.names, (Names{"transformer_blocks.*.attn*", "mid_block.*"}) << "in the order of keys");
     EXPECT_EQ(config.excluded, (Names{"*.proj_out"}));
     ASSERT_EQ(config.exceptions.size(), 1U);
     EXPECT_FALSE(config.exceptions[0].is_class);
-    EXPECT_EQ(config.exceptions[0].rank, 8);
-    EXPECT_EQ(config.exceptions[0].alpha, 4);
+    EXPECT_EQ(config.exceptions[0].rank, 4);
+    EXPECT_EQ(config.exceptions[0].alpha, 1);
     EXPECT_TRUE(refused(R"({"apply_preset": {"target_name": ["blocks\\.[0-9]+"]}})").says("regular expression"));
+}
+
+TEST(LycorisConfig, AllLayersHaveTheSameArguments) {
+    const char* const map = R"({"algo": "lokr", "factor": 4, "apply_preset": {"target_module": ["Attention"],
+        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 8}}}})";
+    EXPECT_EQ(read(map).factor, 16) << "of the layers that are adapted";
+    EXPECT_TRUE(refused(R"({"algo": "lokr", "apply_preset": {"target_module": ["Attention", "FeedForward"],
+        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 8}}}})")
+                    .says("'FeedForward' has another factor"));
 }
 
 TEST(LycorisConfig, AllThatIsNotAlikeIsToldAtOnceWithItsPlace) {

@@ -177,8 +177,9 @@ STRATA_INLINE const Schema<AdapterSettings>& adapter_schema() {
                "JSON file of LyCORIS' arguments, with `lora_type` lycoris: `algo` lokr, or locon");
         s.text("init_lora", &A::init_file, "File of an adapter that training begins with, of the same layers and rank");
         s.choice<LoraFormat>(
-            "lora_format", &A::format, {{"diffusers", LoraFormat::diffusers}, {"comfyui", LoraFormat::comfyui}},
-            "Names in pytorch_lora_weights.safetensors: PEFT's, or those that ComfyUI and kohya's scripts read");
+            "lora_format", &A::format,
+            {{"diffusers", LoraFormat::diffusers}, {"comfyui", LoraFormat::comfyui}, {"kohya", LoraFormat::kohya}},
+            "Names in pytorch_lora_weights.safetensors: PEFT's, or those that ComfyUI or kohya's scripts read");
         s.choice<FrozenName>(
             "base_model_precision", &A::base, detail::precision_choices(),
             "What the weights under an adapter are kept in: as they are computed with, int8 with a scale a row, or nf4; needs "

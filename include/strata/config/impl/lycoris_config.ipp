@@ -189,6 +189,35 @@ inline const Schema<LycorisConfig>& lycoris_schema() {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Arguments of the layers that are adapted, where these have the same; else what differs is a problem.
+inline void take_exceptions(LycorisConfig& config, const std::string& source, Problems& problems) {
+    const LycorisConfig rest = config;
+    bool is_first = true;
+    const auto take = [&](const std::string& of, bool is_class) {
+        LycorisExceptions its;
+        for (const LycorisExceptions& one : rest.exceptions)
+            if (one.of == of && one.is_class == is_class) its = one;
+        const std::int64_t rank = its.rank.value_or(rest.rank), factor = its.factor.value_or(rest.factor);
+        const double alpha = its.alpha.value_or(rest.alpha);
+        if (!is_first && (rank != config.rank || factor != config.factor || alpha != config.alpha))
+            problems.add({Errc::unsupported_key,
+                          source + ": '" + of + "' has another factor, dim or alpha than other layers",
+                          "give all layers the same: one 'factor', 'linear_dim' and 'linear_alpha'"});
+        if (is_first) {
+            config.rank = rank;
+            config.factor = factor;
+            config.alpha = alpha;
+        }
+        is_first = false;
+    };
+    for (const std::string& module : rest.modules) take(module, true);
+    for (const std::string& name : rest.names) take(name, false);
+}
+
+}  // namespace detail
+
 STRATA_INLINE LycorisConfig read_lycoris(const Document& document, Problems& problems) {
     LycorisConfig config;
     const std::size_t before = problems.all().size();
@@ -202,6 +231,7 @@ STRATA_INLINE LycorisConfig read_lycoris(const Document& document, Problems& pro
         refuse("'dropout' is of algo locon, and this is lokr, which has none", "write 0, or remove it");
     if (config.algo == LycorisAlgo::lokr && config.weight_decompose)
         refuse("'weight_decompose' is of algo locon, and this is lokr", "write false, or remove it");
+    detail::take_exceptions(config, document.source, problems);
     // Without a preset LyCORIS takes every linear layer and every convolution.
     if (config.modules.empty() && config.names.empty()) config.names = {"*"};
     return config;
