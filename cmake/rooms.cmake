@@ -609,13 +609,20 @@ strata_room(models
         unet_transformer.hpp)
 
 strata_room(adapters
-    NEEDS core policy models
-    PACKAGES Torch
-    LINKS torch
+    NEEDS core policy storage comm zero weights models
+    PACKAGES Torch nlohmann_json
+    LINKS torch nlohmann_json::nlohmann_json
     HEADERS
         adapt.hpp
+        adapter_file.hpp
+        adapter_match.hpp
+        layer_change.hpp
+        layer_names.hpp
+        load_adapter_file.hpp
         lokr.hpp
         lora.hpp
+        merge_adapter_file.hpp
+        saved_adapter.hpp
         targets.hpp)
 
 strata_room(families
@@ -701,6 +708,7 @@ strata_room(train
         turns.hpp
         unit_rules.hpp
         validate.hpp
+        written_adapter.hpp
         written_weights.hpp)
 
 strata_room(testing
