@@ -11,7 +11,9 @@
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/lion.hpp>
 #include <strata/options/engine_options.hpp>
+#include <strata/policy/adapter.hpp>
 #include <strata/policy/ema.hpp>
+#include <strata/policy/frozen_weights.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/zero/engine_options.hpp>
 #include <strata/zero/memory_forecast.hpp>
@@ -32,31 +34,50 @@ namespace strata::tools {
 }
 
 /// A table in Markdown: a line for each composition, the bytes of one rank in a step for each number of ranks.
-///
-///   parameters       of the model; their values are not looked at
-///   free_host_bytes  of a machine, which buffers for a disk depend on
-///   numbers          of a configuration; the options' own where there is none
+class MemoryTable {
+public:
+    ///   parameters       of the model; their values are not looked at
+    ///   free_host_bytes  of a machine, which buffers for a disk depend on
+    ///   numbers          of a configuration; the options' own where there is none
+    MemoryTable(const std::vector<zero::Parameter>& parameters, std::span<const int> worlds,
+                std::uint64_t free_host_bytes, const zero::EngineOptions<zero::NoRule>& numbers)
+        : parameters_{parameters}, worlds_{worlds}, free_host_bytes_{free_host_bytes}, numbers_{numbers} {
+        std::string rule = "|---|";
+        text_ = "| trainer, GB a rank |";
+        for (const int world : worlds) {
+            text_ += " " + std::to_string(world) + (world == 1 ? " rank |" : " ranks |");
+            rule += "---|";
+        }
+        text_ += "\n" + rule + "\n";
+    }
+    template <class... Policies>
+    void line(const char* name, Setup<Policies...>) {
+        text_ += "| `" + std::string{name} + "` |";
+        zero::engine_options_t<Setup<Policies...>> options;
+        take_options(numbers_, options);
+        for (const int world : worlds_) {
+            const auto forecast = zero::forecast_memory<Setup<Policies...>>(
+                parameters_, {.world = world, .free_host_bytes = free_host_bytes_}, options);
+            text_ += " " + memory_cell(forecast.most_in_all()) + " |";
+        }
+        text_ += "\n";
+    }
+    [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+private:
+    const std::vector<zero::Parameter>& parameters_;
+    std::span<const int> worlds_;
+    std::uint64_t free_host_bytes_;
+    const zero::EngineOptions<zero::NoRule>& numbers_;
+    std::string text_;
+};
+
+/// Of trainers of all weights.
 [[nodiscard]] inline std::string memory_table(const std::vector<zero::Parameter>& parameters,
                                               std::span<const int> worlds, std::uint64_t free_host_bytes,
                                               const zero::EngineOptions<zero::NoRule>& numbers = {}) {
-    std::string text = "| trainer, GB a rank |";
-    std::string rule = "|---|";
-    for (const int world : worlds) {
-        text += " " + std::to_string(world) + (world == 1 ? " rank |" : " ranks |");
-        rule += "---|";
-    }
-    text += "\n" + rule + "\n";
-    const auto line = [&]<class... Policies>(const char* name, Setup<Policies...>) {
-        text += "| `" + std::string{name} + "` |";
-        zero::engine_options_t<Setup<Policies...>> options;
-        take_options(numbers, options);
-        for (const int world : worlds) {
-            const auto forecast = zero::forecast_memory<Setup<Policies...>>(
-                parameters, {.world = world, .free_host_bytes = free_host_bytes}, options);
-            text += " " + memory_cell(forecast.most_in_all()) + " |";
-        }
-        text += "\n";
-    };
+    MemoryTable table{parameters, worlds, free_host_bytes, numbers};
+    const auto line = [&](const char* name, auto setup) { table.line(name, setup); };
     using Half = Precision<Bf16>;
     line("ZeroStage<0>", Setup<Half, ZeroStage<0>>{});
     line("ZeroStage<1>", Setup<Half, ZeroStage<1>>{});
@@ -70,7 +91,25 @@ namespace strata::tools {
          Setup<Half, ZeroStage<3>, OffloadTarget<Nvme, OptimizerState, Parameters>>{});
     line("ZeroStage<3>, Precision<PureBf16>, Optimizer<Lion>",
          Setup<ZeroStage<3>, Precision<PureBf16>, Optimizer<Lion>>{});
-    return text;
+    return table.text();
+}
+
+/// Of trainers of an adapter, which takes what its parameters take, of whatever kind it is.
+[[nodiscard]] inline std::string adapter_memory_table(const std::vector<zero::Parameter>& parameters,
+                                                      std::span<const int> worlds, std::uint64_t free_host_bytes,
+                                                      const zero::EngineOptions<zero::NoRule>& numbers) {
+    MemoryTable table{parameters, worlds, free_host_bytes, numbers};
+    const auto line = [&](const char* name, auto setup) { table.line(name, setup); };
+    using Half = Precision<Bf16>;
+    using Adapted = Adapter<Lora>;
+    line("ZeroStage<0>", Setup<Half, Adapted, ZeroStage<0>>{});
+    line("ZeroStage<2>", Setup<Half, Adapted, ZeroStage<2>>{});
+    line("ZeroStage<3>", Setup<Half, Adapted, ZeroStage<3>>{});
+    line("ZeroStage<3>, FrozenWeights<Int8>", Setup<Half, Adapted, ZeroStage<3>, FrozenWeights<Int8>>{});
+    line("ZeroStage<3>, FrozenWeights<Nf4>", Setup<Half, Adapted, ZeroStage<3>, FrozenWeights<Nf4>>{});
+    line("ZeroStage<3>, OffloadTarget<Nvme, Parameters>",
+         Setup<Half, Adapted, ZeroStage<3>, OffloadTarget<Nvme, Parameters>>{});
+    return table.text();
 }
 
 }  // namespace strata::tools

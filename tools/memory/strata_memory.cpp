@@ -14,6 +14,9 @@
 
 #include <torch/torch.h>
 
+#include <strata/adapters/adapt.hpp>
+#include <strata/adapters/lokr.hpp>
+#include <strata/adapters/lora.hpp>
 #include <strata/config/convert.hpp>
 #include <strata/config/document.hpp>
 #include <strata/config/trainer_config.hpp>
@@ -27,7 +30,9 @@
 #include <strata/models/small_flux.hpp>
 #include <strata/models/unet.hpp>
 #include <strata/models/unet_options.hpp>
+#include <strata/options/adapter_options.hpp>
 #include <strata/options/engine_options.hpp>
+#include <strata/train/options_from_config.hpp>
 #include <strata/zero/model_outline.hpp>
 #include <strata/zero/parameters.hpp>
 
@@ -85,11 +90,26 @@ std::optional<config::TrainerConfig> configuration_of(const fs::path& word) {
     return config::load_trainer_config(file);
 }
 
+/// Attaches the adapter that a configuration trains.
+template <class Kind>
+void adapt(families::AnyModel& model, const config::AdapterSettings& settings, const families::Family& family) {
+    train::AdapterOptions<Kind> options;
+    train::detail::take_adapter<Setup<Adapter<Kind>>>(settings, config::model_family_of(family.name()), options);
+    static_cast<void>(adapters::adapt<Kind>(model, options.kind, adapters::patterns_of(options.targets),
+                                            adapters::patterns_of(options.excluded)));
+}
+
 /// Without values: files of weights are not looked at.
-std::vector<zero::Parameter> parameters_of_config(config::ModelSettings settings) {
+std::vector<zero::Parameter> parameters_of_config(const config::TrainerConfig& config) {
+    config::ModelSettings settings = config.model;
     settings.from_scratch = true;
     const auto family = families::make_family(settings);
-    return outline_of([&] { return family->make_model(); });
+    return outline_of([&] {
+        auto model = family->make_model();
+        if (config.adapter.kind() == config::AdapterName::lora) adapt<Lora>(*model, config.adapter, *family);
+        if (config.adapter.kind() == config::AdapterName::lokr) adapt<Lokr>(*model, config.adapter, *family);
+        return model;
+    });
 }
 
 std::vector<zero::Parameter> parameters_of_model(const std::string& word) {
@@ -130,9 +150,14 @@ void run(const std::vector<std::string>& words) {
     const auto ranks = ranks_of(arguments);
     const std::string& model = arguments.only_word("MODEL");
     const std::optional<config::TrainerConfig> config = configuration_of(model);
-    const auto parameters = config ? parameters_of_config(config->model) : parameters_of_model(model);
+    const auto parameters = config ? parameters_of_config(*config) : parameters_of_model(model);
     std::uint64_t numel = 0;
-    for (const zero::Parameter& parameter : parameters) numel += static_cast<std::uint64_t>(parameter.tensor.numel());
+    std::uint64_t trained = 0;
+    for (const zero::Parameter& parameter : parameters) {
+        numel += static_cast<std::uint64_t>(parameter.tensor.numel());
+        if (parameter.tensor.requires_grad()) trained += static_cast<std::uint64_t>(parameter.tensor.numel());
+    }
+    const bool is_adapted = config && config->adapter.is_on();
     const auto numbers = config ? config->options.engine : zero::EngineOptions<zero::NoRule>{};
     const int count = numbers.gradient_accumulation_steps;
     const std::string micro_batches =
