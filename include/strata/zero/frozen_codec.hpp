@@ -36,8 +36,8 @@ template <class C>
 concept FrozenCodec = requires {
     sizeof(C);
 }
-&&requires(const float* values, MatrixShape shape, std::byte* packed, const std::byte* from, float* floats,
-           bf16* bf16s, fp16* fp16s) {
+&&requires(const float* values, MatrixShape shape, std::byte* packed, const std::byte* from, float* floats, bf16* bf16s,
+           fp16* fp16s) {
     { C::bytes(shape) } -> std::same_as<std::int64_t>;
     { C::quantise(values, shape, packed) } -> std::same_as<bool>;
     C::dequantise(from, shape, floats);

@@ -70,8 +70,7 @@ public:
             float padded[block]{};
             std::memcpy(padded, values + at, static_cast<std::size_t>(n) * sizeof(float));
             std::uint8_t found[block];
-            core::run_at(core::simd_level(),
-                         Codes{padded, largest == 0 ? 1.0F : std::bit_cast<float>(largest), found});
+            core::run_at(core::simd_level(), Codes{padded, largest == 0 ? 1.0F : std::bit_cast<float>(largest), found});
             const std::int64_t first = (n + 1) / 2;
             if (first * 2 > n) found[n] = zero_code;
             for (std::int64_t j = 0; j < first; ++j)

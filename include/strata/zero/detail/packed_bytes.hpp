@@ -42,4 +42,3 @@ inline constexpr std::uint32_t bits_of_infinity = 0x7f800000U;
 }
 
 }  // namespace strata::zero::detail
-

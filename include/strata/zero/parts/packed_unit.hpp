@@ -68,6 +68,14 @@ private:
     std::int64_t bytes_ = 0;
 };
 
+/// Bytes of one parameter, of a unit that was gathered so.
+struct PackedPiece {
+    at::Tensor bytes;  ///< (piece.bytes), on the device
+    const FrozenFormat* format = nullptr;
+    at::ScalarType dtype = at::kFloat;
+    bool quantised = false;
+};
+
 }  // namespace strata::zero
 
 #ifndef STRATA_COMPILED
