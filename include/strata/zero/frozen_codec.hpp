@@ -99,13 +99,25 @@ inline constexpr FrozenFormat frozen_format_v{
                   fp16* values) { Format::codec::dequantise(packed, shape, values); },
     .on_device = device_function_of<typename Format::codec>()};
 
+/// The format that a policy keeps frozen weights in, looked at; void where they are kept as they compute.
+template <class Policy, bool quantises = Policy::quantises>
+struct FormatOfPolicy {
+    using type = void;
+};
+template <class Policy>
+struct FormatOfPolicy<Policy, true> {
+    // Its sentence is said where this class is made whole.
+    static_assert(sizeof(CodecOf<typename Policy::format>) > 0);
+    using type = typename CodecOf<typename Policy::format>::type;
+};
+
 }  // namespace detail
 
 /// What a policy of slot::FrozenFormat keeps frozen weights in; nullptr where that is what the model computes with.
 template <class Policy>
 [[nodiscard]] constexpr const FrozenFormat* frozen_format_of() noexcept {
     if constexpr (Policy::quantises)
-        return &detail::frozen_format_v<typename detail::CodecOf<typename Policy::format>::type>;
+        return &detail::frozen_format_v<typename detail::FormatOfPolicy<Policy>::type>;
     else
         return nullptr;
 }

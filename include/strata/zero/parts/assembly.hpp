@@ -75,6 +75,7 @@ public:
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
     static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
                                             detail::AverageOn<typename Setup::averaging, Kept>, char>) > 0);
+    static_assert(sizeof(detail::FormatOfPolicy<typename Setup::frozen_weights>) > 0);
     using Settings = EngineSettings<Setup>;
     static constexpr Sharded sharded = Settings::sharded;
     static_assert(sizeof(typename detail::UpdatesByBucket<Settings::updates_in_backward, State>::Report) > 0);
