@@ -161,7 +161,7 @@ void expect_as_foreseen(MpiComm& comm, const Case& settings) {
                                   MemoryKind::gathered, MemoryKind::buffers}) {
         for (const Place place : {Place::device, Place::host, Place::disk})
             EXPECT_EQ(engine.memory().of(kind, place).now, forecast.made_of(kind)[place])
-                << name_of(kind) << name_of(place);
+                << strata::zero::name_of(kind) << " on " << strata::zero::name_of(place);
     }
     for (int step = 0; step < 3; ++step) {
         if (step == 1) engine.memory().reset_peaks();

@@ -54,29 +54,25 @@ STRATA_INLINE void PackedUnit::unpack_on_host(const Piece& piece, const std::byt
     }
 }
 
-STRATA_INLINE void PackedUnit::unpack(const at::Tensor& packed_P, const at::Tensor& all_N) const {
-    const auto element = static_cast<std::int64_t>(c10::elementSize(dtype_));
-    const bool on_host = all_N.is_cpu();
-    for (const Piece& piece : pieces_) {
-        if (piece.numel == 0) continue;
-        if (on_host) {
-            unpack_on_host(piece, static_cast<const std::byte*>(packed_P.data_ptr()) + piece.begin,
-                           static_cast<std::byte*>(all_N.data_ptr()) + piece.at * element);
-            continue;
-        }
-        const at::Tensor from = packed_P.narrow(0, piece.begin, piece.bytes);
-        const at::Tensor values = all_N.narrow(0, piece.at, piece.numel);
-        if (!piece.quantised) {
-            values.view(at::kByte).copy_(from);
-        } else if (format_->on_device != nullptr) {
-            format_->on_device(from, piece.shape, values);
-        } else {
-            const at::Tensor bytes = from.cpu();
-            const at::Tensor there = at::empty({piece.numel}, at::TensorOptions{}.dtype(dtype_));
-            unpack_on_host(piece, static_cast<const std::byte*>(bytes.data_ptr()), there.data_ptr());
-            values.copy_(there);
-        }
+STRATA_INLINE void PackedUnit::unpack(const Piece& piece, const at::Tensor& bytes, const at::Tensor& all_N) const {
+    if (piece.numel == 0) return;
+    const at::Tensor values = all_N.narrow(0, piece.at, piece.numel);
+    if (all_N.is_cpu()) {
+        unpack_on_host(piece, static_cast<const std::byte*>(bytes.data_ptr()), values.data_ptr());
+    } else if (!piece.quantised) {
+        values.view(at::kByte).copy_(bytes);
+    } else if (format_->on_device != nullptr) {
+        format_->on_device(bytes, piece.shape, values);
+    } else {
+        const at::Tensor there = bytes.cpu();
+        const at::Tensor here = at::empty({piece.numel}, at::TensorOptions{}.dtype(dtype_));
+        unpack_on_host(piece, static_cast<const std::byte*>(there.data_ptr()), here.data_ptr());
+        values.copy_(here);
     }
+}
+
+STRATA_INLINE void PackedUnit::unpack(const at::Tensor& packed_P, const at::Tensor& all_N) const {
+    for (const Piece& piece : pieces_) unpack(piece, packed_P.narrow(0, piece.begin, piece.bytes), all_N);
 }
 
 }  // namespace strata::zero

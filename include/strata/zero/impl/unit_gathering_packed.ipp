@@ -2,9 +2,7 @@
 // strata/zero/impl/unit_gathering_packed.ipp - units whose shards are bytes: dequantised when they are gathered, quantised when written.
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
-#include <vector>
 
 #include <strata/zero/layout.hpp>
 #include <strata/zero/parts/unit_gathering.hpp>
@@ -28,7 +26,8 @@ STRATA_INLINE void UnitGathering::fill(const Flat& flat, const at::Tensor& share
     flat.packed->unpack(bytes_P, flat.all_B);
 }
 
-/// Where a piece and this rank's share of the bytes meet, they become those of what the piece holds; other bytes stay as they are.
+/// Where a piece and this rank's share of the bytes meet, they become those of what the piece holds; other bytes stay as they are. The piece
+/// then holds what its bytes stand for.
 STRATA_INLINE void UnitGathering::repack(const Flat& flat, const std::function<bool(const at::Tensor&)>& written) {
     const PackedUnit& packed = *flat.packed;
     const std::int64_t share = share_numel(packed.bytes(), exchange_.world());
@@ -38,14 +37,15 @@ STRATA_INLINE void UnitGathering::repack(const Flat& flat, const std::function<b
         if (piece.numel == 0 || !written(flat.parameters[i])) continue;
         const at::Tensor values =
             flat.all_B.narrow(0, piece.at, piece.numel).to(at::kCPU, packed.type_of(piece)).contiguous();
-        std::vector<std::byte> bytes(static_cast<std::size_t>(piece.bytes));
-        packed.pack(piece, values, bytes.data());
+        const at::Tensor bytes = pool_.empty(piece.bytes, at::kByte, MemoryKind::buffers, Place::host);
+        packed.pack(piece, values, static_cast<std::byte*>(bytes.data_ptr()));
+        packed.unpack(piece, bytes.to(flat.all_B.device()), flat.all_B);
         const std::int64_t from = std::max(begin, piece.begin);
         const std::int64_t to = std::min(begin + share, piece.begin + piece.bytes);
         if (from >= to) continue;
-        const at::Tensor part = pool_.empty(to - from, at::kByte, MemoryKind::buffers, Place::host);
-        std::memcpy(part.data_ptr(), bytes.data() + (from - piece.begin), static_cast<std::size_t>(to - from));
-        shards_.open(flat.shard, offload::Access::update).narrow(0, from - begin, to - from).copy_(part);
+        shards_.open(flat.shard, offload::Access::update)
+            .narrow(0, from - begin, to - from)
+            .copy_(bytes.narrow(0, from - piece.begin, to - from));
         shards_.close(flat.shard, offload::Access::update);
     }
 }

@@ -57,6 +57,10 @@ public:
     ///
     ///   packed_P  contiguous bytes; on the device of `all_N`
     void unpack(const at::Tensor& packed_P, const at::Tensor& all_N) const;
+    /// One.
+    ///
+    ///   bytes  (piece.bytes), contiguous, on the device of `all_N`
+    void unpack(const Piece& piece, const at::Tensor& bytes, const at::Tensor& all_N) const;
 
 private:
     void unpack_on_host(const Piece& piece, const std::byte* packed, void* values) const;
