@@ -57,6 +57,14 @@ TEST_F(MemoryCommand, TakesAConfigurationAndItsNumbers) {
     EXPECT_EQ(strata({(folder / "config.json").string()}).status, 1);
 }
 
+TEST_F(MemoryCommand, SaysWhatAnAdapterTakes) {
+    std::ofstream{folder / "config.json"} << R"({"model_family": "small", "model_type": "lora", "lora_rank": 4})";
+    const Outcome outcome = strata({(folder / "config.json").string(), "--ranks", "1,2"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    for (const char* const words : {", of which ", " are trained", "| `ZeroStage<3>, FrozenWeights<Nf4>` |"})
+        EXPECT_NE(outcome.out.find(words), std::string::npos) << words << outcome.out;
+}
+
 TEST_F(MemoryCommand, RefusesWhatIsNoModel) {
     const Outcome unknown = strata({"fluxx"});
     EXPECT_EQ(unknown.status, 2) << unknown.err;
