@@ -55,7 +55,7 @@ TEST(LycorisConfig, LayersMayBeNamed) {
     const LycorisConfig config = read(R"({"algo": "lokr", "factor": 4, "full_matrix": true, "apply_preset": {
         "target_name": ["mid_block.*"], "exclude_name": ["*.proj_out"], "use_fnmatch": true,
         "name_algo_map": {"transformer_blocks.*.attn*": {"factor": 4, "dim": 4, "alpha": 1}}}})");
-    EXPECT_EQ(config.names, (Names{"transformer_blocks.*.attn*", "mid_block.*"}) << "in the order of keys");
+    EXPECT_EQ(config.names, (Names{"transformer_blocks.*.attn*", "mid_block.*"})) << "in the order of keys";
     EXPECT_EQ(config.excluded, (Names{"*.proj_out"}));
     ASSERT_EQ(config.exceptions.size(), 1U);
     EXPECT_FALSE(config.exceptions[0].is_class);
