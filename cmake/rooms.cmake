@@ -558,7 +558,9 @@ strata_room(models
         detail/group_norm_shape.hpp
         detail/lane_loops.hpp
         detail/picture_size.hpp
+        detail/patch_grid.hpp
         detail/unet_loops.hpp
+        detail/wide_product.hpp
         diffusion_unet.hpp
         drawing.hpp
         encoder_loaders.hpp
@@ -600,7 +602,10 @@ strata_room(models
         unet_kernels.hpp
         unet_ops.hpp
         unet_options.hpp
-        unet_transformer.hpp)
+        unet_transformer.hpp
+        wide_blocks.hpp
+        wide_convolution.hpp
+        wide_products.hpp)
 
 strata_room(families
     NEEDS core config storage tokenizers zero weights pictures data diffusion models

@@ -70,7 +70,7 @@ private:
     std::int64_t pixels_per_latent_;
     std::shared_ptr<KlEncoder> encoder_;
     std::shared_ptr<KlDecoder> decoder_;
-    torch::nn::Conv2d quant_conv_{nullptr}, post_quant_conv_{nullptr};
+    std::shared_ptr<Conv2d> quant_conv_, post_quant_conv_;
 };
 
 }  // namespace strata::models

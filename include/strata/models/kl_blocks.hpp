@@ -66,7 +66,7 @@ private:
 struct KlEncoder final : torch::nn::Module {
     explicit KlEncoder(const AutoencoderKlOptions& options);
     at::Tensor forward(const at::Tensor& images_B3HW);
-    torch::nn::Conv2d conv_in, conv_out;
+    std::shared_ptr<Conv2d> conv_in, conv_out;
     std::vector<std::shared_ptr<Unit<KlDownBlock>>> down_blocks;
     std::shared_ptr<Unit<KlMidBlock>> mid_block;
     std::shared_ptr<GroupNorm> conv_norm_out;
@@ -76,7 +76,7 @@ struct KlEncoder final : torch::nn::Module {
 struct KlDecoder final : torch::nn::Module {
     explicit KlDecoder(const AutoencoderKlOptions& options);
     at::Tensor forward(const at::Tensor& latents_BChw);
-    torch::nn::Conv2d conv_in, conv_out;
+    std::shared_ptr<Conv2d> conv_in, conv_out;
     std::shared_ptr<Unit<KlMidBlock>> mid_block;
     std::vector<std::shared_ptr<Unit<KlUpBlock>>> up_blocks;
     std::shared_ptr<GroupNorm> conv_norm_out;

@@ -79,5 +79,5 @@ private:
 }  // namespace strata::models
 
 #ifndef STRATA_COMPILED
-#include <strata/models/impl/layers.ipp>
+#include <strata/models/impl/layer_adapter.ipp>
 #endif

@@ -10,6 +10,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/layers.hpp>
 #include <strata/models/norms.hpp>
 
 namespace strata::models {
@@ -25,8 +26,8 @@ public:
 
 private:
     std::shared_ptr<GroupNorm> norm1_, norm2_;
-    torch::nn::Conv2d conv1_, conv2_, conv_shortcut_{nullptr};
-    torch::nn::Linear time_emb_proj_{nullptr};
+    std::shared_ptr<Conv2d> conv1_, conv2_, conv_shortcut_;
+    std::shared_ptr<Linear> time_emb_proj_;
 };
 
 /// Convolution 3x3 of stride 2. (B, C, h, w) -> (B, C, h/2, w/2)
@@ -39,7 +40,7 @@ public:
 
 private:
     Border border_;
-    torch::nn::Conv2d conv_;
+    std::shared_ptr<Conv2d> conv_;
 };
 
 /// Every pixel twice in both directions, then a convolution 3x3.
@@ -50,7 +51,7 @@ public:
     at::Tensor forward(const at::Tensor& x_BChw, std::int64_t height = 0, std::int64_t width = 0);
 
 private:
-    torch::nn::Conv2d conv_;
+    std::shared_ptr<Conv2d> conv_;
 };
 
 }  // namespace strata::models

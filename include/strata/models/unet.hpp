@@ -55,7 +55,7 @@ private:
     at::Tensor embed(const at::Tensor& timestep_B, const UnetAddition& addition);
 
     UnetOptions options_;
-    torch::nn::Conv2d conv_in_{nullptr}, conv_out_{nullptr};
+    std::shared_ptr<Conv2d> conv_in_, conv_out_;
     std::shared_ptr<UnetEmbedding> time_embedding_, add_embedding_;
     std::vector<std::shared_ptr<UnetDownBlock>> down_blocks_;
     std::shared_ptr<UnetMidBlock> mid_block_;

@@ -74,7 +74,7 @@ public:
     at::Tensor forward(const at::Tensor& x);
 
 private:
-    torch::nn::Linear linear_1_, linear_2_;
+    std::shared_ptr<Linear> linear_1_, linear_2_;
 };
 
 /// [cos | sin] of each number at `width` / 2 geometric frequencies from 1 down to, not including, 1/10000 (Vaswani et

@@ -12,6 +12,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/layers.hpp>
 #include <strata/models/norms.hpp>
 #include <strata/zero/unit.hpp>
 
@@ -26,7 +27,7 @@ public:
 
 private:
     std::int64_t head_width_;
-    torch::nn::Linear to_q_, to_k_, to_v_, to_out_{nullptr};
+    std::shared_ptr<Linear> to_q_, to_k_, to_v_, to_out_;
 };
 
 /// x -> (value * gelu(gate)) W with [value, gate] = x V (GEGLU, Shazeer 2020, arXiv:2002.05202), gelu by the error
@@ -37,7 +38,7 @@ public:
     at::Tensor forward(const at::Tensor& x_BLC);
 
 private:
-    torch::nn::Linear in_{nullptr}, out_{nullptr};
+    std::shared_ptr<Linear> in_, out_;
 };
 
 /// Attention to the picture, attention to the text, feed-forward: each of a layer norm, and added to what it was given.

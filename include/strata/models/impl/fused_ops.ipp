@@ -9,6 +9,7 @@
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/impl/few_rows.ipp>
 #include <strata/models/kernels.hpp>
+#include <strata/models/wide_products.hpp>
 
 namespace strata::models {
 
@@ -216,7 +217,8 @@ struct FewRowsLinear : Function<FewRowsLinear> {
 /// Small weights are in the caches, and a product of matrices is as good.
 inline bool few_rows_apply(const at::Tensor& rows, const at::Tensor& weight, const at::Tensor& bias) {
     return rows.size(0) >= 1 && rows.size(0) <= 8 && weight.numel() >= std::int64_t{1} << 20 &&
-           kernels_apply(rows, rows.size(1)) && weight.is_cpu() && weight.is_contiguous() && bias.is_contiguous() &&
+           kernels_apply(rows, rows.size(1)) && weight.is_cpu() && weight.is_contiguous() && bias.defined() &&
+           bias.is_contiguous() &&
            weight.scalar_type() == rows.scalar_type() && bias.scalar_type() == rows.scalar_type();
 }
 
@@ -287,6 +289,8 @@ STRATA_INLINE at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, c
     const at::Tensor rows = x.reshape({-1, shape.back()});
     shape.back() = weight.size(0);
     if (detail::few_rows_apply(rows, weight, bias)) return detail::FewRowsLinear::apply(rows, weight, bias).view(shape);
+    if (takes_wide_products(rows, weight)) return wide_linear(rows, weight, bias).view(shape);
+    if (!bias.defined()) return at::mm(rows, weight.t()).view(shape);
     return at::addmm(bias, rows, weight.t()).view(shape);
 }
 
@@ -294,7 +298,9 @@ STRATA_INLINE at::Tensor linear_of_two(const at::Tensor& a, const at::Tensor& b,
                                        const at::Tensor& bias) {
     std::vector<std::int64_t> shape = a.sizes().vec();
     shape.back() = weight.size(0);
-    return detail::LinearOfTwo::apply(a.flatten(0, -2), b.flatten(0, -2), weight, bias).view(shape);
+    const at::Tensor rows_a = a.flatten(0, -2), rows_b = b.flatten(0, -2);
+    if (takes_wide_products(a, weight)) return wide_linear_of_two(rows_a, rows_b, weight, bias).view(shape);
+    return detail::LinearOfTwo::apply(rows_a, rows_b, weight, bias).view(shape);
 }
 
 }  // namespace strata::models

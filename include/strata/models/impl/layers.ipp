@@ -1,22 +1,11 @@
 #pragma once
-// strata/models/impl/layers.ipp - bodies of layers that adapters can be attached to.
+// strata/models/impl/layers.ipp - bodies of Linear and Conv2d.
 
-#include <strata/core/error.hpp>
 #include <strata/models/fused_ops.hpp>
-#include <strata/models/layer_adapter.hpp>
 #include <strata/models/layers.hpp>
+#include <strata/models/wide_convolution.hpp>
 
 namespace strata::models {
-
-STRATA_INLINE void AdaptableLayer::attach(const std::string& name, std::shared_ptr<LayerAdapter> adapter,
-                                          std::shared_ptr<const AdapterSwitch> acts) {
-    if (adapter_)
-        throw Error{Errc::bad_value, "a layer was given a second adapter",
-                    "merge the first one into the weights, or attach one of both"};
-    module().register_module(name, adapter);
-    adapter_ = std::move(adapter);
-    acts_ = std::move(acts);
-}
 
 STRATA_INLINE Linear::Linear(std::int64_t in, std::int64_t out, bool has_bias)
     : LinearImpl(torch::nn::LinearOptions(in, out).bias(has_bias)) {}
@@ -32,13 +21,13 @@ STRATA_INLINE at::Tensor Linear::forward_of_two(const at::Tensor& a, const at::T
 STRATA_INLINE LayerShape Linear::shape() const { return {.in = options.in_features(), .out = options.out_features()}; }
 
 STRATA_INLINE at::Tensor Linear::sum(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) const {
-    return b.defined() ? linear(x, w, b) : at::linear(x, w);
+    return linear(x, w, b);
 }
 
 STRATA_INLINE Conv2d::Conv2d(const torch::nn::Conv2dOptions& options) : Conv2dImpl(options) {}
 
 STRATA_INLINE at::Tensor Conv2d::forward(const at::Tensor& x_BChw) {
-    return adapter_acts() ? adapted(x_BChw) : Conv2dImpl::forward(x_BChw);
+    return adapter_acts() ? adapted(x_BChw) : sum(x_BChw, weight, bias);
 }
 
 STRATA_INLINE LayerShape Conv2d::shape() const {
@@ -50,8 +39,7 @@ STRATA_INLINE LayerShape Conv2d::shape() const {
 }
 
 STRATA_INLINE at::Tensor Conv2d::sum(const at::Tensor& x_BChw, const at::Tensor& w, const at::Tensor& b) const {
-    const at::IntArrayRef padding = std::get<torch::ExpandingArray<2>>(options.padding());
-    return at::conv2d(x_BChw, w, b, options.stride(), padding, options.dilation(), options.groups());
+    return conv2d(x_BChw, w, b, form_of(options), options.groups());
 }
 
 }  // namespace strata::models

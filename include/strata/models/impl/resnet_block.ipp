@@ -8,9 +8,9 @@ namespace strata::models {
 
 namespace detail {
 
-inline torch::nn::Conv2d convolution(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride,
+inline std::shared_ptr<Conv2d> convolution(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride,
                                      std::int64_t border) {
-    return torch::nn::Conv2d(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(border));
+    return std::make_shared<Conv2d>(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(border));
 }
 
 }  // namespace detail
@@ -21,7 +21,7 @@ STRATA_INLINE ResnetBlock::ResnetBlock(std::int64_t C_in, std::int64_t C_out, st
       norm2_(register_module("norm2", std::make_shared<GroupNorm>(groups, C_out, eps))),
       conv1_(register_module("conv1", detail::convolution(C_in, C_out, 3, 1, 1))),
       conv2_(register_module("conv2", detail::convolution(C_out, C_out, 3, 1, 1))) {
-    if (time_width > 0) time_emb_proj_ = register_module("time_emb_proj", torch::nn::Linear(time_width, C_out));
+    if (time_width > 0) time_emb_proj_ = register_module("time_emb_proj", std::make_shared<Linear>(time_width, C_out));
     if (C_in != C_out) conv_shortcut_ = register_module("conv_shortcut", detail::convolution(C_in, C_out, 1, 1, 0));
 }
 

@@ -96,8 +96,8 @@ STRATA_INLINE at::Tensor UnetUpBlock::forward(at::Tensor x_BChw, const at::Tenso
 }
 
 STRATA_INLINE UnetEmbedding::UnetEmbedding(std::int64_t in, std::int64_t T)
-    : linear_1_(register_module("linear_1", torch::nn::Linear(in, T))),
-      linear_2_(register_module("linear_2", torch::nn::Linear(T, T))) {}
+    : linear_1_(register_module("linear_1", std::make_shared<Linear>(in, T))),
+      linear_2_(register_module("linear_2", std::make_shared<Linear>(T, T))) {}
 
 STRATA_INLINE at::Tensor UnetEmbedding::forward(const at::Tensor& x) {
     return linear_2_->forward(at::silu(linear_1_->forward(x)));

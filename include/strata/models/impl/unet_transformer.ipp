@@ -26,8 +26,8 @@ struct NameStep final : torch::nn::Module {
     }
 };
 
-inline torch::nn::Linear linear_layer(std::int64_t in, std::int64_t out, bool has_bias) {
-    return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(has_bias));
+inline std::shared_ptr<Linear> linear_layer(std::int64_t in, std::int64_t out, bool has_bias) {
+    return std::make_shared<Linear>(in, out, has_bias);
 }
 
 }  // namespace detail
@@ -37,25 +37,24 @@ STRATA_INLINE CrossAttention::CrossAttention(std::int64_t C, std::int64_t E, std
       to_q_(register_module("to_q", detail::linear_layer(C, C, false))),
       to_k_(register_module("to_k", detail::linear_layer(E, C, false))),
       to_v_(register_module("to_v", detail::linear_layer(E, C, false))) {
-    to_out_ = register_module("to_out", std::make_shared<detail::NameStep>())->add("0", torch::nn::Linear(C, C));
+    to_out_ = register_module("to_out", std::make_shared<detail::NameStep>())->add("0", std::make_shared<Linear>(C, C));
 }
 
 STRATA_INLINE at::Tensor CrossAttention::forward(const at::Tensor& x_BLC, const at::Tensor& context_BSE) {
-    const auto heads = [&](torch::nn::Linear& layer, const at::Tensor& tokens) {
+    const auto heads = [&](const std::shared_ptr<Linear>& layer, const at::Tensor& tokens) {
         return split_heads(layer->forward(tokens), head_width_);
     };
-    return linear(attention(heads(to_q_, x_BLC), heads(to_k_, context_BSE), heads(to_v_, context_BSE)), to_out_->weight,
-                  to_out_->bias);
+    return to_out_->forward(attention(heads(to_q_, x_BLC), heads(to_k_, context_BSE), heads(to_v_, context_BSE)));
 }
 
 STRATA_INLINE GatedFeedForward::GatedFeedForward(std::int64_t C) {
     const auto net = register_module("net", std::make_shared<detail::NameStep>());
-    in_ = net->add("0", std::make_shared<detail::NameStep>())->add("proj", torch::nn::Linear(C, 8 * C));
-    out_ = net->add("2", torch::nn::Linear(4 * C, C));
+    in_ = net->add("0", std::make_shared<detail::NameStep>())->add("proj", std::make_shared<Linear>(C, 8 * C));
+    out_ = net->add("2", std::make_shared<Linear>(4 * C, C));
 }
 
 STRATA_INLINE at::Tensor GatedFeedForward::forward(const at::Tensor& x_BLC) {
-    return linear(geglu(linear(x_BLC, in_->weight, in_->bias)), out_->weight, out_->bias);
+    return out_->forward(geglu(in_->forward(x_BLC)));
 }
 
 STRATA_INLINE TransformerBlock::TransformerBlock(std::int64_t C, std::int64_t E, std::int64_t heads)
