@@ -557,8 +557,8 @@ strata_room(models
         detail/few_rows_loops.hpp
         detail/group_norm_shape.hpp
         detail/lane_loops.hpp
-        detail/picture_size.hpp
         detail/patch_grid.hpp
+        detail/picture_size.hpp
         detail/unet_loops.hpp
         detail/wide_product.hpp
         diffusion_unet.hpp

@@ -26,8 +26,8 @@ at::Tensor wide_conv2d(const at::Tensor& x_BChw, const at::Tensor& weight_OCkk, 
 
 /// The convolution of a layer: wide_conv2d() where takes_wide_products(), at::conv2d elsewhere. `groups` other than 1 are
 /// libtorch's everywhere.
-at::Tensor conv2d(const at::Tensor& x_BChw, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionForm& form,
-                  std::int64_t groups = 1);
+at::Tensor conv2d(const at::Tensor& x_BChw, const at::Tensor& weight, const at::Tensor& bias,
+                  const ConvolutionForm& form, std::int64_t groups = 1);
 
 /// As a layer's options say it; their padding is of zeros and given in numbers.
 [[nodiscard]] ConvolutionForm form_of(const torch::nn::detail::ConvNdOptions<2>& options);

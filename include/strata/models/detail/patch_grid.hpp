@@ -29,9 +29,10 @@ struct PatchGrid {
         return window() == 1 && stride_y == 1 && stride_x == 1 && padding_y == 0 && padding_x == 0;
     }
 };
-static_assert(PatchGrid{.channels = 2, .height = 5, .width = 4, .kernel_height = 3, .kernel_width = 3, .stride_y = 2,
-                        .padding_y = 1}
-                  .columns() == 3 * 2);
+static_assert(
+    PatchGrid{
+        .channels = 2, .height = 5, .width = 4, .kernel_height = 3, .kernel_width = 3, .stride_y = 2, .padding_y = 1}
+        .columns() == 3 * 2);
 
 namespace detail {
 

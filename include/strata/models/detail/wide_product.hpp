@@ -34,8 +34,7 @@ struct WideMatrix {
                                    std::int64_t columns) const {
         const bf16* from = numbers + row * row_stride + column * column_stride;
         const bool is_transposed = column_stride != 1;
-        at::Tensor wide =
-            is_transposed ? wide_scratch(part, columns, rows) : wide_scratch(part, rows, columns);
+        at::Tensor wide = is_transposed ? wide_scratch(part, columns, rows) : wide_scratch(part, rows, columns);
         kernels::widen(wide.data_ptr<float>(), from, wide.size(0), wide.size(1),
                        is_transposed ? column_stride : row_stride);
         return is_transposed ? wide.t() : wide;
@@ -78,7 +77,8 @@ struct WideTerm {
 template <class Terms, class Take>
 void for_wide_blocks(std::int64_t M, std::int64_t N, const Terms& sum, const Take& take) {
     const at::NoGradGuard no_grad;
-    const std::int64_t m = std::min({M, block_edge, std::max(std::int64_t{512}, block_numbers / std::max(N, std::int64_t{1}))});
+    const std::int64_t m =
+        std::min({M, block_edge, std::max(std::int64_t{512}, block_numbers / std::max(N, std::int64_t{1}))});
     if (M == 0 || N == 0) return;
     const std::int64_t n = std::min({N, block_edge, block_numbers / m});
     const std::int64_t k = std::min(block_edge, block_numbers / std::max(m, n));

@@ -95,11 +95,11 @@ struct WideConvolution : torch::autograd::Function<WideConvolution> {
             const at::Tensor numbers = total.narrow(0, 0, count).zero_();
             const std::array sum{
                 WideTerm<WideMatrix, WideMatrix>{WideMatrix{columns.t()}, WideMatrix{grad_y}, weight.size(0)}};
-            for_wide_blocks(columns.size(1), grad_y.size(1), sum,
-                            [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t n,
-                                const float* block) {
-                                kernels::add_patches(numbers.data_ptr<float>(), block, grid, row, rows, column, n);
-                            });
+            for_wide_blocks(
+                columns.size(1), grad_y.size(1), sum,
+                [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t n, const float* block) {
+                    kernels::add_patches(numbers.data_ptr<float>(), block, grid, row, rows, column, n);
+                });
             RoundedInto{grad_x.narrow(0, c, count)}(0, count, 0, pixels, numbers.data_ptr<float>());
         }
     }
@@ -120,12 +120,13 @@ inline void check_convolution(const at::Tensor& x, const at::Tensor& weight, con
                form.dilation[a] * (weight.size(2 + i) - 1) < x.size(2 + i) + 2 * form.padding[a];
     };
     if (has_shapes && has_form && fits(0) && fits(1)) return;
-    throw Error{Errc::bad_value,
-                "a convolution got pictures of " + c10::str(x.sizes()) + ", a weight of " + c10::str(weight.sizes()) +
-                    (bias.defined() ? " and a bias of " + c10::str(bias.sizes()) : std::string{}) +
-                    (has_form ? "" : ", and a stride, dilation or padding below the least"),
-                "give pictures (batch, channels, height, width) no smaller than the window with their padding, a weight "
-                "(out, channels, height, width) of as many channels, and a bias (out) or none"};
+    throw Error{
+        Errc::bad_value,
+        "a convolution got pictures of " + c10::str(x.sizes()) + ", a weight of " + c10::str(weight.sizes()) +
+            (bias.defined() ? " and a bias of " + c10::str(bias.sizes()) : std::string{}) +
+            (has_form ? "" : ", and a stride, dilation or padding below the least"),
+        "give pictures (batch, channels, height, width) no smaller than the window with their padding, a weight "
+        "(out, channels, height, width) of as many channels, and a bias (out) or none"};
 }
 
 }  // namespace detail

@@ -139,8 +139,8 @@ STRATA_INLINE bool bf16_products_are_slow() {
 }
 
 STRATA_INLINE bool takes_wide_products(const at::Tensor& x, const at::Tensor& weight) {
-    return x.scalar_type() == at::kBFloat16 && weight.scalar_type() == at::kBFloat16 && x.is_cpu() &&
-           weight.is_cpu() && bf16_products_are_slow();
+    return x.scalar_type() == at::kBFloat16 && weight.scalar_type() == at::kBFloat16 && x.is_cpu() && weight.is_cpu() &&
+           bf16_products_are_slow();
 }
 
 STRATA_INLINE at::Tensor wide_linear(const at::Tensor& x_RI, const at::Tensor& weight_OI, const at::Tensor& bias_O) {
