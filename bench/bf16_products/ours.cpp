@@ -1,12 +1,15 @@
 // bench/bf16_products: what do products of bf16 take by way of fp32, by libtorch itself, and in fp32?
 //
-// Forward, and forward and backward with gradients of input, weight and bias, in turn; medians over rounds. Before a time
-// is printed all three agree. libtorch's operations are what PyTorch eager of the same version calls.
+// Forward, and forward and backward with gradients of input, weight and bias, in turn; processor time, medians over rounds. Before a
+// time is printed ours is as near to fp32 as rounding to bf16 allows; how far libtorch's is, whose slow loops sum in bf16, is
+// printed. libtorch's operations are what PyTorch eager of the same version calls.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -31,6 +34,19 @@ struct Case {
     [[nodiscard]] bool is_linear() const { return weight.size() == 2; }
 };
 
+/// Processor time of a call, which other programs on the machine disturb less than they do the clock.
+template <class Call>
+double cpu_seconds_of(const Call& call) {
+    const auto now = [] {
+        timespec time{};
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    };
+    const double begin = now();
+    call();
+    return now() - begin;
+}
+
 /// A side's seconds, round by round.
 struct Times {
     std::vector<double> forward, both;
@@ -45,9 +61,9 @@ struct Side {
     void round(const at::Tensor& grad) {
         for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
         at::Tensor y;
-        times.forward.push_back(bench::seconds_of([&] { y = form(leaves); }));
+        times.forward.push_back(cpu_seconds_of([&] { y = form(leaves); }));
         const at::Tensor slope = grad.to(y.scalar_type());
-        times.both.push_back(times.forward.back() + bench::seconds_of([&] { y.backward(slope); }));
+        times.both.push_back(times.forward.back() + cpu_seconds_of([&] { y.backward(slope); }));
         results = {y.detach()};
         for (const at::Tensor& leaf : leaves) results.push_back(leaf.grad());
     }
@@ -82,11 +98,13 @@ bool measure(const Case& c, int rounds) {
     sides[2].times = {};
     for (int i = 0; i < rounds; ++i)
         for (Side& side : sides) side.round(grad);
+    double ours_away = 0, libtorch_away = 0;
     for (std::size_t i = 0; i < sides[0].results.size(); ++i) {
-        const double ours = deviation(sides[0].results[i], sides[2].results[i]),
-                     theirs = deviation(sides[1].results[i], sides[2].results[i]);
-        if (ours < 4e-3 && theirs < 3e-2) continue;  // false for NaN
-        std::fprintf(stderr, "%s, result %zu: away from fp32 by %g, libtorch by %g\n", c.name.c_str(), i, ours, theirs);
+        ours_away = std::max(ours_away, deviation(sides[0].results[i], sides[2].results[i]));
+        libtorch_away = std::max(libtorch_away, deviation(sides[1].results[i], sides[2].results[i]));
+    }
+    if (!(ours_away < 4e-3 && libtorch_away < 0.3)) {  // so for NaN
+        std::fprintf(stderr, "%s: away from fp32 by %g, libtorch by %g\n", c.name.c_str(), ours_away, libtorch_away);
         return false;
     }
     // Each multiplication and addition is one; backward has two products of the size of forward's.
@@ -94,14 +112,14 @@ bool measure(const Case& c, int rounds) {
                         static_cast<double>(c.weight[0]);
     const auto rate = [&](const Side& side) { return 3 * work / bench::median(side.times.both); };
     std::printf(
-        "{\"bench\":\"bf16_products\",\"case\":\"%s\",\"ours\":%.2f,\"unit\":\"ms\",\"forward\":%.2f,\"gflops\":%.1f,"
+        "{\"bench\":\"bf16_products\",\"case\":\"%s\",\"ours\":%.2f,\"unit\":\"ms of processor time\",\"forward\":%.2f,\"gflops\":%.1f,"
         "\"libtorch_gflops\":%.1f,\"fp32_gflops\":%.1f,\"ratio\":%.2f,\"ratio_forward\":%.2f,\"of_fp32\":%.3f,"
-        "\"of_fp32_forward\":%.3f}\n",
+        "\"of_fp32_forward\":%.3f,\"away\":%.4f,\"libtorch_away\":%.4f}\n",
         c.name.c_str(), 1e3 * bench::median(sides[0].times.both), 1e3 * bench::median(sides[0].times.forward),
         rate(sides[0]), rate(sides[1]), rate(sides[2]), bench::median_ratio(sides[1].times.both, sides[0].times.both),
         bench::median_ratio(sides[1].times.forward, sides[0].times.forward),
         bench::median_ratio(sides[2].times.both, sides[0].times.both),
-        bench::median_ratio(sides[2].times.forward, sides[0].times.forward));
+        bench::median_ratio(sides[2].times.forward, sides[0].times.forward), ours_away, libtorch_away);
     std::fflush(stdout);
     return true;
 }

@@ -158,6 +158,26 @@ TEST(WideConvolution, IsRoundedOnceInEveryForm) {
     }
 }
 
+// Frozen weights are trained around: what only their gradient would need is not kept for it.
+TEST(WideProducts, KeepsForBackwardOnlyWhatSomeGradientNeeds) {
+    using Layer = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
+    const auto expect_lean = [](const Layer& layer, at::IntArrayRef x_shape, at::IntArrayRef weight_shape) {
+        for (const bool is_frozen : {true, false}) {
+            const at::Tensor x = random(x_shape), weight = random(weight_shape);
+            const at::Tensor trained = (is_frozen ? x : weight).clone().requires_grad_(true).mul(1);
+            const at::Tensor& other = is_frozen ? weight : x;
+            const auto of_trained = trained.use_count(), of_other = other.use_count();
+            const at::Tensor y = is_frozen ? layer(trained, weight) : layer(x, trained);
+            EXPECT_EQ(trained.use_count(), of_trained);
+            EXPECT_GT(other.use_count(), of_other);
+        }
+    };
+    expect_lean([](const at::Tensor& x, const at::Tensor& w) { return models::wide_linear(x, w, at::Tensor()); },
+                {3, 8}, {5, 8});
+    expect_lean([](const at::Tensor& x, const at::Tensor& w) { return models::wide_conv2d(x, w, at::Tensor(), {}); },
+                {1, 3, 4, 4}, {2, 3, 3, 3});
+}
+
 /// The message of the error that `call` throws.
 std::string refused(const std::function<void()>& call) {
     try {

@@ -32,34 +32,46 @@ struct WideConvolution : torch::autograd::Function<WideConvolution> {
             const std::array sum{WideTerm<WideMatrix, WidePatches>{WideMatrix{w}, patches(x, b, grid), grid.rows()}};
             for_wide_blocks(w.size(0), grid.columns(), sum, take);
         }
-        ctx->save_for_backward({x, weight});
-        ctx->saved_data["form"] = std::vector<std::int64_t>{form.stride[0],  form.stride[1],   form.padding[0],
-                                                            form.padding[1], form.dilation[0], form.dilation[1]};
+        ctx->save_for_backward({if_needed(x, weight_), if_needed(weight, x_)});
+        ctx->saved_data["sizes"] = std::vector<std::int64_t>{
+            grid.channels, grid.height,    grid.width,     grid.kernel_height, grid.kernel_width, grid.stride_y,
+            grid.stride_x, grid.padding_y, grid.padding_x, grid.dilation_y,    grid.dilation_x};
         return y;
     }
 
     static List backward(Context* ctx, const List& grads) {
         const List saved = ctx->get_saved_variables();
         const at::Tensor &x = saved[0], &weight = saved[1], grad = grads[0].contiguous();
-        const std::vector<std::int64_t> f = ctx->saved_data["form"].toIntVector();
-        const kernels::PatchGrid grid = grid_of(x, weight, {{f[0], f[1]}, {f[2], f[3]}, {f[4], f[5]}});
+        const std::vector<std::int64_t> n = ctx->saved_data["sizes"].toIntVector();
+        const kernels::PatchGrid grid{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10]};
+        const std::int64_t B = grad.size(0), O = grad.size(1);
         at::Tensor grad_x, grad_weight, grad_bias;
         if (ctx->needs_input_grad(0)) {
-            grad_x = at::empty_like(x);
-            for (std::int64_t b = 0; b < x.size(0); ++b)
+            grad_x = at::empty({B, grid.channels, grid.height, grid.width}, grad.options());
+            for (std::int64_t b = 0; b < B; ++b)
                 gradient_of_picture(grad_x[b].flatten(1), grad[b].flatten(1), weight.flatten(1), grid);
         }
         if (ctx->needs_input_grad(1)) {
-            grad_weight = at::empty_like(weight);
+            grad_weight = at::empty({O, grid.channels, grid.kernel_height, grid.kernel_width}, grad.options());
             std::vector<WideTerm<WideMatrix, WidePatches>> sum;  // one for each picture
-            for (std::int64_t b = 0; b < x.size(0); ++b) {
+            for (std::int64_t b = 0; b < B; ++b) {
                 sum.push_back({WideMatrix{grad[b].flatten(1)}, patches(x, b, grid), grid.columns()});
                 sum.back().b.is_transposed = true;
             }
-            for_wide_blocks(weight.size(0), grid.rows(), sum, RoundedInto{grad_weight.flatten(1)});
+            for_wide_blocks(O, grid.rows(), sum, RoundedInto{grad_weight.flatten(1)});
         }
-        if (ctx->needs_input_grad(2)) grad_bias = grad.sum({0, 2, 3}, false, at::kFloat).to(at::kBFloat16);
+        if (ctx->needs_input_grad(2)) grad_bias = sum_of_pictures(grad);
         return {grad_x, grad_weight, grad_bias, at::Tensor()};
+    }
+
+    /// (O) of (B, O, h, w), in fp32, rounded once.
+    static at::Tensor sum_of_pictures(const at::Tensor& grad) {
+        const at::Tensor total = at::zeros({grad.size(1)}, at::kFloat);
+        for (std::int64_t b = 0; b < grad.size(0); ++b)
+            for_widened(grad[b].flatten(1), [&](std::int64_t row, std::int64_t, const at::Tensor& block) {
+                total.narrow(0, row, block.size(0)).add_(block.sum(1));
+            });
+        return total.to(grad.scalar_type());
     }
 
     static kernels::PatchGrid grid_of(const at::Tensor& x, const at::Tensor& weight, const ConvolutionForm& form) {

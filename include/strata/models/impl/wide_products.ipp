@@ -27,24 +27,33 @@ inline at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b) {
     return y;
 }
 
-/// Sums over the rows of x (R, n), in fp32, rounded once.
-inline at::Tensor wide_row_sum(const at::Tensor& x_) {
-    const at::Tensor x = x_.stride(1) == 1 ? x_ : x_.contiguous();
-    const std::int64_t R = x.size(0), n = x.size(1);
-    at::Tensor y = at::empty({n}, x.options());
+/// Calls run(row, column, block) for fp32 blocks of x (R, n), rows dense.
+template <class Run>
+void for_widened(const at::Tensor& x, const Run& run) {
+    constexpr std::int64_t most_rows = block_numbers / block_edge;
     const auto* from = static_cast<const bf16*>(x.data_ptr());
-    for (std::int64_t column = 0; column < n; column += block_edge) {
-        const std::int64_t columns = std::min(block_edge, n - column);
-        const at::Tensor total = wide_scratch(2, 1, columns).zero_();
-        for (std::int64_t row = 0; row < R; row += block_numbers / block_edge) {
-            const std::int64_t rows = std::min(block_numbers / block_edge, R - row);
-            const at::Tensor block = wide_scratch(0, rows, columns);
-            kernels::widen(block.data_ptr<float>(), from + row * x.stride(0) + column, rows, columns, x.stride(0));
-            total.add_(block.sum(0, true));
+    for (std::int64_t row = 0; row < x.size(0); row += most_rows)
+        for (std::int64_t column = 0; column < x.size(1); column += block_edge) {
+            const at::Tensor block =
+                wide_scratch(0, std::min(most_rows, x.size(0) - row), std::min(block_edge, x.size(1) - column));
+            kernels::widen(block.data_ptr<float>(), from + row * x.stride(0) + column, block.size(0), block.size(1),
+                           x.stride(0));
+            run(row, column, block);
         }
-        RoundedInto{y.unsqueeze(0)}(0, 1, column, columns, total.data_ptr<float>());
-    }
-    return y;
+}
+
+/// Sums over the rows of x (R, n), in fp32, rounded once.
+inline at::Tensor wide_row_sum(const at::Tensor& x) {
+    const at::Tensor total = at::zeros({x.size(1)}, at::kFloat);
+    for_widened(x.stride(1) == 1 ? x : x.contiguous(), [&](std::int64_t, std::int64_t column, const at::Tensor& block) {
+        total.narrow(0, column, block.size(1)).add_(block.sum(0));
+    });
+    return total.to(x.scalar_type());
+}
+
+/// What backward needs of its inputs: each is kept for the gradient of the other.
+inline at::Tensor if_needed(const at::Tensor& kept, const at::Tensor& other) {
+    return other.requires_grad() ? kept : at::Tensor();
 }
 
 /// Throws Errc::bad_value for what the kernels, which take pointers, would read beyond.
@@ -72,7 +81,7 @@ struct WideLinear : torch::autograd::Function<WideLinear> {
 
     static at::Tensor forward(Context* ctx, const at::Tensor& x_, const at::Tensor& weight_, const at::Tensor& bias_) {
         const at::Tensor x = dense_one_way(x_), weight = dense_one_way(weight_), bias = bias_.contiguous();
-        ctx->save_for_backward({x_, weight_});
+        ctx->save_for_backward({if_needed(x_, weight_), if_needed(weight_, x_)});
         at::Tensor y = at::empty({x.size(0), weight.size(0)}, x.options());
         const std::array sum{WideTerm<WideMatrix, WideMatrix>{WideMatrix{x}, WideMatrix{weight.t()}, x.size(1)}};
         RoundedInto take{y};
@@ -99,7 +108,9 @@ struct WideLinearOfTwo : torch::autograd::Function<WideLinearOfTwo> {
                               const at::Tensor& bias_) {
         const at::Tensor a = dense_one_way(a_), b = dense_one_way(b_), weight = dense_one_way(weight_),
                          bias = bias_.contiguous();
-        ctx->save_for_backward({a_, b_, weight_});
+        const bool takes_weight = a_.requires_grad() || b_.requires_grad();
+        ctx->save_for_backward({if_needed(a_, weight_), if_needed(b_, weight_), takes_weight ? weight_ : at::Tensor()});
+        ctx->saved_data["cut"] = a_.size(1);
         const std::int64_t A = a.size(1), B = b.size(1);
         at::Tensor y = at::empty({a.size(0), weight.size(0)}, a.options());
         const std::array sum{
@@ -113,14 +124,14 @@ struct WideLinearOfTwo : torch::autograd::Function<WideLinearOfTwo> {
     static List backward(Context* ctx, const List& grads) {
         const List saved = ctx->get_saved_variables();
         const at::Tensor &a = saved[0], &b = saved[1], &weight = saved[2], &grad = grads[0];
-        const std::int64_t A = a.size(1), B = b.size(1);
+        const std::int64_t A = ctx->saved_data["cut"].toInt();
         at::Tensor grad_a, grad_b, grad_weight, grad_bias;
         if (ctx->needs_input_grad(0)) grad_a = wide_product(grad, weight.narrow(1, 0, A));
-        if (ctx->needs_input_grad(1)) grad_b = wide_product(grad, weight.narrow(1, A, B));
+        if (ctx->needs_input_grad(1)) grad_b = wide_product(grad, weight.narrow(1, A, weight.size(1) - A));
         if (ctx->needs_input_grad(2)) {
-            grad_weight = at::empty(weight.sizes(), weight.options());
+            grad_weight = at::empty({grad.size(1), A + b.size(1)}, grad.options());
             wide_product(grad_weight.narrow(1, 0, A), grad.t(), a);
-            wide_product(grad_weight.narrow(1, A, B), grad.t(), b);
+            wide_product(grad_weight.narrow(1, A, b.size(1)), grad.t(), b);
         }
         if (ctx->needs_input_grad(3)) grad_bias = wide_row_sum(grad);
         return {grad_a, grad_b, grad_weight, grad_bias};
