@@ -579,6 +579,8 @@ strata_room(models
         kernels.hpp
         kl_blocks.hpp
         latent_pictures.hpp
+        layer_adapter.hpp
+        layers.hpp
         linear_codec.hpp
         model_config.hpp
         norms.hpp

@@ -15,6 +15,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/layers.hpp>
 #include <strata/models/rotary.hpp>
 
 namespace strata::models {
@@ -27,7 +28,7 @@ struct HeadNorm final : torch::nn::Module {
 
 /// What parameters are before weights are read into them.
 enum class FluxStart : std::uint8_t {
-    libtorch,  ///< as torch::nn::Linear draws them: for weights that come from a file
+    libtorch,  ///< as libtorch draws those of a linear layer: for weights that come from a file
     /// Modulations and what comes out are zero, so that every block begins as the identity (adaLN-Zero, Peebles & Xie
     /// 2023), and the conditioning has size 1: for a model that learns from nothing.
     identity,
@@ -39,22 +40,22 @@ struct Modulation final : torch::nn::Module {
     /// conditioning (B, D), already through silu -> chunks tensors (B, D)
     std::vector<at::Tensor> forward(const at::Tensor& conditioning_BD);
     std::int64_t chunks;
-    torch::nn::Linear linear;
+    std::shared_ptr<Linear> linear;
 };
 
 /// Linear, gelu (tanh form), Linear, with four times the width between; parameters net.0.proj.* and net.2.*.
 struct FeedForward final : torch::nn::Module {
     explicit FeedForward(std::int64_t D);
     at::Tensor forward(const at::Tensor& x);
-    torch::nn::Linear in;
-    torch::nn::Linear out;
+    std::shared_ptr<Linear> in;
+    std::shared_ptr<Linear> out;
 };
 
 /// q, k, v of image and text, their head norms, and the two output projections.
 struct JointProjections final : torch::nn::Module {
     JointProjections(std::int64_t D, std::int64_t K);
     std::shared_ptr<HeadNorm> norm_q, norm_k, norm_added_q, norm_added_k;
-    torch::nn::Linear to_q, to_k, to_v, add_q_proj, add_k_proj, add_v_proj, to_out, to_add_out;
+    std::shared_ptr<Linear> to_q, to_k, to_v, add_q_proj, add_k_proj, add_v_proj, to_out, to_add_out;
 };
 
 /// Double-stream block.
@@ -78,7 +79,7 @@ private:
 struct SingleProjections final : torch::nn::Module {
     SingleProjections(std::int64_t D, std::int64_t K);
     std::shared_ptr<HeadNorm> norm_q, norm_k;
-    torch::nn::Linear to_q, to_k, to_v;
+    std::shared_ptr<Linear> to_q, to_k, to_v;
 };
 
 /// Single-stream block.
@@ -91,7 +92,7 @@ public:
 
 private:
     std::shared_ptr<Modulation> norm_;
-    torch::nn::Linear proj_mlp_, proj_out_;
+    std::shared_ptr<Linear> proj_mlp_, proj_out_;
     std::shared_ptr<SingleProjections> attn_;
 };
 

@@ -15,7 +15,7 @@ namespace strata::models {
 struct Embedder final : torch::nn::Module {
     Embedder(std::int64_t in, std::int64_t D, FluxStart start);
     at::Tensor forward(const at::Tensor& x);
-    torch::nn::Linear linear_1, linear_2;
+    std::shared_ptr<Linear> linear_1, linear_2;
 };
 
 /// Children timestep_embedder, guidance_embedder where the model was distilled with guidance, and text_embedder.

@@ -85,11 +85,11 @@ protected:
 private:
     FluxOptions flux_options_;
     std::shared_ptr<TimeTextEmbedding> time_text_embed_;
-    torch::nn::Linear context_embedder_{nullptr}, x_embedder_{nullptr};
+    std::shared_ptr<Linear> context_embedder_, x_embedder_;
     std::vector<std::shared_ptr<Unit<JointBlock>>> double_blocks_;
     std::vector<std::shared_ptr<Unit<SingleBlock>>> single_blocks_;
     std::shared_ptr<Modulation> norm_out_;
-    torch::nn::Linear proj_out_{nullptr};
+    std::shared_ptr<Linear> proj_out_;
 };
 
 }  // namespace strata::models

@@ -26,7 +26,7 @@ public:
 
 private:
     std::shared_ptr<GroupNorm> group_norm_;
-    torch::nn::Linear to_q_, to_k_, to_v_, to_out_;
+    std::shared_ptr<Linear> to_q_, to_k_, to_v_, to_out_;
 };
 
 /// Residual blocks, then the picture halved. (B, C_in, h, w) -> (B, C_out, h/2, w/2)

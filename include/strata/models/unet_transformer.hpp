@@ -55,10 +55,17 @@ private:
 };
 
 /// A linear layer on tokens, C to C, whose weight may also have the shape of a convolution 1x1, which is the same sum.
-class TokenProjection final : public torch::nn::Module {
+class TokenProjection final : public torch::nn::Module, public AdaptableLayer {
 public:
     TokenProjection(std::int64_t C, bool as_convolution);
     at::Tensor forward(const at::Tensor& x_BLC);
+
+    /// A linear layer's, whatever shape the weight has.
+    [[nodiscard]] LayerShape shape() const override;
+    [[nodiscard]] const at::Tensor& base_weight() const noexcept override { return weight_; }
+    [[nodiscard]] const at::Tensor& base_bias() const noexcept override { return bias_; }
+    [[nodiscard]] at::Tensor sum(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const override;
+    [[nodiscard]] torch::nn::Module& module() noexcept override { return *this; }
 
 private:
     at::Tensor weight_, bias_;

@@ -9,8 +9,8 @@
 namespace strata::models {
 
 STRATA_INLINE Embedder::Embedder(std::int64_t in, std::int64_t D, FluxStart start)
-    : linear_1(register_module("linear_1", torch::nn::Linear(in, D))),
-      linear_2(register_module("linear_2", torch::nn::Linear(D, D))) {
+    : linear_1(register_module("linear_1", std::make_shared<Linear>(in, D))),
+      linear_2(register_module("linear_2", std::make_shared<Linear>(D, D))) {
     if (start != FluxStart::identity) return;
     // Inputs have a root mean square of about 1; so shall the output. Modulations start at zero, and Adam moves what
     // they put out in proportion to this size; libtorch's own start is five times smaller.
@@ -21,7 +21,7 @@ STRATA_INLINE Embedder::Embedder(std::int64_t in, std::int64_t D, FluxStart star
 }
 
 STRATA_INLINE at::Tensor Embedder::forward(const at::Tensor& x) {
-    return detail::apply(linear_2, at::silu(detail::apply(linear_1, x)));
+    return linear_2->forward(at::silu(linear_1->forward(x)));
 }
 
 STRATA_INLINE TimeTextEmbedding::TimeTextEmbedding(std::int64_t pooled, std::int64_t D, bool has_guidance,

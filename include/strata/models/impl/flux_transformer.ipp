@@ -101,8 +101,8 @@ STRATA_INLINE FluxTransformer::FluxTransformer(const FluxOptions& options) : flu
     time_text_embed_ = register_module(
         "time_text_embed",
         std::make_shared<TimeTextEmbedding>(options.pooled_width, D, options.has_guidance, options.start));
-    context_embedder_ = register_module("context_embedder", torch::nn::Linear(options.text_width, D));
-    x_embedder_ = register_module("x_embedder", torch::nn::Linear(options.token_values, D));
+    context_embedder_ = register_module("context_embedder", std::make_shared<Linear>(options.text_width, D));
+    x_embedder_ = register_module("x_embedder", std::make_shared<Linear>(options.token_values, D));
     const auto add_blocks = [&](const char* name, auto& blocks, std::int64_t count) {
         using Block = typename std::decay_t<decltype(blocks)>::value_type::element_type;
         torch::nn::ModuleList list;
@@ -115,7 +115,7 @@ STRATA_INLINE FluxTransformer::FluxTransformer(const FluxOptions& options) : flu
     add_blocks("transformer_blocks", double_blocks_, options.double_blocks);
     add_blocks("single_transformer_blocks", single_blocks_, options.single_blocks);
     norm_out_ = register_module("norm_out", std::make_shared<Modulation>(D, 2, options.start));
-    proj_out_ = register_module("proj_out", torch::nn::Linear(D, options.output_values));
+    proj_out_ = register_module("proj_out", std::make_shared<Linear>(D, options.output_values));
     if (options.start != FluxStart::identity) return;
     torch::nn::init::zeros_(proj_out_->weight);
     torch::nn::init::zeros_(proj_out_->bias);
@@ -130,8 +130,8 @@ STRATA_INLINE at::Tensor FluxTransformer::forward(const FluxInput& input) {
                                             input.tokens_BIP.device());
     const at::Tensor bias_B11L = detail::key_bias(input.text_mask_BT, I);
 
-    at::Tensor image = detail::apply(x_embedder_, input.tokens_BIP.to(type()));
-    at::Tensor text = detail::apply(context_embedder_, input.text_BTE.to(type()));
+    at::Tensor image = x_embedder_->forward(input.tokens_BIP.to(type()));
+    at::Tensor text = context_embedder_->forward(input.text_BTE.to(type()));
     const at::Tensor conditioning =
         at::silu(time_text_embed_->forward(input.sigma_B, input.guidance_B, input.pooled_BE));
     for (const auto& block : double_blocks_)
@@ -140,7 +140,7 @@ STRATA_INLINE at::Tensor FluxTransformer::forward(const FluxInput& input) {
     for (const auto& block : single_blocks_) both = block->forward(both, conditioning, rotary, bias_B11L);
     const std::vector<at::Tensor> mod = norm_out_->forward(conditioning);  // scale first, unlike in the blocks
     image = modulated_norm(both.narrow(1, T, I), mod[0], mod[1]);
-    return detail::apply(proj_out_, image).to(input.tokens_BIP.scalar_type());
+    return proj_out_->forward(image).to(input.tokens_BIP.scalar_type());
 }
 
 }  // namespace strata::models

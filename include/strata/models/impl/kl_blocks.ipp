@@ -30,17 +30,18 @@ inline std::vector<std::shared_ptr<ResnetBlock>> resnets(Folder& folder, std::in
 
 STRATA_INLINE PixelAttention::PixelAttention(std::int64_t C, std::int64_t groups)
     : group_norm_(register_module("group_norm", std::make_shared<GroupNorm>(groups, C, detail::kl_eps))),
-      to_q_(register_module("to_q", torch::nn::Linear(C, C))),
-      to_k_(register_module("to_k", torch::nn::Linear(C, C))),
-      to_v_(register_module("to_v", torch::nn::Linear(C, C))),
-      to_out_(register_module("to_out", std::make_shared<detail::Folder>())->add("0", torch::nn::Linear(C, C))) {}
+      to_q_(register_module("to_q", std::make_shared<Linear>(C, C))),
+      to_k_(register_module("to_k", std::make_shared<Linear>(C, C))),
+      to_v_(register_module("to_v", std::make_shared<Linear>(C, C))),
+      to_out_(register_module("to_out", std::make_shared<detail::Folder>())->add("0", std::make_shared<Linear>(C, C))) {
+}
 
 STRATA_INLINE at::Tensor PixelAttention::forward(const at::Tensor& x_BChw) {
     const std::int64_t C = x_BChw.size(1);
     const at::Tensor pixels_BLC = group_norm_->forward(x_BChw).flatten(2).transpose(1, 2).contiguous();
-    const auto heads = [&](torch::nn::Linear& layer) { return split_heads(detail::apply(layer, pixels_BLC), C); };
+    const auto heads = [&](const std::shared_ptr<Linear>& layer) { return split_heads(layer->forward(pixels_BLC), C); };
     const at::Tensor attended_BLC = attention(heads(to_q_), heads(to_k_), heads(to_v_));
-    return x_BChw + detail::apply(to_out_, attended_BLC).transpose(1, 2).reshape(x_BChw.sizes());
+    return x_BChw + to_out_->forward(attended_BLC).transpose(1, 2).reshape(x_BChw.sizes());
 }
 
 STRATA_INLINE KlDownBlock::KlDownBlock(std::int64_t C_in, std::int64_t C_out, std::int64_t layers, std::int64_t groups,

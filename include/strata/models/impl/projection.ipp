@@ -13,8 +13,12 @@ STRATA_INLINE Projection::Projection(std::int64_t in, std::int64_t out, bool has
 }
 
 STRATA_INLINE at::Tensor Projection::forward(const at::Tensor& x) {
-    if (takes_wide_products(x, weight)) return linear(x, weight, bias);
-    return bias.defined() ? at::linear(x, weight, bias) : at::matmul(x, weight.t());
+    return adapter_acts() ? adapted(x) : sum(x, weight, bias);
+}
+
+STRATA_INLINE at::Tensor Projection::sum(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) const {
+    if (takes_wide_products(x, w)) return linear(x, w, b);
+    return b.defined() ? at::linear(x, w, b) : at::matmul(x, w.t());
 }
 
 }  // namespace strata::models

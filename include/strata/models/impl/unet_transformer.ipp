@@ -80,7 +80,13 @@ STRATA_INLINE TokenProjection::TokenProjection(std::int64_t C, bool as_convoluti
 }
 
 STRATA_INLINE at::Tensor TokenProjection::forward(const at::Tensor& x_BLC) {
-    return linear(x_BLC, weight_.flatten(1), bias_);
+    return adapter_acts() ? adapted(x_BLC) : sum(x_BLC, weight_, bias_);
+}
+
+STRATA_INLINE LayerShape TokenProjection::shape() const { return {.in = weight_.size(1), .out = weight_.size(0)}; }
+
+STRATA_INLINE at::Tensor TokenProjection::sum(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) const {
+    return linear(x, w.flatten(1), b);
 }
 
 STRATA_INLINE SpatialTransformer::SpatialTransformer(const Options& options)
