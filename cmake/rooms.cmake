@@ -568,8 +568,10 @@ strata_room(models
         detail/few_rows_loops.hpp
         detail/group_norm_shape.hpp
         detail/lane_loops.hpp
+        detail/patch_grid.hpp
         detail/picture_size.hpp
         detail/unet_loops.hpp
+        detail/wide_product.hpp
         diffusion_unet.hpp
         drawing.hpp
         encoder_loaders.hpp
@@ -613,7 +615,10 @@ strata_room(models
         unet_kernels.hpp
         unet_ops.hpp
         unet_options.hpp
-        unet_transformer.hpp)
+        unet_transformer.hpp
+        wide_blocks.hpp
+        wide_convolution.hpp
+        wide_products.hpp)
 
 strata_room(adapters
     NEEDS core policy storage comm zero weights models
