@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -34,6 +35,24 @@ TEST_F(TrainerAdapterResume, AtAnotherStageTheBitsAreThoseOfOneRun) {
     steps<2>("run", 6);
     EXPECT_EQ(losses("run"), losses("whole"));
     EXPECT_EQ(said.find("ST2128"), std::string::npos) << said;
+}
+
+/// Adapters have memory of their own from the start, and the units that they are in have none yet.
+TEST_F(TrainerAdapterResume, AModelMadeInUnitsGivesTheSameBits) {
+    steps<2>("whole", 3);
+    const auto in_units = [&](const std::string& name, auto stage) {
+        using T = Trained<decltype(stage)::value>;
+        in_session(name, [&](Session& session) {
+            torch::manual_seed(1);
+            T trainer{session,
+                      strata::in_units([] { return std::make_shared<Flux>(strata_test::small_flux_options()); }),
+                      adapter_options<T>(3)};
+            trainer.fit(FunctionSource{strata_test::some_latents, 10, 2});
+        });
+        return losses(name);
+    };
+    EXPECT_EQ(in_units("s2", std::integral_constant<int, 2>{}), losses("whole"));
+    EXPECT_EQ(in_units("s3", std::integral_constant<int, 3>{}), losses("whole"));
 }
 
 TEST_F(TrainerAdapterResume, CheckpointsHoldAdaptersAlone) {
