@@ -46,9 +46,11 @@ strata_room(core
 strata_room(policy
     NEEDS core
     HEADERS
+        adapter.hpp
         backend.hpp
         compute.hpp
         ema.hpp
+        frozen_weights.hpp
         offload_target.hpp
         optimizer.hpp
         place.hpp
@@ -67,6 +69,7 @@ strata_room(policy
 strata_room(options
     NEEDS core
     HEADERS
+        adapter_options.hpp
         deepspeed_schedules.hpp
         ema_options.hpp
         engine_options.hpp
@@ -86,6 +89,7 @@ strata_room(config
     LINKS nlohmann_json::nlohmann_json yaml-cpp tomlplusplus::tomlplusplus
     HEADERS
         accelerate.hpp
+        adapter_settings.hpp
         any_config.hpp
         codegen.hpp
         combinations.hpp
@@ -108,6 +112,7 @@ strata_room(config
         intent_options.hpp
         key.hpp
         launch_script.hpp
+        lycoris_config.hpp
         model_record.hpp
         model_settings.hpp
         peer_names.hpp
@@ -547,6 +552,7 @@ strata_room(models
     PACKAGES Torch
     LINKS torch
     HEADERS
+        adaptable_model.hpp
         attention.hpp
         attention_kernels.hpp
         autoencoder_kl.hpp
@@ -609,6 +615,23 @@ strata_room(models
         wide_convolution.hpp
         wide_products.hpp)
 
+strata_room(adapters
+    NEEDS core policy storage comm zero weights models
+    PACKAGES Torch nlohmann_json
+    LINKS torch nlohmann_json::nlohmann_json
+    HEADERS
+        adapt.hpp
+        adapter_file.hpp
+        adapter_match.hpp
+        layer_change.hpp
+        layer_names.hpp
+        load_adapter_file.hpp
+        lokr.hpp
+        lora.hpp
+        merge_adapter_file.hpp
+        saved_adapter.hpp
+        targets.hpp)
+
 strata_room(families
     NEEDS core config storage tokenizers zero weights pictures data diffusion models
     PACKAGES Torch
@@ -622,7 +645,7 @@ strata_room(families
         weights_id.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models families
+    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models adapters families
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp
@@ -692,6 +715,7 @@ strata_room(train
         turns.hpp
         unit_rules.hpp
         validate.hpp
+        written_adapter.hpp
         written_weights.hpp)
 
 strata_room(testing

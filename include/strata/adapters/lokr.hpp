@@ -10,23 +10,25 @@
 
 #include <torch/torch.h>
 
+#include <strata/adapters/adapt.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/models/layer_adapter.hpp>
-#include <strata/policy/adapter.hpp>
 
 namespace strata::adapters {
 
 struct LokrOptions {
-    std::int64_t rank = 16;    ///< of a factor that is a product itself
-    double alpha = 0;          ///< what is added is alpha / rank times the product; 0: rank. Whole factors are not scaled
-    std::int64_t factor = -1;  ///< the larger of the first factor's sides is at most this; -1: both factors are as square as they can be
+    std::int64_t rank = 16;  ///< of a factor that is a product itself
+    double alpha = 0;        ///< what is added is alpha / rank times the product; 0: rank. Whole factors are not scaled
+    std::int64_t factor =
+        -1;  ///< the larger of the first factor's sides is at most this; -1: both factors are as square as they can be
     bool decompose_both = false;  ///< the first factor is a product of rank r too, where it is large enough
     bool full_matrix = false;     ///< no factor is a product
 
     static void describe(auto& option) {
-        option("rank", &LokrOptions::rank, {1, 1e9}, {.help = "Rank of a factor that is a product itself", .key = "lora_rank"});
+        option("rank", &LokrOptions::rank, {1, 1e9},
+               {.help = "Rank of a factor that is a product itself", .key = "lora_rank"});
         option("alpha", &LokrOptions::alpha, {0, 1e9},
                {.help = "What an adapter adds is this through the rank times its product",
                 .special = "0 is the rank",
@@ -79,7 +81,6 @@ namespace strata {
 struct Lokr {
     using Options = adapters::LokrOptions;
     static constexpr std::string_view name = "lokr";
-    /// Throws Errc::bad_value for a convolution in groups.
     [[nodiscard]] static std::shared_ptr<models::LayerAdapter> make(const models::LayerShape& layer,
                                                                     const Options& options);
 };

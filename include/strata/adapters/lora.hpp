@@ -10,12 +10,12 @@
 
 #include <torch/torch.h>
 
+#include <strata/adapters/adapt.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/core/option_check.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
 #include <strata/models/layer_adapter.hpp>
-#include <strata/policy/adapter.hpp>
 
 namespace strata::adapters {
 
@@ -91,7 +91,6 @@ namespace strata {
 struct Lora {
     using Options = adapters::LoraOptions;
     static constexpr std::string_view name = "lora";
-    /// Throws Errc::bad_value for a convolution in groups.
     [[nodiscard]] static std::shared_ptr<models::LayerAdapter> make(const models::LayerShape& layer,
                                                                     const Options& options);
 };

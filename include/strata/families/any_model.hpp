@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/adaptable_model.hpp>
 #include <strata/models/diffusion_unet.hpp>
 #include <strata/models/flux.hpp>
 #include <strata/models/flux_recipe.hpp>
@@ -47,7 +48,7 @@ void visit_tensors(Batch& batch, Call&& call) {
 ///   Trainer<AnyModel, ZeroStage<3>> trainer{session, model, train_options};
 ///
 /// The inner model is shared with who made it. Copies share it too.
-class AnyModel : public torch::nn::Module {
+class AnyModel : public torch::nn::Module, public models::AdaptableModel {
 public:
     using Batch = AnyBatch;
     /// Those of all models: what a composition may ask for is known when it is compiled.
@@ -67,6 +68,9 @@ public:
     at::Tensor evaluation_loss(const AnyBatch& batch);
 
     void train(bool on = true) override;
+
+    /// The inner model's.
+    [[nodiscard]] std::shared_ptr<models::AdapterSwitch> adapter_switch() const override;
 
     [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
     /// The inner model where it is a Model, nullptr where it is another.

@@ -17,6 +17,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/adaptable_model.hpp>
 #include <strata/models/flux_blocks.hpp>
 #include <strata/models/flux_conditioning.hpp>
 #include <strata/models/rotary.hpp>
@@ -64,7 +65,7 @@ struct FluxInput {
 
 /// The transformer of Flux.1. Every block is a Unit. Computes in the type of its parameters, with norms, softmax and
 /// the embedding of sigma in fp32.
-class FluxTransformer : public torch::nn::Module {
+class FluxTransformer : public torch::nn::Module, public AdaptableModel {
 public:
     using Units = UnitList<JointBlock, SingleBlock>;
 

@@ -21,7 +21,6 @@ struct LayerShape {
     std::int64_t out = 0;            ///< features, or channels
     std::int64_t kernel_height = 0;  ///< of a convolution; 0 for a linear layer
     std::int64_t kernel_width = 0;
-    std::int64_t groups = 1;
 
     [[nodiscard]] bool is_convolution() const noexcept { return kernel_height > 0; }
 };
@@ -52,6 +51,7 @@ public:
 
 /// Whether the adapters of a model act: one for all of its layers, shared by them.
 struct AdapterSwitch {
+    bool there = false;  ///< some layer has one
     bool on = true;
 };
 

@@ -33,7 +33,9 @@ public:
 /// torch::nn::Conv2d, held by shared_ptr. Parameters `weight` (out, in, kh, kw) and `bias` (out).
 class Conv2d : public torch::nn::Conv2dImpl, public AdaptableLayer {
 public:
-    explicit Conv2d(const torch::nn::Conv2dOptions& options);
+    /// Kernels of edge x edge, moved by `stride`, over a picture with a border of zeros.
+    Conv2d(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride = 1, std::int64_t border = 0,
+           bool has_bias = true);
     /// x (B, in, h, w) -> (B, out, h', w')
     at::Tensor forward(const at::Tensor& x_BChw);
 
@@ -42,6 +44,9 @@ public:
     [[nodiscard]] const at::Tensor& base_bias() const noexcept override { return bias; }
     [[nodiscard]] at::Tensor sum(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const override;
     [[nodiscard]] torch::nn::Module& module() noexcept override { return *this; }
+
+private:
+    std::int64_t stride_, border_;
 };
 
 }  // namespace strata::models

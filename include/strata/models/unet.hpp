@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/adaptable_model.hpp>
 #include <strata/models/unet_blocks.hpp>
 #include <strata/models/unet_options.hpp>
 #include <strata/zero/unit.hpp>
@@ -29,7 +30,7 @@ struct UnetAddition {
 /// Units are residual blocks, transformer blocks and what halves or doubles edges. Outside of them are the first and
 /// the last convolution, the embeddings of time, and the two projections and the norm of each attention: 1.2 % of
 /// SDXL's parameters.
-class Unet : public torch::nn::Module {
+class Unet : public torch::nn::Module, public AdaptableModel {
 public:
     using Units = UnitList<ResnetBlock, TransformerBlock, Downsample, Upsample>;
 

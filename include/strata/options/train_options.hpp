@@ -8,6 +8,7 @@
 #include <strata/core/option_check.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
+#include <strata/options/adapter_options.hpp>
 #include <strata/options/ema_options.hpp>
 #include <strata/options/engine_options.hpp>
 #include <strata/options/export_options.hpp>
@@ -19,12 +20,14 @@ namespace strata {
 
 ///   Rule     the update rule, whose own numbers are in `engine.update`
 ///   Average  the options of the averaging policy, in `engine.ema`
-template <zero::HasOptions Rule, class Average = optim::EmaOptions>
+///   Adapter  those of the policy about adapters
+template <zero::HasOptions Rule, class Average = optim::EmaOptions, class Adapter = train::NoAdapterOptions>
 struct TrainOptions {
     std::int64_t max_steps = 1000;  ///< optimizer steps in all, those of resumed runs included
     std::uint64_t seed = 42;
     optim::Schedule schedule{};  ///< learning rate by optimizer step; its total is max_steps unless it says more
     zero::EngineOptions<Rule, Average> engine{};   ///< its rounding_seed is this seed
+    Adapter adapter{};                             ///< Adapter<Kind>: what it is like, and which layers have one
     std::chrono::seconds collective_timeout{600};  ///< a rank that waits longer for the others ends the job
     std::int64_t checkpoint_every = 0;             ///< steps; 0 saves at the end and on a stop signal only
     std::int64_t checkpoints_kept = 5;             ///< older ones are removed
@@ -40,6 +43,7 @@ struct TrainOptions {
         option("seed", &T::seed, {0}, "Start of every random sequence; equal seeds give equal runs");
         option.part("schedule", &T::schedule, "lr_");
         option.part("engine", &T::engine, "");
+        option.part("adapter", &T::adapter, "adapter_");
         option("collective_timeout", &T::collective_timeout, ranges::timeout_s,
                {.help = "Seconds that a rank waits for the others before it ends the job and says who is missing",
                 .unit = "seconds"});

@@ -72,4 +72,26 @@ struct ScaledStepsAreUpdatedAsAWhole {
     };
 };
 
+/// What is quantised is not updated.
+template <class FrozenWeights, class Adaptation>
+struct QuantisedWeightsAreUnderAnAdapter {
+    static constexpr bool holds = !FrozenWeights::quantises || Adaptation::enabled;
+    struct Report {
+        static_assert(holds,
+                      "[ST0151] FrozenWeights<...> quantises weights that are not trained, and this composition trains "
+                      "them all. Fix: train an adapter over them with Adapter<Lora>, or drop FrozenWeights.");
+    };
+};
+
+/// Whole ones are made of quantised ones where units are gathered.
+template <class FrozenWeights, class Sharding>
+struct QuantisedWeightsAreSharded {
+    static constexpr bool holds = !FrozenWeights::quantises || Sharding::shards_parameters != ShardedOver::nothing;
+    struct Report {
+        static_assert(holds,
+                      "[ST0152] FrozenWeights<...> dequantises a unit when it is gathered, and below ZeroStage<3> "
+                      "units are whole all the time. Fix: use ZeroStage<3>, on one rank too, or drop FrozenWeights.");
+    };
+};
+
 }  // namespace strata::rule

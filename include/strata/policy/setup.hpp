@@ -28,7 +28,9 @@ struct BrokenRule<rule::None, Ps...> {
         rule::ParameterOffloadNeedsShardedParameters<typename members::sharding, typename members::parameter_offload>,
         rule::GradientOffloadNeedsShardedGradients<typename members::sharding, typename members::gradient_offload>,
         rule::OffloadedGradientsWait<typename members::timing, typename members::gradient_offload>,
-        rule::ScaledStepsAreUpdatedAsAWhole<typename members::timing, typename members::precision>>;
+        rule::ScaledStepsAreUpdatedAsAWhole<typename members::timing, typename members::precision>,
+        rule::QuantisedWeightsAreUnderAnAdapter<typename members::frozen_weights, typename members::adaptation>,
+        rule::QuantisedWeightsAreSharded<typename members::frozen_weights, typename members::sharding>>;
 };
 
 }  // namespace detail

@@ -3,9 +3,11 @@
 
 #include <strata/core/policy.hpp>
 #include <strata/core/rule.hpp>
+#include <strata/policy/adapter.hpp>
 #include <strata/policy/backend.hpp>
 #include <strata/policy/compute.hpp>
 #include <strata/policy/ema.hpp>
+#include <strata/policy/frozen_weights.hpp>
 #include <strata/policy/offload_target.hpp>
 #include <strata/policy/optimizer.hpp>
 #include <strata/policy/precision.hpp>
@@ -19,7 +21,8 @@ namespace strata {
 /// Every slot: what a composition has, what it checks and what its sentences say follow from this list. A new slot is a
 /// file with its tag and policies, and its name here.
 using all_slots = SlotList<slot::Sharding, slot::Offload, slot::Storage, slot::Update, slot::Timing, slot::Numerics,
-                           slot::Activations, slot::Averaging, slot::Communication, slot::Computation>;
+                           slot::Activations, slot::Averaging, slot::Adaptation, slot::FrozenFormat,
+                           slot::Communication, slot::Computation>;
 
 /// True for the tags of all_slots: a policy of any other slot would be accepted and never read.
 template <class S>
@@ -44,15 +47,16 @@ namespace rule {
 
 // static_assert takes nothing but a literal, so that the list cannot make these sentences;
 // tests/compile_time/policy/slots.cpp holds them to it.
-#define STRATA_ST0001                                                                                                 \
-    "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "  \
-    "Backend<Local>, Optimizer<AdamW>, Update<InBackward>, Precision<Bf16>, Recompute<Blocks>, Ema<>, Ranks<MyComm> " \
-    "or Compute<Cuda>; a model goes first, and a policy of your own says `using slot = strata::slot::X;` with X one " \
-    "of Sharding, Offload, Storage, Update, Timing, Numerics, Activations, Averaging, Communication and Computation."
-#define STRATA_ST0002                                                                                                    \
-    "[ST0002] Two policies of the same kind are given, and only one of each kind can act. Fix: keep one ZeroStage, one " \
-    "Backend, one Optimizer, one Update, one Precision, one Recompute, one Ema, one Ranks and one Compute, and one "     \
-    "OffloadTarget for each of OptimizerState, Parameters and Gradients."
+#define STRATA_ST0001                                                                                                              \
+    "[ST0001] One template argument is not a policy that strata knows. Fix: pass ZeroStage<N>, OffloadTarget<Cpu>, "               \
+    "Backend<Local>, Optimizer<AdamW>, Update<InBackward>, Precision<Bf16>, Recompute<Blocks>, Ema<>, "                            \
+    "Adapter<Lora>, FrozenWeights<Nf4>, Ranks<MyComm> or Compute<Cuda>; a model goes first, and a policy of your own says `using " \
+    "slot = strata::slot::X;` with X one of Sharding, Offload, Storage, Update, Timing, Numerics, Activations, "                   \
+    "Averaging, Adaptation, FrozenFormat, Communication and Computation."
+#define STRATA_ST0002                                                                                                               \
+    "[ST0002] Two policies of the same kind are given, and only one of each kind can act. Fix: keep one ZeroStage, one "            \
+    "Backend, one Optimizer, one Update, one Precision, one Recompute, one Ema, one Adapter, one FrozenWeights, one Ranks and one " \
+    "Compute, and one OffloadTarget for each of OptimizerState, Parameters and Gradients."
 
 template <class... Ps>
 struct OnlyPolicies {

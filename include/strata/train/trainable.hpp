@@ -111,6 +111,19 @@ struct OptionsAreRead {
     };
 };
 
+/// A kind that is only declared fails as well.
+template <class Adaptation>
+struct AdapterIsComplete {
+    static constexpr bool holds = requires { sizeof(typename Adaptation::work); };
+    struct Report {
+        static_assert(
+            holds,
+            "[ST0153] Adapter<Kind> names a kind of adapter that is not defined here, or not a kind. Fix: "
+            "include <strata/adapters/lora.hpp> or <strata/adapters/lokr.hpp>; a kind of your own has Options, a "
+            "name and make(), and its header includes <strata/adapters/adapt.hpp> (docs/write-an-adapter.md).");
+    };
+};
+
 /// Local may be only declared: a trainer that reads no files does not need it.
 template <class Store>
 struct BackendHasObjectStore {

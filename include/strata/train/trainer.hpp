@@ -35,6 +35,7 @@ struct BrokenArgument<Model, rule::None, Policies...> {
         rule::RuleNamesItsStates<typename setup::optimizer::rule>,
         rule::OptionsAreRead<typename setup::optimizer::rule, zero::average_options_t<typename setup::averaging>>,
         rule::ElementsAreUpdatedAlone<typename setup::timing, typename setup::optimizer::rule>,
+        rule::AdapterIsComplete<typename setup::adaptation>,
         rule::BackendHasObjectStore<typename setup::backend::store>,
         rule::RanksAreACommunicator<typename setup::ranks::comm>,
         rule::DeviceIsInThisBuild<typename setup::compute::device>,

@@ -29,8 +29,8 @@ void check_name(OptionCheck& check, const std::string& name);
 /// run's seed and has its name. Local. Throws bad_value, with everything that is wrong in one message.
 ///
 ///   names  of options that came from a file, as the file has them
-template <class Rule, class Average>
-void complete(TrainOptions<Rule, Average>& options, OptionCheck::Names names = {},
+template <class Rule, class Average, class Adapter>
+void complete(TrainOptions<Rule, Average, Adapter>& options, OptionCheck::Names names = {},
               const std::optional<optim::RunLength>& run = std::nullopt) {
     OptionCheck check{std::move(names)};
     const optim::RunLength length = run ? *run : optim::RunLength{options.max_steps};
@@ -42,9 +42,10 @@ void complete(TrainOptions<Rule, Average>& options, OptionCheck::Names names = {
     if (options.engine.name.empty()) options.engine.name = options.name;
 }
 /// The same of a copy.
-template <class Rule, class Average>
-[[nodiscard]] TrainOptions<Rule, Average> validate(TrainOptions<Rule, Average> options, OptionCheck::Names names = {},
-                                                   const std::optional<optim::RunLength>& run = std::nullopt) {
+template <class Rule, class Average, class Adapter>
+[[nodiscard]] TrainOptions<Rule, Average, Adapter> validate(TrainOptions<Rule, Average, Adapter> options,
+                                                            OptionCheck::Names names = {},
+                                                            const std::optional<optim::RunLength>& run = std::nullopt) {
     complete(options, std::move(names), run);
     return options;
 }

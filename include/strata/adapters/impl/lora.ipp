@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include <strata/adapters/lora.hpp>
-#include <strata/core/error.hpp>
+#include <strata/models/fused_ops.hpp>
+#include <strata/models/wide_convolution.hpp>
+#include <strata/models/wide_products.hpp>
 
 namespace strata::adapters {
 
@@ -28,7 +30,9 @@ STRATA_INLINE at::Tensor LoraAdapter::added(const at::Tensor& x, const models::B
     const at::Tensor in = options_.dropout > 0 && is_training() ? at::dropout(x, options_.dropout, true) : x;
     const at::Tensor hidden = base.sum(in, down.to(x.scalar_type()), {});
     const at::Tensor second = up.to(x.scalar_type());
-    if (shape_.is_convolution()) return at::add(to, at::conv2d(hidden, second), options_.scale());
+    if (shape_.is_convolution()) return at::add(to, models::conv2d(hidden, second, {}, {}), options_.scale());
+    if (models::takes_wide_products(hidden, second))
+        return at::add(to, models::linear(hidden, second, {}), options_.scale());
     const at::Tensor rows = hidden.reshape({-1, hidden.size(-1)});
     return at::addmm(to.reshape({-1, to.size(-1)}), rows, second.t(), 1.0, options_.scale()).view(to.sizes());
 }
@@ -51,7 +55,7 @@ STRATA_INLINE at::Tensor LoraAdapter::factor_of_rows(const at::Tensor& weight) c
         const at::Tensor W = weight.flatten(1);
         const at::Tensor A = down.flatten(1), B = up.flatten(1).to(at::kFloat);
         plain_O = at::linalg_vector_norm(W, 2, at::IntArrayRef{1}, false, at::kFloat);
-        const at::Tensor crossed_Or = at::mm(W, A.to(W.scalar_type()).t()).to(at::kFloat);
+        const at::Tensor crossed_Or = models::linear(A.to(W.scalar_type()), W, {}).t().to(at::kFloat);
         const at::Tensor of_down_rr = at::mm(A.to(at::kFloat), A.to(at::kFloat).t());
         const double s = options_.scale();
         const at::Tensor added_O = (B * (crossed_Or * (2 * s) + at::mm(B, of_down_rr) * (s * s))).sum(1);
@@ -66,8 +70,7 @@ STRATA_INLINE at::Tensor LoraAdapter::merged(const at::Tensor& weight) const {
     const at::Tensor V =
         at::addmm(W, up.flatten(1).to(at::kFloat), down.flatten(1).to(at::kFloat), 1.0, options_.scale());
     if (!magnitude.defined()) return V.view(weight.sizes());
-    const at::Tensor factor_O =
-        magnitude.to(at::kFloat) * W.norm(2, 1) / V.norm(2, 1).clamp_min(1e-12);
+    const at::Tensor factor_O = magnitude.to(at::kFloat) * W.norm(2, 1) / V.norm(2, 1).clamp_min(1e-12);
     return (V * factor_O.unsqueeze(1)).view(weight.sizes());
 }
 
@@ -77,10 +80,6 @@ namespace strata {
 
 STRATA_INLINE std::shared_ptr<models::LayerAdapter> Lora::make(const models::LayerShape& layer,
                                                                const Options& options) {
-    if (layer.groups != 1)
-        throw Error{Errc::bad_value,
-                    "a convolution in " + std::to_string(layer.groups) + " groups was to have a LoRA, which has none",
-                    "leave the layer out of the adapter's targets"};
     return std::make_shared<adapters::LoraAdapter>(layer, options);
 }
 

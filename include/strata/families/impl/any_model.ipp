@@ -45,6 +45,10 @@ STRATA_INLINE at::Tensor AnyModel::evaluation_loss(const AnyBatch& batch) {
                       inner_);
 }
 
+STRATA_INLINE std::shared_ptr<models::AdapterSwitch> AnyModel::adapter_switch() const {
+    return std::visit([](const auto& model) { return model->adapter_switch(); }, inner_);
+}
+
 STRATA_INLINE void AnyModel::train(bool on) {
     torch::nn::Module::train(on);
     std::visit([&](const auto& model) { model->train(on); }, inner_);

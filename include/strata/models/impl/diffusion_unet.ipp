@@ -22,8 +22,12 @@ STRATA_INLINE DiffusionUnet::DiffusionUnet(Kind kind, UnetOptions options, diffu
 }
 
 STRATA_INLINE at::Tensor DiffusionUnet::error(const Batch& batch, const diffusion::NoiseSource& source) {
-    const diffusion::Noised noised = objective_.draw(batch.latents_BCHW, source);
-    return noised.loss(forward(noised.input, noised.timestep_B, batch.text_BSE, {batch.pooled_BP, batch.time_ids_B6}));
+    diffusion::Noised noised = objective_.draw(batch.latents_BCHW, source);
+    const auto predict = [&] {
+        return forward(noised.input, noised.timestep_B, batch.text_BSE, {batch.pooled_BP, batch.time_ids_B6});
+    };
+    if (batch.is_regularisation_data) noised.target = without_adapters(predict).to(at::kFloat);
+    return noised.loss(predict());
 }
 
 STRATA_INLINE at::Tensor DiffusionUnet::loss(const Batch& batch) {

@@ -82,7 +82,7 @@ STRATA_INLINE at::Tensor Flux::error_of(const Batch& batch, const diffusion::Noi
         throw Error{Errc::bad_value, "FluxTraining::masks_text is set, and a batch of Flux has no text_mask_BT",
                     "use a recipe whose batches have one, as Flux1Recipe, or leave masks_text out"};
     const std::int64_t picture_tokens = x.size(2) / patch * (x.size(3) / patch);
-    const diffusion::Noised noised = objective_.draw(x, source, picture_tokens);
+    diffusion::Noised noised = objective_.draw(x, source, picture_tokens);
     at::Tensor guidance_B;
     if (flux_options().has_guidance) {
         const double least = training_.least_guidance;
@@ -90,8 +90,12 @@ STRATA_INLINE at::Tensor Flux::error_of(const Batch& batch, const diffusion::Noi
         guidance_B = draws_guidance ? source.uniform({x.size(0)}).mul(most - least).add(least).to(x.device())
                                     : at::full({x.size(0)}, (least + most) / 2, noised.sigma_B.options());
     }
-    return noised.loss(velocity(noised.input, batch.text_BTE, batch.pooled_BE, noised.sigma_B, guidance_B,
-                                training_.masks_text ? batch.text_mask_BT : at::Tensor{}));
+    const auto predict = [&] {
+        return velocity(noised.input, batch.text_BTE, batch.pooled_BE, noised.sigma_B, guidance_B,
+                        training_.masks_text ? batch.text_mask_BT : at::Tensor{});
+    };
+    if (batch.is_regularisation_data) noised.target = without_adapters(predict).to(at::kFloat);
+    return noised.loss(predict());
 }
 
 }  // namespace strata::models

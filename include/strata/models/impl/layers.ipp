@@ -24,7 +24,11 @@ STRATA_INLINE at::Tensor Linear::sum(const at::Tensor& x, const at::Tensor& w, c
     return linear(x, w, b);
 }
 
-STRATA_INLINE Conv2d::Conv2d(const torch::nn::Conv2dOptions& options) : Conv2dImpl(options) {}
+STRATA_INLINE Conv2d::Conv2d(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride,
+                             std::int64_t border, bool has_bias)
+    : Conv2dImpl(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(border).bias(has_bias)),
+      stride_{stride},
+      border_{border} {}
 
 STRATA_INLINE at::Tensor Conv2d::forward(const at::Tensor& x_BChw) {
     return adapter_acts() ? adapted(x_BChw) : sum(x_BChw, weight, bias);
@@ -34,12 +38,11 @@ STRATA_INLINE LayerShape Conv2d::shape() const {
     return {.in = options.in_channels(),
             .out = options.out_channels(),
             .kernel_height = (*options.kernel_size())[0],
-            .kernel_width = (*options.kernel_size())[1],
-            .groups = options.groups()};
+            .kernel_width = (*options.kernel_size())[1]};
 }
 
 STRATA_INLINE at::Tensor Conv2d::sum(const at::Tensor& x_BChw, const at::Tensor& w, const at::Tensor& b) const {
-    return conv2d(x_BChw, w, b, form_of(options), options.groups());
+    return conv2d(x_BChw, w, b, {{stride_, stride_}, {border_, border_}});
 }
 
 }  // namespace strata::models

@@ -10,7 +10,7 @@ namespace detail {
 
 inline std::shared_ptr<Conv2d> convolution(std::int64_t C_in, std::int64_t C_out, std::int64_t edge,
                                            std::int64_t stride, std::int64_t border) {
-    return std::make_shared<Conv2d>(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(border));
+    return std::make_shared<Conv2d>(C_in, C_out, edge, stride, border);
 }
 
 }  // namespace detail

@@ -67,8 +67,11 @@ STRATA_INLINE at::Tensor SmallFlux::error_at(const Batch& batch, const at::Tenso
                                              const at::Tensor& sigma_B) {
     const at::Tensor& x = batch.latents_BCHW;
     const at::Tensor s = sigma_B.view({-1, 1, 1, 1});
-    const at::Tensor velocity = forward(noise_BCHW * s + x * (1 - s), batch.text_BTE, batch.pooled_BE, sigma_B);
-    return (velocity - (noise_BCHW - x)).square().mean();
+    const auto predict = [&] {
+        return forward(noise_BCHW * s + x * (1 - s), batch.text_BTE, batch.pooled_BE, sigma_B);
+    };
+    const at::Tensor target = batch.is_regularisation_data ? without_adapters(predict) : noise_BCHW - x;
+    return (predict() - target).square().mean();
 }
 
 STRATA_INLINE at::Tensor SmallFlux::evaluation_loss(const Batch& batch) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <variant>
 #include <vector>
 
 #include <strata/core/error.hpp>
@@ -150,18 +149,9 @@ STRATA_INLINE at::Tensor wide_conv2d(const at::Tensor& x_BChw, const at::Tensor&
 }
 
 STRATA_INLINE at::Tensor conv2d(const at::Tensor& x_BChw, const at::Tensor& weight, const at::Tensor& bias,
-                                const ConvolutionForm& form, std::int64_t groups) {
-    if (groups == 1 && takes_wide_products(x_BChw, weight)) return wide_conv2d(x_BChw, weight, bias, form);
-    return at::conv2d(x_BChw, weight, bias, form.stride, form.padding, form.dilation, groups);
-}
-
-STRATA_INLINE ConvolutionForm form_of(const torch::nn::detail::ConvNdOptions<2>& options) {
-    const auto numbers = [](const torch::ExpandingArray<2>& both) {
-        return std::array<std::int64_t, 2>{(*both)[0], (*both)[1]};
-    };
-    // c10's get, or std's: which of them is libtorch's version.
-    return {numbers(options.stride()), numbers(get<torch::ExpandingArray<2>>(options.padding())),
-            numbers(options.dilation())};
+                                const ConvolutionForm& form) {
+    if (takes_wide_products(x_BChw, weight)) return wide_conv2d(x_BChw, weight, bias, form);
+    return at::conv2d(x_BChw, weight, bias, form.stride, form.padding, form.dilation);
 }
 
 }  // namespace strata::models

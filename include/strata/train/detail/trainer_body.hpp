@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +58,7 @@ public:
           compute_{session.template ranks<typename Compute::Ranks>()},
           model_{train::with_buffers_taken(std::move(model), compute_)},
           options_{std::move(options)},
+          adapter_{with_adapter(session, *model_, options_)},
           engine_{compute_.comm(), zero::parameters_of(*model_), options_.engine, compute_.device()} {}
     TrainerBody(Session& session, Model model, Options options)
         : TrainerBody{session, std::make_shared<Model>(std::move(model)), std::move(options)} {}
@@ -172,6 +174,17 @@ public:
 
     [[nodiscard]] Model& model() noexcept { return *model_; }
 
+    /// The adapters that are trained in place of the model's weights: which layers have one, and what merges them. Only with Adapter<Kind>.
+    [[nodiscard]] auto& adapted() noexcept requires(Setup::adaptation::enabled) { return adapter_.adapted(); }
+
+    /// Calls `body` while the model computes as it did before it had adapters: what is drawn or evaluated in it is the frozen model's. Local,
+    /// though under ZeroStage<3> calls of the model are not. Only with Adapter<Kind>.
+    template <class Body>
+    void without_adapter(Body&& body) requires(Setup::adaptation::enabled) {
+        const auto off = adapter_.off();
+        std::forward<Body>(body)();
+    }
+
     /// Where the model is, and where its inputs must be: the CPU, or in a build with CUDA this rank's GPU.
     [[nodiscard]] at::Device device() const { return compute_.device().device(); }
 
@@ -240,6 +253,12 @@ private:
         return session;
     }
 
+    static typename Setup::adaptation::work with_adapter(Session& session, Model& model, const Options& options) {
+        std::optional<typename Setup::adaptation::work> made;
+        comm::agree(session.comm(), [&] { made.emplace(model, options.adapter); });
+        return std::move(*made);
+    }
+
     template <class Source>
     FitResult train_to(std::int64_t last_step, Source& source) {
         const FitResult result = run_.train_to(last_step, source);
@@ -252,6 +271,7 @@ private:
     Compute compute_;
     std::shared_ptr<Model> model_;
     Options options_;
+    [[no_unique_address]] typename Setup::adaptation::work adapter_;
     Engine engine_;
     train::ModelOf<Model> any_model_{*model_};
     train::EngineOf<Engine> any_engine_{engine_};

@@ -93,7 +93,7 @@ STRATA_INLINE at::Tensor TakeOver::take_bucket(std::size_t bucket) {
     const std::size_t first = b.bucket.first_parameter;
     const std::size_t end = first + b.bucket.parameter_count;
     const at::ScalarType dtype = dtype_of(b.bucket.excepted);
-    DeferredUnit* const unit = deferred_of(trained_[first]);
+    DeferredUnit* const unit = deferred_of(bucket, true);
     own_weight_S_.reset();
     at::Tensor values;
     if (unit != nullptr && b.sharded && unit->values->reads_ranges()) {

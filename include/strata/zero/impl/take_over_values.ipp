@@ -17,13 +17,29 @@ STRATA_INLINE void TakeOver::read_values(DeferredUnit& unit, const std::vector<a
         for (const at::Tensor& tensor : tensors) {
             const std::int64_t from = std::max(begin, at);
             const std::int64_t to = std::min(end, at + tensor.numel());
-            if (from < to)
-                unit.values->read(unit.find(tensor).value(), from - at, values.narrow(0, from - begin, to - from));
+            if (from < to) {
+                const at::Tensor part = values.narrow(0, from - begin, to - from);
+                if (const auto number = unit.find(tensor))
+                    unit.values->read(*number, from - at, part);
+                else
+                    part.copy_(tensor.detach().flatten().narrow(0, from - at, to - from));
+            }
             at += tensor.numel();
         }
     } catch (...) {
         if (!failure_) failure_ = std::current_exception();
     }
+}
+
+STRATA_INLINE DeferredUnit* TakeOver::deferred_of(std::size_t bucket, bool all) const noexcept {
+    const Bucket& b = buckets_[bucket].bucket;
+    DeferredUnit* found = nullptr;
+    for (std::size_t i = 0; i < b.parameter_count; ++i) {
+        DeferredUnit* const unit = deferred_of(trained_[b.first_parameter + i]);
+        if (unit == nullptr && all) return nullptr;
+        if (unit != nullptr) found = unit;
+    }
+    return found;
 }
 
 STRATA_INLINE std::vector<at::Tensor> TakeOver::tensors_of(std::size_t bucket) const {
@@ -42,7 +58,7 @@ STRATA_INLINE at::Tensor TakeOver::all_values(std::size_t bucket) {
     const at::Tensor values_B = pool_.empty(padded, at::kFloat, MemoryKind::buffers, Place::device);
     values_B.narrow(0, b.numel, padded - b.numel).zero_();
     if (options_.gather) options_.gather(first.tensor);
-    if (DeferredUnit* const unit = deferred_of(first)) {
+    if (DeferredUnit* const unit = deferred_of(bucket, false)) {
         if (exchange_.rank() == 0) read_values(*unit, tensors_of(bucket), 0, values_B.narrow(0, 0, b.numel));
         unit->values->let_go();
     } else {

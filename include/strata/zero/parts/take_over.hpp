@@ -106,10 +106,13 @@ private:
     [[nodiscard]] at::ScalarType dtype_of(bool excepted) const noexcept {
         return excepted ? options_.excepted_dtype : options_.dtype;
     }
-    /// Where the values of a parameter come from that has no memory; else nullptr.
+    /// Where the values of a parameter come from that has no memory; else nullptr: one that its unit was given later has its own.
     [[nodiscard]] static DeferredUnit* deferred_of(const Parameter& parameter) noexcept {
-        return parameter.link ? parameter.link->deferred.get() : nullptr;
+        DeferredUnit* const unit = parameter.link ? parameter.link->deferred.get() : nullptr;
+        return unit != nullptr && unit->find(parameter.tensor) ? unit : nullptr;
     }
+    /// Of a bucket: a unit that has the values of some of its parameters, or of all.
+    [[nodiscard]] DeferredUnit* deferred_of(std::size_t bucket, bool all) const noexcept;
     /// Elements begin, begin + 1, ... of tensors that lie one behind the other, from where they have their values. What that throws is
     /// kept, and the others go on: end_values() says it.
     void read_values(DeferredUnit& unit, const std::vector<at::Tensor>& tensors, std::int64_t begin,

@@ -1,0 +1,55 @@
+#pragma once
+// strata/adapters/impl/adapt.ipp - a walk over a model's layers.
+
+#include <strata/adapters/adapt.hpp>
+
+namespace strata::adapters {
+
+STRATA_INLINE std::vector<NamedAdaptable> adaptable_layers(torch::nn::Module& model) {
+    std::vector<NamedAdaptable> found;
+    for (const auto& item : model.named_modules("", /*include_self=*/false)) {
+        if (auto* const layer = dynamic_cast<models::AdaptableLayer*>(item.value().get()))
+            found.push_back({item.key(), layer});
+    }
+    return found;
+}
+
+STRATA_INLINE std::int64_t Adapted::numel() const {
+    std::int64_t sum = 0;
+    for (const NamedAdaptable& layer : layers_) {
+        for (const at::Tensor& parameter : layer.layer->adapter()->parameters()) sum += parameter.numel();
+    }
+    return sum;
+}
+
+STRATA_INLINE void Adapted::merge() {
+    const at::NoGradGuard no_grad;
+    for (const NamedAdaptable& layer : layers_) {
+        const at::Tensor weight = layer.layer->base_weight();
+        weight.copy_(layer.layer->adapter()->merged(weight));
+    }
+    acts_->on = false;
+}
+
+namespace detail {
+
+STRATA_INLINE Adapted
+adapt(torch::nn::Module& model, const std::vector<std::string>& targets, const std::vector<std::string>& excluded,
+      const std::string& name,
+      const std::function<std::shared_ptr<models::LayerAdapter>(const models::LayerShape&)>& make) {
+    const std::vector<NamedAdaptable> all = adaptable_layers(model);
+    std::vector<std::string> paths;
+    for (const NamedAdaptable& layer : all) paths.push_back(layer.path);
+    std::vector<NamedAdaptable> layers;
+    for (const std::size_t i : targeted(paths, targets, excluded)) layers.push_back(all[i]);
+
+    auto* const own = dynamic_cast<models::AdaptableModel*>(&model);
+    const auto acts = own != nullptr ? own->adapter_switch() : std::make_shared<models::AdapterSwitch>();
+    for (at::Tensor& parameter : model.parameters()) parameter.requires_grad_(false);
+    for (const NamedAdaptable& layer : layers) layer.layer->attach(name, make(layer.layer->shape()), acts);
+    acts->there = acts->on = true;
+    return {std::move(layers), acts};
+}
+
+}  // namespace detail
+}  // namespace strata::adapters
