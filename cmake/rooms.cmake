@@ -340,11 +340,14 @@ strata_room(zero
         average.hpp
         averages/ema.hpp
         buffers.hpp
+        codecs/int8.hpp
+        codecs/nf4.hpp
         compute_device.hpp
         detail/buffer_pool.hpp
         detail/generator_states.hpp
         detail/gradient_hooks.hpp
         detail/loss.hpp
+        detail/packed_bytes.hpp
         detail/preparation.hpp
         detail/recompute.hpp
         detail/unit_call.hpp
@@ -353,6 +356,7 @@ strata_room(zero
         device_kernels.hpp
         engine.hpp
         engine_options.hpp
+        frozen_codec.hpp
         in_units.hpp
         layout.hpp
         memory_forecast.hpp
@@ -379,6 +383,7 @@ strata_room(zero
         parts/local_failure.hpp
         parts/memory_plan.hpp
         parts/open_sums.hpp
+        parts/packed_unit.hpp
         parts/pass_peaks.hpp
         parts/run_order.hpp
         parts/scaler.hpp
@@ -652,6 +657,7 @@ strata_room(train
     HEADERS
         any_engine.hpp
         any_model.hpp
+        base_weights.hpp
         batch_source.hpp
         buffer_copies.hpp
         checkpoint_weights.hpp

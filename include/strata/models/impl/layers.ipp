@@ -1,5 +1,5 @@
 #pragma once
-// strata/models/impl/layers.ipp - bodies of Linear and Conv2d.
+// strata/models/impl/layers.ipp - bodies of layers that adapters can be attached to.
 
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/layers.hpp>
@@ -42,7 +42,7 @@ STRATA_INLINE LayerShape Conv2d::shape() const {
 }
 
 STRATA_INLINE at::Tensor Conv2d::sum(const at::Tensor& x_BChw, const at::Tensor& w, const at::Tensor& b) const {
-    return conv2d(x_BChw, w, b, {{stride_, stride_}, {border_, border_}});
+    return conv2d(x_BChw, w, b, {.stride = {stride_, stride_}, .padding = {border_, border_}});
 }
 
 }  // namespace strata::models
