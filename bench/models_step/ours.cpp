@@ -26,6 +26,7 @@
 #include <torch/torch.h>
 
 #include <strata/comm/self_comm.hpp>
+#include <strata/models/wide_products.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/tensor_memory.hpp>
@@ -139,7 +140,9 @@ bool verified(const Case& c) {
     bool right = true;
     for (std::size_t i = 0; i < c.first.size(); ++i) {
         const double apart = std::abs(c.first[i].loss - c.peer_first[i].loss) / std::abs(c.peer_first[i].loss);
-        const double bound = c.is_bf16 ? 0.01 : 1e-4;
+        // libtorch's plain loops, which the peer has on such a CPU, sum in bf16.
+        const double of_bf16 = strata::models::bf16_products_are_slow() ? 0.06 : 0.01;
+        const double bound = c.is_bf16 ? of_bf16 : 1e-4;
         const bool fits = apart < bound || (c.is_bf16 && i > 0);  // false for NaN
         std::fprintf(stderr, "%s, step %zu: loss %.6f, peer's %.6f%s\n", c.key.c_str(), i, c.first[i].loss,
                      c.peer_first[i].loss, fits ? "" : ": they differ");

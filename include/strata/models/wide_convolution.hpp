@@ -24,10 +24,9 @@ struct ConvolutionForm {
 at::Tensor wide_conv2d(const at::Tensor& x_BChw, const at::Tensor& weight_OCkk, const at::Tensor& bias_O,
                        const ConvolutionForm& form);
 
-/// The convolution of a layer: wide_conv2d() where takes_wide_products(), at::conv2d elsewhere. `groups` other than 1 are
-/// libtorch's everywhere.
+/// The convolution of a layer: wide_conv2d() where takes_wide_products(), at::conv2d elsewhere.
 at::Tensor conv2d(const at::Tensor& x_BChw, const at::Tensor& weight, const at::Tensor& bias,
-                  const ConvolutionForm& form, std::int64_t groups = 1);
+                  const ConvolutionForm& form);
 
 }  // namespace strata::models
 

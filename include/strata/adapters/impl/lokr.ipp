@@ -6,6 +6,8 @@
 #include <string>
 
 #include <strata/adapters/lokr.hpp>
+#include <strata/models/fused_ops.hpp>
+#include <strata/models/wide_products.hpp>
 
 namespace strata::adapters {
 
@@ -64,6 +66,17 @@ STRATA_INLINE at::Tensor LokrAdapter::second() const {
     return shape_.is_convolution() ? product.view({c_, d_, shape_.kernel_height, shape_.kernel_width}) : product;
 }
 
+namespace detail {
+
+/// outer (a, b) times each of t (N, b, c): (N, a, c).
+inline at::Tensor times(const at::Tensor& outer, const at::Tensor& t_Nbc) {
+    if (models::takes_wide_products(outer, t_Nbc))
+        return models::linear(t_Nbc.transpose(1, 2), outer, {}).transpose(1, 2);
+    return at::matmul(outer, t_Nbc);
+}
+
+}  // namespace detail
+
 STRATA_INLINE at::Tensor LokrAdapter::forward(const at::Tensor& x, const models::BaseLayer& base) {
     const at::Tensor plain = base.sum(x, base.base_weight(), base.base_bias());
     const at::Tensor outer = first().to(x.scalar_type()), inner = second().to(x.scalar_type());
@@ -72,11 +85,11 @@ STRATA_INLINE at::Tensor LokrAdapter::forward(const at::Tensor& x, const models:
         const std::int64_t B = x.size(0);
         const at::Tensor t = base.sum(x.reshape({B * b_, d_, x.size(2), x.size(3)}), inner, {});
         const at::Tensor t_BbR = t.view({B, b_, c_ * t.size(2) * t.size(3)});
-        return at::add(plain, at::matmul(outer, t_BbR).view(plain.sizes()), scale());
+        return at::add(plain, detail::times(outer, t_BbR).reshape(plain.sizes()), scale());
     }
     const at::Tensor rows_Rbd = x.reshape({-1, b_, d_});
-    const at::Tensor t_Rbc = at::matmul(rows_Rbd, inner.t());
-    return at::add(plain, at::matmul(outer, t_Rbc).view(plain.sizes()), scale());
+    const at::Tensor t_Rbc = models::linear(rows_Rbd, inner, {});
+    return at::add(plain, detail::times(outer, t_Rbc).reshape(plain.sizes()), scale());
 }
 
 STRATA_INLINE at::Tensor LokrAdapter::merged(const at::Tensor& weight) const {

@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include <strata/adapters/lora.hpp>
+#include <strata/models/fused_ops.hpp>
+#include <strata/models/wide_convolution.hpp>
+#include <strata/models/wide_products.hpp>
 
 namespace strata::adapters {
 
@@ -27,7 +30,9 @@ STRATA_INLINE at::Tensor LoraAdapter::added(const at::Tensor& x, const models::B
     const at::Tensor in = options_.dropout > 0 && is_training() ? at::dropout(x, options_.dropout, true) : x;
     const at::Tensor hidden = base.sum(in, down.to(x.scalar_type()), {});
     const at::Tensor second = up.to(x.scalar_type());
-    if (shape_.is_convolution()) return at::add(to, at::conv2d(hidden, second), options_.scale());
+    if (shape_.is_convolution()) return at::add(to, models::conv2d(hidden, second, {}, {}), options_.scale());
+    if (models::takes_wide_products(hidden, second))
+        return at::add(to, models::linear(hidden, second, {}), options_.scale());
     const at::Tensor rows = hidden.reshape({-1, hidden.size(-1)});
     return at::addmm(to.reshape({-1, to.size(-1)}), rows, second.t(), 1.0, options_.scale()).view(to.sizes());
 }
@@ -50,7 +55,7 @@ STRATA_INLINE at::Tensor LoraAdapter::factor_of_rows(const at::Tensor& weight) c
         const at::Tensor W = weight.flatten(1);
         const at::Tensor A = down.flatten(1), B = up.flatten(1).to(at::kFloat);
         plain_O = at::linalg_vector_norm(W, 2, at::IntArrayRef{1}, false, at::kFloat);
-        const at::Tensor crossed_Or = at::mm(W, A.to(W.scalar_type()).t()).to(at::kFloat);
+        const at::Tensor crossed_Or = models::linear(A.to(W.scalar_type()), W, {}).t().to(at::kFloat);
         const at::Tensor of_down_rr = at::mm(A.to(at::kFloat), A.to(at::kFloat).t());
         const double s = options_.scale();
         const at::Tensor added_O = (B * (crossed_Or * (2 * s) + at::mm(B, of_down_rr) * (s * s))).sum(1);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <variant>
 #include <vector>
 
 #include <strata/core/error.hpp>
@@ -150,9 +149,9 @@ STRATA_INLINE at::Tensor wide_conv2d(const at::Tensor& x_BChw, const at::Tensor&
 }
 
 STRATA_INLINE at::Tensor conv2d(const at::Tensor& x_BChw, const at::Tensor& weight, const at::Tensor& bias,
-                                const ConvolutionForm& form, std::int64_t groups) {
-    if (groups == 1 && takes_wide_products(x_BChw, weight)) return wide_conv2d(x_BChw, weight, bias, form);
-    return at::conv2d(x_BChw, weight, bias, form.stride, form.padding, form.dilation, groups);
+                                const ConvolutionForm& form) {
+    if (takes_wide_products(x_BChw, weight)) return wide_conv2d(x_BChw, weight, bias, form);
+    return at::conv2d(x_BChw, weight, bias, form.stride, form.padding, form.dilation);
 }
 
 }  // namespace strata::models
