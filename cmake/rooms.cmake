@@ -89,6 +89,7 @@ strata_room(config
     LINKS nlohmann_json::nlohmann_json yaml-cpp tomlplusplus::tomlplusplus
     HEADERS
         accelerate.hpp
+        adapter_settings.hpp
         any_config.hpp
         codegen.hpp
         combinations.hpp
@@ -111,6 +112,7 @@ strata_room(config
         intent_options.hpp
         key.hpp
         launch_script.hpp
+        lycoris_config.hpp
         model_record.hpp
         model_settings.hpp
         peer_names.hpp
@@ -338,11 +340,14 @@ strata_room(zero
         average.hpp
         averages/ema.hpp
         buffers.hpp
+        codecs/int8.hpp
+        codecs/nf4.hpp
         compute_device.hpp
         detail/buffer_pool.hpp
         detail/generator_states.hpp
         detail/gradient_hooks.hpp
         detail/loss.hpp
+        detail/packed_bytes.hpp
         detail/preparation.hpp
         detail/recompute.hpp
         detail/unit_call.hpp
@@ -351,6 +356,7 @@ strata_room(zero
         device_kernels.hpp
         engine.hpp
         engine_options.hpp
+        frozen_codec.hpp
         in_units.hpp
         layout.hpp
         memory_forecast.hpp
@@ -377,6 +383,7 @@ strata_room(zero
         parts/local_failure.hpp
         parts/memory_plan.hpp
         parts/open_sums.hpp
+        parts/packed_unit.hpp
         parts/pass_peaks.hpp
         parts/run_order.hpp
         parts/scaler.hpp
@@ -561,8 +568,10 @@ strata_room(models
         detail/few_rows_loops.hpp
         detail/group_norm_shape.hpp
         detail/lane_loops.hpp
+        detail/patch_grid.hpp
         detail/picture_size.hpp
         detail/unet_loops.hpp
+        detail/wide_product.hpp
         diffusion_unet.hpp
         drawing.hpp
         encoder_loaders.hpp
@@ -606,16 +615,26 @@ strata_room(models
         unet_kernels.hpp
         unet_ops.hpp
         unet_options.hpp
-        unet_transformer.hpp)
+        unet_transformer.hpp
+        wide_blocks.hpp
+        wide_convolution.hpp
+        wide_products.hpp)
 
 strata_room(adapters
-    NEEDS core policy models
-    PACKAGES Torch
-    LINKS torch
+    NEEDS core policy storage comm zero weights models
+    PACKAGES Torch nlohmann_json
+    LINKS torch nlohmann_json::nlohmann_json
     HEADERS
         adapt.hpp
+        adapter_file.hpp
+        adapter_match.hpp
+        layer_change.hpp
+        layer_names.hpp
+        load_adapter_file.hpp
         lokr.hpp
         lora.hpp
+        merge_adapter_file.hpp
+        saved_adapter.hpp
         targets.hpp)
 
 strata_room(families
@@ -702,6 +721,7 @@ strata_room(train
         turns.hpp
         unit_rules.hpp
         validate.hpp
+        written_adapter.hpp
         written_weights.hpp)
 
 strata_room(testing

@@ -10,6 +10,7 @@
 
 #include <torch/torch.h>
 
+#include <strata/adapters/load_adapter_file.hpp>
 #include <strata/adapters/targets.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/models/adaptable_model.hpp>
@@ -98,7 +99,10 @@ public:
     ///   options  train::AdapterOptions<Kind>
     work(torch::nn::Module& model, const auto& options)
         : adapted_{adapters::adapt<Kind>(model, options.kind, adapters::patterns_of(options.targets),
-                                         adapters::patterns_of(options.excluded))} {}
+                                         adapters::patterns_of(options.excluded))} {
+        if (!options.init.empty())
+            adapters::load_adapter_file(model, options.init, adapters::facts_of<Kind>(options.kind));
+    }
     [[nodiscard]] adapters::Adapted& adapted() noexcept { return adapted_; }
     [[nodiscard]] models::AdaptersOff off() const { return models::AdaptersOff{adapted_.acts()}; }
 

@@ -111,6 +111,9 @@ enum class Errc : std::uint16_t {
     bad_weight_files = 2705,    ///< a folder or an index of weights names files that are missing, or disagree with it
     weights_do_not_fit = 2706,  ///< weights of a file have other names, shapes or types than the model
     bad_model_folder = 2707,    ///< files of a pretrained model are missing, wrong, or do not go together
+    adapter_does_not_fit =
+        2718,  ///< adapters of a file are for other layers or shapes than the model's, or pairs are not complete
+    bad_adapter_file = 2719,  ///< a file has no adapters, or its metadata cannot be read
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.
@@ -157,6 +160,8 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::bad_weight_files:
         case Errc::weights_do_not_fit:
         case Errc::bad_model_folder:
+        case Errc::adapter_does_not_fit:
+        case Errc::bad_adapter_file:
         case Errc::output_not_writable:
         case Errc::swap_in_use:
         case Errc::output_in_use:

@@ -1,6 +1,9 @@
 #pragma once
 // strata/options/adapter_options.hpp - AdapterOptions: which layers of a model have an adapter, and what it is like.
 
+#include <array>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include <strata/core/option_check.hpp>
@@ -13,6 +16,16 @@ struct NoAdapterOptions {
     static void describe(auto&) {}
 };
 
+/// Names of tensors in the file that a run leaves: adapters::FileNaming has what they are.
+enum class AdapterNames : std::uint8_t { diffusers, kohya, comfyui };
+
+/// Each once, by the name that configuration files have.
+inline constexpr std::array<NamedValue<AdapterNames>, 3> adapter_names{{
+    {"diffusers", AdapterNames::diffusers},
+    {"kohya", AdapterNames::kohya},
+    {"comfyui", AdapterNames::comfyui},
+}};
+
 ///   Kind  of adapter: Lora, Lokr, or one of your own
 template <class Kind>
 struct AdapterOptions {
@@ -21,12 +34,21 @@ struct AdapterOptions {
     /// are "c", "b.c" and "a.b.c". The usual four of attention at first.
     std::string targets = "to_q,to_k,to_v,to_out.0";
     std::string excluded{};  ///< those of them that have none, written alike
+    /// A file of adapters that these begin with, of the same kind and rank: adapters::load_adapter_file(). Empty: the kind's own beginning.
+    std::filesystem::path init{};
+    AdapterNames names = AdapterNames::diffusers;  ///< in the file that a run leaves
 
     static void describe(auto& option) {
         option.part("kind", &AdapterOptions::kind, "");
         option("targets", &AdapterOptions::targets,
                "Layers that have an adapter: ends of their names, with commas between; `*` is anything");
         option("excluded", &AdapterOptions::excluded, "Layers of those that have none, written alike");
+        option("init", &AdapterOptions::init,
+               {.help = "File of adapters that these begin with, of the same kind and rank",
+                .special = "empty: they begin by changing nothing",
+                .key = "init_lora"});
+        option("names", &AdapterOptions::names, adapter_names,
+               {.help = "Names of tensors in the file that a run leaves", .key = "lora_format"});
     }
     void check(OptionCheck& check) const {
         check.part("kind", kind);

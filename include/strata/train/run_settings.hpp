@@ -2,11 +2,14 @@
 // strata/train/run_settings.hpp - RunSettings: what a run reads of a composition and its options.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/adapters/saved_adapter.hpp>
+#include <strata/options/adapter_options.hpp>
 #include <strata/options/export_options.hpp>
 #include <strata/options/gradient_norms_options.hpp>
 #include <strata/options/schedule.hpp>
@@ -15,6 +18,22 @@
 #include <strata/zero/detail/preparation.hpp>
 
 namespace strata::train {
+
+namespace detail {
+
+constexpr adapters::FileNaming naming_of(AdapterNames names) noexcept {
+    switch (names) {
+        case AdapterNames::kohya:
+            return adapters::FileNaming::kohya;
+        case AdapterNames::comfyui:
+            return adapters::FileNaming::comfyui;
+        case AdapterNames::diffusers:
+            break;
+    }
+    return adapters::FileNaming::peft;
+}
+
+}  // namespace detail
 
 /// TrainOptions without the template arguments that they have, and facts of the composition.
 struct RunSettings {
@@ -27,6 +46,8 @@ struct RunSettings {
     bool reserve_checkpoint_room = false;
     GradientNormsOptions gradient_norms{};
     ExportOptions exported{};
+    /// Adapters are trained, and what their files say; none: all weights are.
+    std::optional<adapters::SaveAdapterOptions> adapter{};
     std::string name{};
 
     bool averages = false;             ///< the engine keeps an average of the weights
@@ -55,6 +76,10 @@ template <class Setup>
                          .updates_in_backward = Setup::timing::in_backward,
                          .parameter_type = zero::detail::dtype_v<typename Setup::precision::element>,
                          .precision = std::string{precision_name<typename Setup::precision>()}};
+    if constexpr (Setup::adaptation::enabled)
+        settings.adapter = adapters::SaveAdapterOptions{
+            .naming = detail::naming_of(options.adapter.names),
+            .facts = adapters::facts_of<typename Setup::adaptation::kind>(options.adapter.kind)};
     for (const std::string_view state : Setup::optimizer::rule::state_names)
         (settings.state_names += settings.state_names.empty() ? "" : ",") += state;
     return settings;

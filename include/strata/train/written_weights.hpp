@@ -19,6 +19,12 @@ std::vector<std::filesystem::path> write_weights(Session& session, AnyModel& mod
                                                  const std::filesystem::path& path,
                                                  const weights::SaveOptions& options);
 
+/// The same of these tensors of the model, which may be written as something else.
+std::vector<std::filesystem::path> write_tensors(Session& session, AnyEngine& engine, bool averages,
+                                                 const std::filesystem::path& path,
+                                                 std::vector<weights::SavedTensor> tensors,
+                                                 const weights::SaveOptions& options);
+
 }  // namespace strata::train
 
 #ifndef STRATA_COMPILED

@@ -31,6 +31,9 @@ struct LoadTarget {
     std::shared_ptr<zero::UnitLink> link{};  ///< of the unit that it is a parameter of, if it is
 };
 
+/// Throws bad_parameter for a tensor whose values are with an engine of ZeroStage<3>: nothing can be written into it.
+void check_has_memory(const LoadTarget& target);
+
 /// Loads into these tensors; load_weights() for what is no module. Errors are load_weights()'s.
 LoadedWeights load_into(const std::vector<LoadTarget>& targets, const WeightFiles& files,
                         const LoadOptions& options = {});

@@ -40,6 +40,10 @@ struct SaveOptions {
 struct SavedTensor {
     std::string name;
     at::Tensor tensor;
+    /// What is written in its place, made on rank 0 while the tensor is held: as many elements, of any floating point type. None: it is written as it is.
+    std::function<at::Tensor(const at::Tensor& tensor)> written{};
+    std::vector<std::int64_t> shape{};  ///< that it is written in; empty: its own
+    bool keeps_type = false;            ///< whatever SaveOptions::dtype says
 };
 
 namespace detail {
@@ -103,7 +107,10 @@ std::vector<std::filesystem::path> save_weights(Comm& comm, const std::filesyste
     on_first_rank([&] { writer = std::make_unique<detail::WeightWriter>(path, tensors, options); });
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         hold(tensors[i].tensor);
-        on_first_rank([&] { writer->write(i, tensors[i].tensor); });
+        on_first_rank([&] {
+            const SavedTensor& saved = tensors[i];
+            writer->write(i, saved.written ? saved.written(saved.tensor) : saved.tensor);
+        });
     }
     on_first_rank([&] { files = writer->publish(); });
     writer.reset();

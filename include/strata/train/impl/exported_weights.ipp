@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include <strata/comm/agree.hpp>
@@ -13,6 +14,7 @@
 #include <strata/core/option_check.hpp>
 #include <strata/storage/safetensors.hpp>
 #include <strata/train/exported_weights.hpp>
+#include <strata/train/written_adapter.hpp>
 #include <strata/train/written_weights.hpp>
 #include <strata/weights/save_weights.hpp>
 #include <strata/weights/weight_files.hpp>
@@ -43,6 +45,12 @@ inline std::string name_of(ExportType type) {
     return {};
 }
 
+/// Beside the weights, or in a folder of its own with the name that programs look for.
+inline std::filesystem::path file_of_average(const std::filesystem::path& file, const ExportSettings& settings) {
+    if (settings.adapter) return file.parent_path() / "ema" / file.filename();
+    return file.parent_path() / (file.stem().string() + "_ema.safetensors");
+}
+
 /// Whether weights are there that say this of themselves: in the file, or in shards and an index beside it.
 inline bool says(const std::filesystem::path& file, const std::string& what) {
     std::filesystem::path place = file;
@@ -70,14 +78,15 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
                                                const ExportSettings& settings) {
     auto& comm = session.comm();
     const ExportOptions& options = settings.options;
-    const std::filesystem::path file = options.path.empty() ? settings.folder / "model.safetensors" : options.path;
+    const std::filesystem::path usual{settings.adapter ? adapters::adapter_file_name
+                                                       : std::string_view{"model.safetensors"}};
+    const std::filesystem::path file = options.path.empty() ? settings.folder / usual : options.path;
     const std::string what = "step " + std::to_string(settings.step) + ", loss " + OptionCheck::shown(settings.loss) +
                              ", " + detail::name_of(options.dtype) + ", " + options.max_shard_size;
     ExportedWeights exported;
     for (const bool average : {false, true}) {
         if (average && !settings.averages) break;
-        const std::filesystem::path its_file =
-            average ? file.parent_path() / (file.stem().string() + "_ema.safetensors") : file;
+        const std::filesystem::path its_file = average ? detail::file_of_average(file, settings) : file;
         exported.files.push_back(its_file);
         std::array<std::byte, 1> is_there{};
         comm::agree(comm, [&] {
@@ -87,12 +96,19 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
         });
         comm.broadcast(std::span{is_there}, 0);
         if (is_there[0] != std::byte{0}) continue;
+        exported.is_new = true;
+        if (settings.adapter) {
+            WriteAdapterOptions of_adapter{
+                .file = *settings.adapter, .dtype = detail::dtype_of(options.dtype), .average = average};
+            of_adapter.file.metadata[detail::export_key] = what;
+            static_cast<void>(write_adapter(session, model, engine, settings.averages, its_file, of_adapter));
+            continue;
+        }
         static_cast<void>(write_weights(session, model, engine, settings.averages, its_file,
                                         {.dtype = detail::dtype_of(options.dtype),
                                          .max_shard_size = core::bytes_in(options.max_shard_size).value_or(0),
                                          .average = average,
                                          .metadata = {{"format", "pt"}, {detail::export_key, what}}}));
-        exported.is_new = true;
     }
     return exported;
 }

@@ -250,7 +250,8 @@ STRATA_INLINE void TrainingRun::export_weights() {
                                                        .averages = settings_.averages,
                                                        .folder = folder_,
                                                        .step = engine_.step_count(),
-                                                       .loss = record_.last().loss});
+                                                       .loss = record_.last().loss,
+                                                       .adapter = settings_.adapter});
     if (!exported.is_new) return;
     const std::string files = exported.shown();
     session_.progress().note("weights of step " + std::to_string(engine_.step_count()) + ": " + files);

@@ -14,16 +14,23 @@ namespace strata::train {
 STRATA_INLINE std::vector<std::filesystem::path> write_weights(Session& session, AnyModel& model, AnyEngine& engine,
                                                                bool averages, const std::filesystem::path& path,
                                                                const weights::SaveOptions& options) {
+    std::vector<weights::SavedTensor> tensors;
+    for (const zero::Buffer& buffer : model.named_buffers()) tensors.push_back({buffer.name, buffer.tensor});
+    for (const zero::Buffer& parameter : model.named_parameters())
+        tensors.push_back({parameter.name, parameter.tensor});
+    return write_tensors(session, engine, averages, path, std::move(tensors), options);
+}
+
+STRATA_INLINE std::vector<std::filesystem::path> write_tensors(Session& session, AnyEngine& engine, bool averages,
+                                                               const std::filesystem::path& path,
+                                                               std::vector<weights::SavedTensor> tensors,
+                                                               const weights::SaveOptions& options) {
     auto& comm = session.comm();
     comm::agree(comm, [&] {
         if (!options.average || averages) return;
         throw Error{Errc::bad_value, "the average of the weights was to be written, and the trainer keeps none",
                     "compose it with Ema<>, or leave SaveOptions::average out"};
     });
-    std::vector<weights::SavedTensor> tensors;
-    for (const zero::Buffer& buffer : model.named_buffers()) tensors.push_back({buffer.name, buffer.tensor});
-    for (const zero::Buffer& parameter : model.named_parameters())
-        tensors.push_back({parameter.name, parameter.tensor});
     if (options.average) engine.swap_average();
     std::exception_ptr failure;
     std::vector<std::filesystem::path> files;

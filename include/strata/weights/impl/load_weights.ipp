@@ -31,17 +31,6 @@ inline std::vector<WantedWeight> wanted_of(const std::vector<LoadTarget>& target
     return wanted;
 }
 
-/// Throws bad_parameter for a tensor whose values are with an engine.
-inline void check_has_memory(const LoadTarget& target) {
-    const at::Tensor& tensor = target.tensor;
-    const bool deferred = target.link && target.link->deferred;
-    if (deferred || !tensor.has_storage() || tensor.numel() == 0 || tensor.storage().data() != nullptr) return;
-    throw Error{Errc::bad_parameter,
-                "the parameter " + target.names.front() +
-                    " has no memory, because an engine of ZeroStage<3> has it: nothing can be loaded into it",
-                "call load_weights() before the model is given to a trainer"};
-}
-
 /// Of a tensor that has memory.
 inline void fill(const at::Tensor& tensor, const WeightFiles::Tensor& from) {
     const at::Tensor values = tensor.detach();
@@ -53,10 +42,20 @@ inline void fill(const at::Tensor& tensor, const WeightFiles::Tensor& from) {
 
 }  // namespace detail
 
+STRATA_INLINE void check_has_memory(const LoadTarget& target) {
+    const at::Tensor& tensor = target.tensor;
+    const bool deferred = target.link && target.link->deferred;
+    if (deferred || !tensor.has_storage() || tensor.numel() == 0 || tensor.storage().data() != nullptr) return;
+    throw Error{Errc::bad_parameter,
+                "the parameter " + target.names.front() +
+                    " has no memory, because an engine of ZeroStage<3> has it: nothing can be written into it",
+                "load or merge weights before the model is given to a trainer"};
+}
+
 STRATA_INLINE LoadedWeights load_into(const std::vector<LoadTarget>& targets, const WeightFiles& files,
                                       const LoadOptions& options) {
     const at::NoGradGuard no_grad;
-    for (const LoadTarget& target : targets) detail::check_has_memory(target);
+    for (const LoadTarget& target : targets) check_has_memory(target);
     const auto found = match_weights(detail::wanted_of(targets), files, options);
     LoadedWeights loaded;
     std::map<zero::UnitLink*, std::vector<std::optional<WeightFiles::Tensor>>> of_unit;
@@ -67,13 +66,16 @@ STRATA_INLINE LoadedWeights load_into(const std::vector<LoadTarget>& targets, co
             continue;
         }
         ++loaded.tensors;
-        if (!target.link || !target.link->deferred) {
+        std::optional<std::size_t>
+            place;  // none as well of a parameter that came after its unit was made, an adapter's
+        if (target.link && target.link->deferred) place = target.link->deferred->find(target.tensor);
+        if (!place) {
             detail::fill(target.tensor, *found[i]);
             continue;
         }
         auto& unit = of_unit[target.link.get()];
         unit.resize(target.link->deferred->parameters.size());
-        unit[target.link->deferred->find(target.tensor).value()] = found[i];
+        unit[*place] = found[i];
     }
     for (auto& [link, tensors] : of_unit)
         link->deferred->values = std::make_shared<FileValues>(files, std::move(tensors), link->deferred->values);

@@ -38,7 +38,7 @@ inline storage::Dtype written_type(const SavedTensor& saved, const SaveOptions& 
         throw Error{Errc::bad_parameter,
                     "the tensor " + saved.name + " has an element type that safetensors files do not have",
                     "convert it to a real floating point or integer type"};
-    return options.dtype && saved.tensor.is_floating_point() ? *options.dtype : *own;
+    return options.dtype && saved.tensor.is_floating_point() && !saved.keeps_type ? *options.dtype : *own;
 }
 
 /// The files that an index of an earlier call names and that are of its making. None where there is no index.
@@ -91,7 +91,8 @@ STRATA_INLINE WeightWriter::WeightWriter(const std::filesystem::path& path, std:
         if (!fits) shards_.push_back(std::make_unique<Shard>());
         Shard& shard = *shards_.back();
         places_.push_back({shards_.size() - 1, shard.outlines.size()});
-        shard.outlines.push_back({prefix_ + saved.name, dtype, saved.tensor.sizes().vec()});
+        const std::vector<std::int64_t> shape = saved.shape.empty() ? saved.tensor.sizes().vec() : saved.shape;
+        shard.outlines.push_back({prefix_ + saved.name, dtype, shape});
         shard.bytes += bytes;
         bytes_ += bytes;
         names_.push_back(saved.name);
