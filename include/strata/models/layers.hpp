@@ -30,11 +30,12 @@ public:
     [[nodiscard]] torch::nn::Module& module() noexcept override { return *this; }
 };
 
-/// torch::nn::Conv2d, held by shared_ptr. Parameters `weight` (out, in, kh, kw) and `bias` (out).
+/// torch::nn::Conv2d, held by shared_ptr. Parameters `weight` (out, in, kh, kw) and, unless has_bias is false, `bias` (out).
 class Conv2d : public torch::nn::Conv2dImpl, public AdaptableLayer {
 public:
     /// Kernels of edge x edge, moved by `stride`, over a picture with a border of zeros.
-    Conv2d(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride = 1, std::int64_t border = 0);
+    Conv2d(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride = 1, std::int64_t border = 0,
+           bool has_bias = true);
     /// x (B, in, h, w) -> (B, out, h', w')
     at::Tensor forward(const at::Tensor& x_BChw);
 

@@ -25,8 +25,8 @@ STRATA_INLINE at::Tensor Linear::sum(const at::Tensor& x, const at::Tensor& w, c
 }
 
 STRATA_INLINE Conv2d::Conv2d(std::int64_t C_in, std::int64_t C_out, std::int64_t edge, std::int64_t stride,
-                             std::int64_t border)
-    : Conv2dImpl(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(border)),
+                             std::int64_t border, bool has_bias)
+    : Conv2dImpl(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(border).bias(has_bias)),
       stride_{stride},
       border_{border} {}
 
