@@ -72,7 +72,7 @@ struct AdapterRuns : TrainerRuns {
         std::vector<float> all;
         trainer.with_whole_model([&] {
             for (const auto& item : trainer.model().named_parameters()) {
-                const auto values = item.value().detach().to(torch::kFloat).flatten().contiguous();
+                const torch::Tensor values = item.value().detach().to(torch::kFloat).flatten().contiguous();
                 all.insert(all.end(), values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
             }
         });

@@ -61,8 +61,8 @@ TEST_F(TrainerAdapterResume, CheckpointsHoldAdaptersAlone) {
     for (const char* file : {"model.safetensors", "model_ema.safetensors"}) {
         const storage::SafetensorsFile found{checkpoint("run", 2) / file};
         std::size_t adapters = 0;
-        for (const auto& [name, entry] : found.header().tensors) {
-            EXPECT_NE(name.find(".lora."), std::string::npos) << name;
+        for (const storage::SafetensorsEntry& entry : found.header().tensors) {
+            EXPECT_NE(entry.name.find(".lora."), std::string::npos) << entry.name;
             ++adapters;
         }
         // 2 of 4 and 2 of 4 layers' pairs: to_q, to_k, to_v, to_out.0; to_q, to_k, to_v, proj_mlp

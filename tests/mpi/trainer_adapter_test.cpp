@@ -89,10 +89,14 @@ TEST_F(TrainerAdapter, BaseWeightsStayAsTheyWereAndHaveNoState) {
             }
         });
         EXPECT_EQ(adapters, trainer.adapted().numel());
+        const std::int64_t world = comm.world(), padding = 64 * 1024;
         const auto bytes = [&](MemoryKind kind) { return trainer.memory().of(kind, Place::device).now; };
-        std::printf("base %lld adapters %lld parameters %lld state %lld gradients %lld\n", (long long)base,
-                    (long long)adapters, (long long)bytes(MemoryKind::parameters), (long long)bytes(MemoryKind::state),
-                    (long long)bytes(MemoryKind::gradients));
+        EXPECT_GE(world * bytes(MemoryKind::state), 8 * adapters) << "two numbers of AdamW for each";
+        EXPECT_LE(bytes(MemoryKind::state), 12 * adapters / world + padding);
+        EXPECT_GT(8 * base / world, 2 * (12 * adapters / world + padding)) << "the base's would be seen";
+        if (world > 1) {
+            EXPECT_LT(bytes(MemoryKind::parameters), 3 * (base + adapters)) << "units are sharded";
+        }
     });
 }
 

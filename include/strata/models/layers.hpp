@@ -30,7 +30,7 @@ public:
     [[nodiscard]] torch::nn::Module& module() noexcept override { return *this; }
 };
 
-/// torch::nn::Conv2d, held by shared_ptr. Parameters `weight` (out, in, kh, kw) and `bias` (out).
+/// torch::nn::Conv2d, held by shared_ptr. Parameters `weight` (out, in, kh, kw) and, unless has_bias is false, `bias` (out).
 class Conv2d : public torch::nn::Conv2dImpl, public AdaptableLayer {
 public:
     /// Kernels of edge x edge, moved by `stride`, over a picture with a border of zeros.
