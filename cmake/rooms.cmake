@@ -89,6 +89,7 @@ strata_room(config
     LINKS nlohmann_json::nlohmann_json yaml-cpp tomlplusplus::tomlplusplus
     HEADERS
         accelerate.hpp
+        adapter_settings.hpp
         any_config.hpp
         codegen.hpp
         combinations.hpp
@@ -111,6 +112,7 @@ strata_room(config
         intent_options.hpp
         key.hpp
         launch_script.hpp
+        lycoris_config.hpp
         model_record.hpp
         model_settings.hpp
         peer_names.hpp

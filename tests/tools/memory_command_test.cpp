@@ -45,6 +45,18 @@ TEST_F(MemoryCommand, ReadsTheConfigOfAPipeline) {
     EXPECT_NE(outcome.out.find("11,891,178,560 parameters"), std::string::npos) << outcome.out;
 }
 
+TEST_F(MemoryCommand, TakesAConfigurationAndItsNumbers) {
+    std::ofstream{folder / "config.json"}
+        << R"({"model_family": "small", "data_backend_config": "list.json", "gradient_accumulation_steps": 4})";
+    const Outcome file = strata({(folder / "config.json").string(), "--ranks", "2"});
+    EXPECT_EQ(file.status, 0) << file.err;
+    EXPECT_NE(file.out.find("4 micro-batches a step"), std::string::npos) << file.out;
+    const auto table = [](const std::string& out) { return out.substr(out.find("| trainer,")); };
+    EXPECT_EQ(table(strata({folder.string(), "--ranks", "2"}).out), table(file.out));
+    std::ofstream{folder / "config.json"} << R"({"model_family": "sd9"})";
+    EXPECT_EQ(strata({(folder / "config.json").string()}).status, 1);
+}
+
 TEST_F(MemoryCommand, RefusesWhatIsNoModel) {
     const Outcome unknown = strata({"fluxx"});
     EXPECT_EQ(unknown.status, 2) << unknown.err;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +20,8 @@
 #include <strata/pictures/picture.hpp>
 #include <strata/pictures/png.hpp>
 #include <strata/storage/atomic_file.hpp>
+#include <strata/storage/safetensors.hpp>
+#include <strata/weights/weight_files.hpp>
 
 #include "../support/made_pipeline.hpp"
 #include "train_folder.hpp"
@@ -64,6 +67,21 @@ struct SampleCommand : strata_test::TrainFolder {
         const Outcome outcome =
             train({path("config.json"), path("stage.json"), "-n", "2", "--output", path(output), "--fresh"});
         ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    }
+    /// A LoRA of rank 1 on a layer of the model, whose two matrices are this value everywhere.
+    void write_lora(const std::string& name, const std::string& layer, float value) const {
+        const strata::weights::WeightFiles files{folder / "model/unet"};
+        const auto& shape = files.find(layer + ".weight")->entry->shape;
+        const std::vector<float> down(static_cast<std::size_t>(shape[1]), value),
+            up(static_cast<std::size_t>(shape[0]), value);
+        strata::storage::write_safetensors(folder / name, {{{"unet." + layer + ".lora_A.weight",
+                                                             strata::storage::Dtype::f32,
+                                                             {1, shape[1]},
+                                                             std::as_bytes(std::span{down})},
+                                                            {"unet." + layer + ".lora_B.weight",
+                                                             strata::storage::Dtype::f32,
+                                                             {shape[0], 1},
+                                                             std::as_bytes(std::span{up})}}});
     }
     /// The pixels of "a cat".
     std::vector<std::uint8_t> drawn(const std::string& output, std::vector<std::string> words) const {
@@ -164,6 +182,41 @@ TEST_F(SampleCommand, ARunsAverageIsDrawnAndWhatItLeftAtItsEnd) {
     // A complete run whose checkpoints are gone still has what it left for other programs.
     fs::remove_all(folder / "averaged/checkpoints");
     EXPECT_EQ(trained, drawn("left", {path("averaged")}));
+}
+
+TEST_F(SampleCommand, AdaptersAreAddedAsStronglyAsTheyAreAskedFor) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sdxl);
+    const strata::weights::WeightFiles files{folder / "model/unet"};
+    const auto to_q = std::find_if(files.tensors().begin(), files.tensors().end(),
+                                   [](const auto& one) { return one.first.ends_with(".to_q.weight"); });
+    ASSERT_NE(to_q, files.tensors().end());
+    const std::string layer = to_q->first.substr(0, to_q->first.size() - std::string{".weight"}.size());
+    write_lora("lora.safetensors", layer, 0.5F);
+    const auto plain = drawn("plain", {path("model")});
+    EXPECT_EQ(plain, drawn("none", {path("model"), "--lora", path("lora.safetensors"), "--lora-strength", "0"}));
+    const auto whole = drawn("whole", {path("model"), "--lora", path("lora.safetensors")});
+    EXPECT_NE(plain, whole);
+    EXPECT_EQ(whole, drawn("halves", {path("model"), "--dtype", "bf16", "--lora", path("lora.safetensors"), "--lora",
+                                      path("lora.safetensors"), "--lora_strength", "1", "--lora_strength", "0"}));
+    const auto texts = strata::pictures::png_texts(strata::storage::read_file(folder / "whole" / "001_a-cat.png"));
+    expect_words(texts[1].text, {"with ", "lora.safetensors"});
+
+    // A run that trained one: over the model that it recorded.
+    fs::create_directories(folder / "run");
+    write("run/model.json", json{{"model_family", "sdxl"}, {"pretrained_model_name_or_path", path("model")}}.dump());
+    fs::copy_file(folder / "lora.safetensors", folder / "run/pytorch_lora_weights.safetensors");
+    EXPECT_EQ(whole, drawn("of_run", {path("run")}));
+
+    const Outcome number = sample({path("model"), "--prompt", "a cat", "--lora", path("lora.safetensors"),
+                                   "--lora_strength", "much", "--output", path("out")});
+    EXPECT_EQ(number.status, 2);
+    expect_words(number.err, {"--lora_strength is 'much'", "Fix: "});
+    EXPECT_EQ(sample({path("model"), "--prompt", "a cat", "--lora_strength", "1", "--output", path("out")}).status, 2);
+    write("other.safetensors", "");
+    const Outcome absent =
+        sample({path("model"), "--prompt", "a cat", "--lora", path("other.safetensors"), "--output", path("out")});
+    EXPECT_NE(absent.status, 0);
+    expect_words(absent.err, {"other.safetensors", "Fix: "});
 }
 
 TEST_F(SampleCommand, NothingIsReplacedUnlessAskedFor) {

@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include <strata/core/option_description.hpp>
 #include <strata/optim/adamw.hpp>
 #include <strata/optim/lion.hpp>
+#include <strata/options/engine_options.hpp>
 #include <strata/policy/ema.hpp>
 #include <strata/policy/setup.hpp>
+#include <strata/zero/engine_options.hpp>
 #include <strata/zero/memory_forecast.hpp>
 
 namespace strata::tools {
@@ -32,8 +35,10 @@ namespace strata::tools {
 ///
 ///   parameters       of the model; their values are not looked at
 ///   free_host_bytes  of a machine, which buffers for a disk depend on
+///   numbers          of a configuration; the options' own where there is none
 [[nodiscard]] inline std::string memory_table(const std::vector<zero::Parameter>& parameters,
-                                              std::span<const int> worlds, std::uint64_t free_host_bytes) {
+                                              std::span<const int> worlds, std::uint64_t free_host_bytes,
+                                              const zero::EngineOptions<zero::NoRule>& numbers = {}) {
     std::string text = "| trainer, GB a rank |";
     std::string rule = "|---|";
     for (const int world : worlds) {
@@ -43,9 +48,11 @@ namespace strata::tools {
     text += "\n" + rule + "\n";
     const auto line = [&]<class... Policies>(const char* name, Setup<Policies...>) {
         text += "| `" + std::string{name} + "` |";
+        zero::engine_options_t<Setup<Policies...>> options;
+        take_options(numbers, options);
         for (const int world : worlds) {
             const auto forecast = zero::forecast_memory<Setup<Policies...>>(
-                parameters, {.world = world, .free_host_bytes = free_host_bytes});
+                parameters, {.world = world, .free_host_bytes = free_host_bytes}, options);
             text += " " + memory_cell(forecast.most_in_all()) + " |";
         }
         text += "\n";

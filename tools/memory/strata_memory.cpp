@@ -7,22 +7,27 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <torch/torch.h>
 
+#include <strata/config/convert.hpp>
 #include <strata/config/document.hpp>
+#include <strata/config/trainer_config.hpp>
 #include <strata/core/amounts.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
+#include <strata/families/family.hpp>
 #include <strata/models/diffusion_unet.hpp>
 #include <strata/models/flux.hpp>
 #include <strata/models/flux_transformer.hpp>
 #include <strata/models/small_flux.hpp>
 #include <strata/models/unet.hpp>
 #include <strata/models/unet_options.hpp>
+#include <strata/options/engine_options.hpp>
 #include <strata/zero/model_outline.hpp>
 #include <strata/zero/parameters.hpp>
 
@@ -49,7 +54,8 @@ void print_help() {
         "host and of a disk, as the engine foresees it. Activations are not in it. The model is never made.\n"
         "\n"
         "MODEL is flux, sdxl, sd15 or small; or the config.json of a Flux transformer or a U-Net, or a folder with one:\n"
-        "that of the model, or the pipeline's.\n\n%s",
+        "that of the model, or the pipeline's; or a trainer's configuration, or the folder it is in, whose model and numbers\n"
+        "it is then.\n\n%s",
         tools::help_lines(options).c_str());
 }
 
@@ -61,6 +67,29 @@ fs::path config_of(const fs::path& word) {
     throw Error{Errc::not_found,
                 "'" + word.string() + "' has no config.json, transformer/config.json or unet/config.json",
                 "name the folder of a model or of a pipeline"};
+}
+
+/// A trainer's configuration, where that is what the word names.
+std::optional<config::TrainerConfig> configuration_of(const fs::path& word) {
+    fs::path file = word;
+    if (fs::is_directory(word)) {
+        for (const char* const place : {"model_index.json", "transformer/config.json", "unet/config.json"})
+            if (fs::exists(word / place)) return std::nullopt;
+        for (const char* const name : {"config.json", "config.toml", "config.env"})
+            if (file == word && fs::exists(word / name)) file = word / name;
+    }
+    if (!fs::is_regular_file(file)) return std::nullopt;
+    const config::Document document = config::load_trainer_document(file);
+    if (document.root.find("_class_name") != nullptr) return std::nullopt;
+    if (config::format_of(document.root) != config::ConfigFormat::trainer) return std::nullopt;
+    return config::load_trainer_config(file);
+}
+
+/// Without values: files of weights are not looked at.
+std::vector<zero::Parameter> parameters_of_config(config::ModelSettings settings) {
+    settings.from_scratch = true;
+    const auto family = families::make_family(settings);
+    return outline_of([&] { return family->make_model(); });
 }
 
 std::vector<zero::Parameter> parameters_of_model(const std::string& word) {
@@ -100,13 +129,17 @@ void run(const std::vector<std::string>& words) {
     if (arguments.has("--help")) return print_help();
     const auto ranks = ranks_of(arguments);
     const std::string& model = arguments.only_word("MODEL");
-    const auto parameters = parameters_of_model(model);
+    const std::optional<config::TrainerConfig> config = configuration_of(model);
+    const auto parameters = config ? parameters_of_config(config->model) : parameters_of_model(model);
     std::uint64_t numel = 0;
     for (const zero::Parameter& parameter : parameters) numel += static_cast<std::uint64_t>(parameter.tensor.numel());
-    std::printf(
-        "%s: %s parameters, AdamW in bf16 where nothing else stands, one micro-batch a step, without activations\n\n%s",
-        core::printable(model).c_str(), core::with_commas(numel).c_str(),
-        tools::memory_table(parameters, ranks, std::uint64_t{64} << 30).c_str());
+    const auto numbers = config ? config->options.engine : zero::EngineOptions<zero::NoRule>{};
+    const int count = numbers.gradient_accumulation_steps;
+    const std::string micro_batches =
+        count == 1 ? "one micro-batch a step" : std::to_string(count) + " micro-batches a step";
+    std::printf("%s: %s parameters, AdamW in bf16 where nothing else stands, %s, without activations\n\n%s",
+                core::printable(model).c_str(), core::with_commas(numel).c_str(), micro_batches.c_str(),
+                tools::memory_table(parameters, ranks, std::uint64_t{64} << 30, numbers).c_str());
 }
 
 }  // namespace

@@ -15,8 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include <strata/adapters/merge_adapter_file.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/text.hpp>
 #include <strata/families/any_model.hpp>
 #include <strata/families/any_recipe.hpp>
 #include <strata/families/family.hpp>
@@ -145,6 +147,14 @@ private:
                              : settings_.masters ? "masters of "
                                                  : "") +
                             fs::absolute(found.folder).lexically_normal().string();
+        }
+        std::vector<SampleSettings::AddedAdapter> added = settings_.adapters();
+        if (!model_.adapter.empty()) added.insert(added.begin(), {model_.adapter, 1});
+        for (const SampleSettings::AddedAdapter& one : added) {
+            adapters::merge_adapter_file(*model, one.file, one.strength);
+            weights_text_ += (weights_text_.empty() ? "" : ", ") + std::string{"with "} +
+                             fs::absolute(one.file).lexically_normal().string() +
+                             (one.strength == 1 ? "" : " at " + core::shortest_text(one.strength));
         }
         const auto dtype = settings_.dtype.value_or(settings_.masters ? SampleDtype::fp32 : SampleDtype::bf16);
         const at::ScalarType type = dtype == SampleDtype::fp32 ? at::kFloat : at::kBFloat16;

@@ -45,6 +45,12 @@ fs::path exported_by(const fs::path& run) {
     return {};
 }
 
+/// The adapter that a complete run left in place of weights. Empty: it trained none.
+fs::path adapter_of(const fs::path& run) {
+    const fs::path file = run / "pytorch_lora_weights.safetensors";
+    return is_there(file) ? file : fs::path{};
+}
+
 /// Whole or not.
 bool has_checkpoints(const fs::path& run) {
     std::error_code none;
@@ -137,6 +143,8 @@ SampleModel sample_model(const SampleSettings& settings) {
         if (!is_there(settings.weights))
             refuse("there are no weights '" + settings.weights.string() + "'", "check the path behind --weights");
         model.weights = settings.weights;
+    } else if (found.is_trained && settings.checkpoint.empty() && !adapter_of(found.run).empty()) {
+        model.adapter = adapter_of(found.run);
     } else if (settings.checkpoint.empty()) {
         if (found.is_trained && !has_checkpoints(found.run)) model.weights = exported_by(found.run);
         if (found.is_trained && model.weights.empty()) model.checkpoint = found.run;

@@ -18,6 +18,8 @@ struct SampleModel {
     std::filesystem::path weights;     ///< files of the ecosystem
     std::filesystem::path checkpoint;  ///< as train::find_checkpoint() takes it
     std::optional<std::int64_t> step;  ///< of its checkpoints; none: the newest
+
+    std::filesystem::path adapter;  ///< that the run trained and left, over the model's own weights; empty: none
 };
 
 /// What the settings name: a pipeline's folder, in the ecosystem's layout; a run's output directory, with what the run recorded of its model

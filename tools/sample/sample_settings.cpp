@@ -1,6 +1,10 @@
 #include "sample_settings.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -82,6 +86,11 @@ const config::Schema<SampleSettings>& SampleSettings::schema() {
         keys.text(
             "checkpoint", &S::checkpoint,
             "A step of the model's run in place of its newest; of another model a run, or one of its checkpoints");
+        keys.texts(
+            "lora", &S::lora,
+            "An adapter's file (LoRA, DoRA or LoKr), added to the denoiser's weights; may be given again and again");
+        keys.texts("lora_strength", &S::lora_strength, "Of each --lora in turn, or of all; 1 as it was trained")
+            .alias("lora-strength");
         keys.flag("ema", &S::ema, "The moving average of a checkpoint's weights");
         keys.flag("masters", &S::masters,
                   "The fp32 weights that the optimizer of a checkpoint keeps; for --dtype fp32");
@@ -114,7 +123,32 @@ void SampleSettings::check() const {
                     "leave one of them away; a file with the average is given by --weights itself"};
     if (ema && masters)
         throw Error{Errc::bad_argument, "--ema and --masters are two sets of weights", "keep one of them"};
+    static_cast<void>(adapters());
     if (!prompts.empty()) static_cast<void>(prompts_of(prompts));
+}
+
+std::vector<SampleSettings::AddedAdapter> SampleSettings::adapters() const {
+    std::vector<double> strengths;
+    for (const std::string& text : lora_strength) {
+        double strength = 0;
+        const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), strength);
+        if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(strength))
+            throw Error{Errc::bad_argument, "--lora_strength is '" + text + "', which is no number",
+                        "give 1 for an adapter as it was trained, 0.5 for half of it"};
+        strengths.push_back(strength);
+    }
+    if (strengths.size() > 1 && strengths.size() != lora.size())
+        throw Error{Errc::bad_argument,
+                    std::to_string(strengths.size()) + " strengths are given for " + std::to_string(lora.size()) +
+                        (lora.size() == 1 ? " adapter" : " adapters"),
+                    "give one for all of them, or --lora_strength behind each --lora"};
+    if (lora.empty() && !strengths.empty())
+        throw Error{Errc::bad_argument, "--lora_strength is of an adapter, and there is none",
+                    "name its file: --lora pytorch_lora_weights.safetensors"};
+    std::vector<AddedAdapter> all;
+    for (std::size_t i = 0; i < lora.size(); ++i)
+        all.push_back({lora[i], strengths.empty() ? 1 : strengths.size() == 1 ? strengths.front() : strengths[i]});
+    return all;
 }
 
 }  // namespace strata::tools

@@ -35,6 +35,8 @@ struct SampleSettings {
 
     std::filesystem::path weights;  ///< of the denoiser, in place of the model's
     std::string checkpoint;         ///< a step of the model's run; or another run, or one of its checkpoints
+    std::vector<std::string> lora;  ///< files of adapters, which are added to those weights one after the other
+    std::vector<std::string> lora_strength;  ///< of each of them, or of all; none: 1
     bool ema = false;
     bool masters = false;
     std::optional<SampleDtype> dtype;
@@ -48,6 +50,13 @@ struct SampleSettings {
     void check() const;
     /// `prompt`, then those of the file. Throws as check() does.
     [[nodiscard]] std::vector<std::string> all_prompts() const;
+
+    struct AddedAdapter {
+        std::filesystem::path file;
+        double strength = 1;
+    };
+    /// Throws bad_argument for a strength that is no number, and for more or fewer than there are files.
+    [[nodiscard]] std::vector<AddedAdapter> adapters() const;
 };
 
 /// Throws bad_value with the nearest size that fits, unless both edges are multiples of `alignment`.

@@ -44,6 +44,11 @@ using PlacesOfOtherRules = AveragedPlaces;
 using OtherRules = AnyOf<Optimizer<Lion>, Optimizer<Adam>>;
 #endif
 
+/// Of what is under an adapter. State and gradients are the adapter's, and small.
+using AdapterPlaces = AnyOf<Policies<ZeroStage<2>>, Policies<ZeroStage<3>>, Policies<ZeroStage<3>, FrozenWeights<Int8>>,
+                            Policies<ZeroStage<3>, FrozenWeights<Nf4>>, Policies<ZeroStage<1>>, Policies<ZeroStage<0>>>;
+using AdapterFormats = AnyOf<Precision<Bf16>, Precision<PureBf16>>;
+
 template <class... Choices>
 using Recomputing = Each<Choices..., Recompute<AsConfigured>>;
 template <class Format>
@@ -60,7 +65,11 @@ using AdamWFp32 = WithAdamW<Fp32>;
 using OthersBf16 = WithOtherRules<Bf16>;
 using OthersPureBf16 = WithOtherRules<PureBf16>;
 
+using LoraTrainers = Recomputing<Adapter<Lora>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats>;
+using LokrTrainers = Recomputing<Adapter<Lokr>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats>;
+
 /// What is meant where a configuration leaves rule or format open comes first: AdamW in bf16, with fp32 master weights.
-using TrainCompositions = Combinations<AdamWBf16, AdamWPureBf16, AdamWFp16, AdamWFp32, OthersBf16, OthersPureBf16>;
+using TrainCompositions = Combinations<AdamWBf16, AdamWPureBf16, AdamWFp16, AdamWFp32, OthersBf16, OthersPureBf16,
+                                       LoraTrainers, LokrTrainers>;
 
 }  // namespace strata::tools

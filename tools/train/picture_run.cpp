@@ -34,12 +34,13 @@ data::SourceOptions PictureRun::data_options() const {
 PictureRun::PictureRun(Session& its_session, const TrainSettings& its_settings)
     : PictureRun{its_session, its_settings, *families::make_family(its_settings.model)} {}
 
-PictureRun::PictureRun(Session& its_session, const TrainSettings& its_settings, const families::Family& family)
+PictureRun::PictureRun(Session& its_session, const TrainSettings& its_settings, const families::Family& its_family)
     : session{its_session},
       settings{its_settings},
-      title{family.title()},
-      recipe{family.recipe()},
-      model{first_model(family, settings)},
+      title{its_family.title()},
+      family{*config::model_family_of(its_family.name())},
+      recipe{its_family.recipe()},
+      model{first_model(its_family, settings)},
       gallery{session, recipe, train::GalleryOptions::from(settings), train::compute_device<Setup<>>(session)},
       pictures{session.comm(), settings.datasets, recipe, data_options()} {
     pictures.prepare();

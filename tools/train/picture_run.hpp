@@ -34,7 +34,8 @@ struct PictureRun {
 
     Session& session;
     const TrainSettings& settings;
-    std::string title;  ///< of the model, for people
+    std::string title;            ///< of the model, for people
+    config::ModelFamily family;  ///< also where model_index.json says it
     std::shared_ptr<const families::AnyRecipe> recipe;
     /// In units that have no memory yet: what waits for the trainer is small.
     std::shared_ptr<families::AnyModel> model;
@@ -59,5 +60,7 @@ void train_pictures(PictureRun& run, const config::Intent& asked, AdamWFp16 list
 void train_pictures(PictureRun& run, const config::Intent& asked, AdamWFp32 list);
 void train_pictures(PictureRun& run, const config::Intent& asked, OthersBf16 list);
 void train_pictures(PictureRun& run, const config::Intent& asked, OthersPureBf16 list);
+void train_pictures(PictureRun& run, const config::Intent& asked, LoraTrainers list);
+void train_pictures(PictureRun& run, const config::Intent& asked, LokrTrainers list);
 
 }  // namespace strata::tools

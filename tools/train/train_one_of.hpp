@@ -17,7 +17,7 @@ namespace strata::tools {
 template <class Setup>
 void train_with(PictureRun& run) {
     const TrainSettings& settings = run.settings;
-    const auto options = train::options_from<Setup>(settings, run.pictures.micro_batches_per_epoch());
+    const auto options = train::options_from<Setup>(settings, run.pictures.micro_batches_per_epoch(), run.family);
     trainer_for_t<families::AnyModel, Setup> trainer{run.session, run.model, options};
     run.gallery.follow(trainer);
     for (const PictureRun::Evaluated& set : run.evaluated)

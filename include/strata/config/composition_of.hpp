@@ -90,6 +90,24 @@ inline constexpr std::optional<AverageName> average_of<Ema<Cpu>> = AverageName::
 template <>
 inline constexpr std::optional<AverageName> average_of<Ema<Device>> = AverageName::device;
 
+template <class Adaptation>
+inline constexpr std::optional<AdapterName> adapter_of = std::nullopt;
+template <>
+inline constexpr std::optional<AdapterName> adapter_of<NoAdapter> = AdapterName::none;
+template <>
+inline constexpr std::optional<AdapterName> adapter_of<Adapter<Lora>> = AdapterName::lora;
+template <>
+inline constexpr std::optional<AdapterName> adapter_of<Adapter<Lokr>> = AdapterName::lokr;
+
+template <class Policy>
+inline constexpr std::optional<FrozenName> frozen_of = std::nullopt;
+template <>
+inline constexpr std::optional<FrozenName> frozen_of<FrozenAsComputed> = FrozenName::as_computed;
+template <>
+inline constexpr std::optional<FrozenName> frozen_of<FrozenWeights<Int8>> = FrozenName::int8;
+template <>
+inline constexpr std::optional<FrozenName> frozen_of<FrozenWeights<Nf4>> = FrozenName::nf4;
+
 }  // namespace detail
 
 /// What a composition does, policy by policy. Empty where a configuration has no words for it, as for a policy of a
@@ -106,7 +124,9 @@ template <class Setup>
             .recompute = detail::recompute_of<typename Setup::recompute>,
             .average = detail::average_of<typename Setup::averaging>,
             .gradients = detail::kept_on<typename Setup::gradient_offload::tier>,
-            .moment = Setup::timing::in_backward ? MomentName::in_backward : MomentName::after_backward};
+            .moment = Setup::timing::in_backward ? MomentName::in_backward : MomentName::after_backward,
+            .adapter = detail::adapter_of<typename Setup::adaptation>,
+            .frozen = detail::frozen_of<typename Setup::frozen_weights>};
 }
 
 }  // namespace strata::config

@@ -20,7 +20,7 @@ namespace strata::config {
 
 /// A composition that a program has.
 struct Listed {
-    static constexpr std::size_t slots = 9;  ///< those that a configuration has words for
+    static constexpr std::size_t slots = 11;  ///< those that a configuration has words for
 
     Composition composition;  ///< in the words of a configuration
     /// Its policies as they are typed, those of a program's own included: "ZeroStage<2>", "OffloadTarget<Cpu>".
@@ -42,7 +42,9 @@ std::array<std::string, Listed::slots> policies_of() {
             name(policy_name_v<typename Setup::recompute>),
             name(policy_name_v<typename Setup::averaging>),
             "OffloadTarget<" + name(type_name_v<typename Setup::gradient_offload::tier>) + ", Gradients>",
-            name(policy_name_v<typename Setup::timing>)};
+            name(policy_name_v<typename Setup::timing>),
+            name(policy_name_v<typename Setup::adaptation>),
+            name(policy_name_v<typename Setup::frozen_weights>)};
 }
 
 template <class List>
@@ -79,8 +81,9 @@ struct CallsOf<Combinations<First, Setups...>, Visitor> {
 template <class List>
 inline constexpr std::span<const Listed> listed_v = detail::ListOf<flat_t<List>>::all;
 
-/// Number in the list of the first composition that does all that is wanted. What is not said may be anything, with three
-/// exceptions: gradients on a tier, updates in backward and Except<...>, which take numbers of their own to be of use. One
+/// Number in the list of the first composition that does all that is wanted. What is not said may be anything, with these
+/// exceptions: gradients on a tier, updates in backward and Except<...>, which take numbers of their own to be of use; and
+/// adapters and quantised weights, which train something else than the model. One
 /// with fewer of these goes before one with more, wherever it stands, unless they are asked for. Where parameters are kept
 /// says nothing below stage 3, and where gradients are kept nothing below stage 2, which have no shards of them.
 ///

@@ -43,11 +43,18 @@ enum class AverageName : std::uint8_t { none, cpu, device };
 /// When gradients change parameters (policy/update.hpp).
 enum class MomentName : std::uint8_t { after_backward, in_backward };
 
+/// The kinds of adapter that strata brings (policy/adapter.hpp), and none: every weight is trained.
+enum class AdapterName : std::uint8_t { none, lora, lokr };
+/// What weights that are not trained are kept in (policy/frozen_weights.hpp).
+enum class FrozenName : std::uint8_t { as_computed, int8, nf4 };
+
 // As C++ has them: "Nvme", "Split<Cpu, Nvme, 30>", "AdamW", "PureBf16".
 [[nodiscard]] std::string type_name(TierName tier);
 [[nodiscard]] std::string type_name(const KeptOn& kept);
 [[nodiscard]] std::string type_name(RuleName rule);
 [[nodiscard]] std::string type_name(FormatName format);
+[[nodiscard]] std::string type_name(AdapterName adapter);  ///< "Lora"; of none "NoAdapter"
+[[nodiscard]] std::string type_name(FrozenName frozen);    ///< "Nf4"; of as_computed "AsComputed"
 
 /// The policies of a trainer. What a configuration does not say is empty, and left to the program or to another file.
 struct Composition {
@@ -60,6 +67,8 @@ struct Composition {
     std::optional<AverageName> average{};   ///< Ema<Tier>
     std::optional<KeptOn> gradients{};      ///< OffloadTarget<Tier, Gradients>: their sums; of effect from stage 2 on
     std::optional<MomentName> moment{};     ///< Update<When>
+    std::optional<AdapterName> adapter{};   ///< Adapter<Kind>
+    std::optional<FrozenName> frozen{};     ///< FrozenWeights<Format>, of weights under an adapter
 
     /// What is said in `above`, and what is said here where that is silent.
     [[nodiscard]] Composition under(const Composition& above) const;

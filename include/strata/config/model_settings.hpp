@@ -68,7 +68,8 @@ struct ModelSettings {
     double snr_gamma = 0;                           ///< min-SNR weights; 0: all levels weigh alike
     // ---- and flux ----
     bool offset_noise = false;
-    double noise_offset = 0.1;  ///< strength, where offset_noise is set
+    double noise_offset = 0.1;               ///< strength, where offset_noise is set
+    double noise_offset_probability = 0.25;  ///< share of pictures that have it
     double input_perturbation = 0;
 
     // ---- flux ----
@@ -86,7 +87,7 @@ struct ModelSettings {
     [[nodiscard]] std::optional<ModelFamily> kind() const;
 };
 
-/// The keys of ModelSettings but for family, flavour and path.
+/// The keys of ModelSettings.
 [[nodiscard]] const Schema<ModelSettings>& model_schema();
 
 /// The families that do something with a key of model_schema().

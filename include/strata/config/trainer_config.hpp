@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <strata/config/adapter_settings.hpp>
 #include <strata/config/dataset_list.hpp>
 #include <strata/config/model_settings.hpp>
 #include <strata/config/sample_size.hpp>
@@ -71,9 +72,10 @@ struct TrainerConfig {
         .checkpoint_every = 500,
         .exported = {.weights = true},
     };
-    ModelSettings model;     ///< which model, its files and its objective: families::make_family()
-    GivenOptions optimizer;  ///< keys optimizer_...: the update rule's own, which knows what they may be
-    GivenOptions average;    ///< keys ema_... of an average of the program's own: train::ConfigFor
+    ModelSettings model;      ///< which model, its files and its objective: families::make_family()
+    AdapterSettings adapter;  ///< what is trained over it, where not all of its weights are
+    GivenOptions optimizer;   ///< keys optimizer_...: the update rule's own, which knows what they may be
+    GivenOptions average;     ///< keys ema_... of an average of the program's own: train::ConfigFor
     GradClipMethod grad_clip_method = GradClipMethod::norm;  ///< what options.engine.max_grad_norm limits
 
     std::optional<bool> use_ema;          ///< nullopt: as the program composes it
@@ -142,11 +144,13 @@ struct TrainerConfig {
 
 /// The steps of look_at_trainer_config() around the reading itself, for settings that have more keys.
 ///
-///   read  returns what the object and the overrides say; its keys are those of trainer_schema(), whatever the file calls
-///         them
+///   read    returns what the object and the overrides say; its keys are those of trainer_schema(), whatever the file
+///           calls them
+///   unsaid  what is trained where neither says `model_type`
 void read_trainer_config(
     const Document& document, const Overrides& overrides,
-    const std::function<TrainerConfig&(const nlohmann::json& object, const Source& source, Problems& problems)>& read);
+    const std::function<TrainerConfig&(const nlohmann::json& object, const Source& source, Problems& problems)>& read,
+    ModelType unsaid = ModelType::full);
 
 /// Reads a trainer configuration of strata's or SimpleTuner's: JSON, TOML or a shell's file of settings (see
 /// load_trainer_document()). Keys may be written with a leading "--". What SimpleTuner has and strata does otherwise is in

@@ -21,6 +21,8 @@ struct NoiseOptions {
     /// Adds offset * normal, one number a picture and channel, so that the model learns to change the mean of a picture
     /// (Guttenberg 2023, "Diffusion with offset noise"). 0.05 to 0.1 are usual; 0 is none.
     double offset = 0;
+    /// Share of the pictures of a batch that have it, drawn for each.
+    double offset_probability = 1;
     /// What the model is shown has sqrt(1 + perturbation^2) times the noise that it is to answer (Ning et al. 2023,
     /// arXiv:2301.11706, algorithm 1). 0.1 is usual; 0 is none.
     double perturbation = 0;
@@ -65,8 +67,8 @@ public:
     [[nodiscard]] const DdpmSchedule& schedule() const noexcept { return schedule_; }
     [[nodiscard]] const DdpmObjectiveOptions& options() const noexcept { return options_; }
 
-    /// Pictures x, (B, C, ...), at timesteps and with noise from `source`: noise, offset, perturbation and timestep, in
-    /// this order.
+    /// Pictures x, (B, C, ...), at timesteps and with noise from `source`: noise, offset, which pictures have
+    /// it where not all do, perturbation and timestep, in this order.
     [[nodiscard]] Noised draw(const at::Tensor& x, const NoiseSource& source) const;
     /// The same at given timesteps with given noise, as it is.
     [[nodiscard]] Noised at(const at::Tensor& x, const at::Tensor& noise,
@@ -104,8 +106,8 @@ public:
     /// sigma of a random number, normal or uniform as the density wants it.
     [[nodiscard]] double sigma_of(double random, std::int64_t picture_tokens) const;
 
-    /// Pictures x, (B, C, ...), at levels and with noise from `source`: noise, offset, perturbation and level, in this
-    /// order.
+    /// Pictures x, (B, C, ...), at levels and with noise from `source`: noise, offset, which pictures have it
+    /// where not all do, perturbation and level, in this order.
     ///
     ///   picture_tokens  of a picture in this batch (H / 16 * W / 16 pixels of Flux.1); used with shift_by_tokens
     [[nodiscard]] Noised draw(const at::Tensor& x, const NoiseSource& source, std::int64_t picture_tokens) const;

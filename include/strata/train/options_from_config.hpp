@@ -3,8 +3,10 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <strata/config/composition_of.hpp>
 #include <strata/config/schema.hpp>
@@ -13,8 +15,10 @@
 #include <strata/core/option_check.hpp>
 #include <strata/core/option_description.hpp>
 #include <strata/core/ranges.hpp>
+#include <strata/options/adapter_options.hpp>
 #include <strata/options/ema_options.hpp>
 #include <strata/options/run_length.hpp>
+#include <strata/policy/adapter.hpp>
 #include <strata/policy/optimizer.hpp>
 #include <strata/policy/precision.hpp>
 #include <strata/policy/setup.hpp>
@@ -103,6 +107,11 @@ template <class Setup>
         for (const config::KeyInfo& key : average_keys<typename Setup::averaging>().keys())
             names["engine.ema." + key.path] = quoted(key.key);
     for (const config::KeyInfo& key : rule_keys<Rule>().keys()) names["engine.update." + key.path] = quoted(key.key);
+    for (const auto& [path, key] : {std::pair{"rank", "lora_rank"}, std::pair{"alpha", "lora_alpha"},
+                                    std::pair{"dropout", "lora_dropout"}})
+        names["adapter.kind." + std::string{path}] = quoted(key);
+    names["adapter.targets"] = "'peft_lora_target_modules'";
+    names["adapter.excluded"] = "'lora_exclude_modules'";
     if (config.grad_clip_method == config::GradClipMethod::value) {
         names["engine.max_grad_value"] = "'max_grad_norm'";
         names.erase("engine.max_grad_norm");
@@ -110,7 +119,8 @@ template <class Setup>
     return names;
 }
 
-/// Throws Errc::bad_value when the file asks for another update rule or another number format than the program composes.
+/// Throws Errc::bad_value when the file asks for another update rule, number format, adapter or form of frozen weights than
+/// the program composes.
 /// Stages, tiers and recomputation change no bit of the result, and are the program's alone.
 template <class Setup>
 void check_composition(const config::TrainerConfig& config) {
@@ -128,6 +138,21 @@ void check_composition(const config::TrainerConfig& config) {
         if constexpr (constexpr auto own = config::detail::number_format_of<typename Setup::precision::format>; own)
             if (asked.precision && *asked.precision != *own)
                 refuse("Precision", config::type_name(*asked.precision), config::type_name(*own));
+    constexpr config::Composition composed = config::composition_of<Setup>();
+    const auto refuse_base = [](const std::string& asks, const std::string& has) {
+        throw Error{Errc::bad_value, "the configuration asks for " + asks + ", and this program's trainer has " + has,
+                    "compose its Trainer with what the configuration asks for and build it again, or remove the key"};
+    };
+    using config::AdapterName, config::FrozenName, config::type_name;
+    if (asked.adapter && composed.adapter && *asked.adapter != *composed.adapter)
+        refuse_base(
+            *asked.adapter == AdapterName::none ? "the training of every weight ('model_type' full)"
+                                                : "Adapter<" + type_name(*asked.adapter) + "> ('model_type' lora)",
+            *composed.adapter == AdapterName::none ? "no adapter" : "Adapter<" + type_name(*composed.adapter) + ">");
+    if (asked.frozen && composed.frozen && *asked.frozen != *composed.frozen)
+        refuse_base("weights kept as " + type_name(*asked.frozen) + " under the adapter ('base_model_precision')",
+                    *composed.frozen == FrozenName::as_computed ? "none that are quantised"
+                                                                : "FrozenWeights<" + type_name(*composed.frozen) + ">");
 }
 
 /// Throws Errc::bad_value when the file expects another moving average than the program composes.
@@ -164,6 +189,45 @@ void check_averaging(const config::TrainerConfig& config) {
     }
 }
 
+/// The options of an adapter by the keys of a configuration, where that trains one. Those of a kind of the program's own stay as they are.
+///
+///   family  of the model, for the layers that words stand for; nothing: of no family, so that layers are named
+template <class Setup>
+void take_adapter(const config::AdapterSettings& settings, const std::optional<config::ModelFamily>& family,
+                  adapter_options_t<typename Setup::adaptation>& options) {
+    if constexpr (Setup::adaptation::enabled) {
+        using Kind = typename Setup::adaptation::kind;
+        if (!settings.is_on()) return;
+        const bool is_lycoris = settings.library == config::AdapterLibrary::lycoris;
+        const config::LycorisConfig& lycoris = settings.lycoris;
+        if constexpr (std::same_as<Kind, Lora>) {
+            options.kind.rank = is_lycoris ? lycoris.rank : settings.rank;
+            options.kind.alpha = is_lycoris ? lycoris.alpha : settings.alpha.value_or(0);
+            options.kind.dropout = is_lycoris ? lycoris.dropout : settings.dropout;
+            options.kind.use_dora = is_lycoris ? lycoris.weight_decompose : settings.use_dora;
+            using Start = decltype(options.kind.start);
+            options.kind.start =
+                !is_lycoris && settings.init == config::LoraInit::gaussian ? Start::gaussian : Start::usual;
+        } else if constexpr (std::same_as<Kind, Lokr>) {
+            options.kind.rank = lycoris.rank;
+            options.kind.alpha = lycoris.alpha;
+            options.kind.factor = lycoris.factor;
+            options.kind.full_matrix = lycoris.full_matrix;
+            options.kind.decompose_both = lycoris.decompose_both;
+        }
+        const auto joined = [](const std::vector<std::string>& patterns) {
+            std::string all;
+            for (const std::string& one : patterns) all += (all.empty() ? "" : ",") + one;
+            return all;
+        };
+        if (!family && settings.targets.empty()) return;
+        const config::AdapterTargets layers =
+            config::adapter_targets(settings, family.value_or(config::ModelFamily::small));
+        options.targets = joined(layers.targets);
+        options.excluded = joined(layers.excluded);
+    }
+}
+
 /// Throws Errc::bad_reference when the file names others that are not there: what they say is missing in the options.
 inline void check_files(const config::TrainerConfig& config) {
     std::string names;
@@ -180,15 +244,17 @@ inline void check_files(const config::TrainerConfig& config) {
 ///
 ///   Composition              Trainer<...>, or its Setup<...>
 ///   micro_batches_per_epoch  of the data source; turns num_train_epochs into steps, rounded up
+///   family                   of the model, where model_index.json says it and not the file
 /// A usual number that the rule does not have (Lion's epsilon, Sgd's betas, AdamW's momentum) is not used. Local. Throws
 /// Errc::unknown_key for another key optimizer_... than the rule describes; bad_value, naming keys, for what validate()
-/// refuses, for epochs that make more steps than can be counted, and when `optimizer`, `mixed_precision`, `use_ema` or
-/// `ema_device` say something else than the composition; bad_reference for files that it names and that are not there
+/// refuses, for epochs that make more steps than can be counted, and when `optimizer`, `mixed_precision`, `model_type`,
+/// `base_model_precision`, `use_ema` or `ema_device` say something else than the composition; bad_reference for files that it names and that are not there
 /// (`deepspeed_config`, `accelerate_config`, `user_prompt_library`). An average of the program's own has its numbers from
 /// a file that was read as ConfigFor.
 template <class Composition, class Setup = typename detail::SetupOf<Composition>::type>
 [[nodiscard]] train_options_t<Setup> options_from(const config::TrainerConfig& config,
-                                                  std::int64_t micro_batches_per_epoch) {
+                                                  std::int64_t micro_batches_per_epoch,
+                                                  std::optional<config::ModelFamily> family = {}) {
     using Rule = typename Setup::optimizer::rule;
     detail::check_files(config);
     detail::check_composition<Setup>(config);
@@ -200,6 +266,7 @@ template <class Composition, class Setup = typename detail::SetupOf<Composition>
     if constexpr (detail::has_own_average_v<Setup>)
         options.engine.ema = detail::average_keys<typename Setup::averaging>().read(config.average, average);
     options.max_steps = run.steps;
+    detail::take_adapter<Setup>(config.adapter, family ? family : config.model.kind(), options.adapter);
     const auto& rule_keys = detail::rule_keys<Rule>();
     config::detail::check_given(config.optimizer, rule_keys.keys(), config::usual_rule_keys());
     options.engine.update = rule_keys.read(config.optimizer, options.engine.update);

@@ -51,7 +51,9 @@ TEST(Dispatch, TypesAreDescribedInTheWordsOfAConfiguration) {
                                                          .recompute = 2,
                                                          .average = AverageName::device,
                                                          .gradients = KeptOn{},
-                                                         .moment = MomentName::after_backward}));
+                                                         .moment = MomentName::after_backward,
+                                                         .adapter = AdapterName::none,
+                                                         .frozen = FrozenName::as_computed}));
     using Gradients = strata::Setup<ZeroStage<2>, OffloadTarget<Cpu, OptimizerState, Gradients>>;
     EXPECT_EQ(composition_of<Gradients>().gradients, KeptOn::all_on(TierName::cpu));
     EXPECT_EQ(composition_of<strata::Setup<strata::Update<InBackward>>>().moment, MomentName::in_backward);

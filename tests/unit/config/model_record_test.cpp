@@ -42,6 +42,7 @@ TEST(ModelRecord, IsReadAsItWasWritten) {
     model.snr_gamma = 5;
     model.offset_noise = true;
     model.noise_offset = 0.05;
+    model.noise_offset_probability = 0.5;
     model.input_perturbation = 0.2;
     model.flow_schedule_shift = 3;
     model.flow_schedule_auto_shift = true;

@@ -142,15 +142,15 @@ TEST(Simpletuner, TwoFilesThatSayDifferentThingsAreAWarningThatSaysWhichCounts) 
 
 TEST(Simpletuner, AnErrorIsOnlyWhatWouldMakeAnotherResult) {
     for (const char* json :
-         {R"({"model_type": "lora"})", R"({"controlnet": true})", R"({"use_soft_min_snr": true})",
+         {R"({"model_type": "deepfloyd-lora"})", R"({"controlnet": true})", R"({"use_soft_min_snr": true})",
           R"({"tread_config": {"routes": []}})", R"({"loss_type": "huber"})", R"({"distillation_method": "lcm"})",
           R"({"resume_from_checkpoint": "checkpoint-10"})", R"({"lr_scale": true})", R"({"mixed_precision": "fp8"})",
           R"({"optimizer": "prodigy"})", R"({"train_text_encoder": "true"})", R"({"model_family": "wan"})"})
         EXPECT_EQ(look(json).reading.findings.refused(), 1U) << json;
-    for (const char* json : {R"({"model_type": "full"})", R"({"controlnet": "false"})", R"({"snr_gamma": 5})",
-                             R"({"tread_config": null})", R"({"loss_type": "l2"})", R"({"distillation_method": ""})",
-                             R"({"lora_rank": 16})", R"({"push_to_hub": true})", R"({"minimax_h3_anything": 3})",
-                             R"({"validation_new_thing": 1})", R"({"_comment": "x"})"})
+    for (const char* json : {R"({"model_type": "full"})", R"({"model_type": "lora"})", R"({"controlnet": "false"})",
+                             R"({"snr_gamma": 5})", R"({"tread_config": null})", R"({"loss_type": "l2"})",
+                             R"({"distillation_method": ""})", R"({"lora_rank": 16})", R"({"push_to_hub": true})",
+                             R"({"minimax_h3_anything": 3})", R"({"validation_new_thing": 1})", R"({"_comment": "x"})"})
         EXPECT_EQ(look(json).reading.findings.refused(), 0U) << json;
 }
 
@@ -178,6 +178,23 @@ TEST(Simpletuner, KeysOfTheModelAndItsObjectiveAreRead) {
     EXPECT_EQ(sd.model.prediction_type, PredictionType::v_prediction);
     EXPECT_EQ(sd.model.rescale_betas_zero_snr, true);
     EXPECT_EQ(look(R"({"vae_dtype": "fp16"})").reading.findings.refused(), 1U) << "SDXL's overflows";
+}
+
+TEST(Simpletuner, TheModelIsAFlagOfEveryProgram) {
+    for (const char* key : {"model_family", "model_flavour", "pretrained_model_name_or_path"})
+        EXPECT_TRUE(std::any_of(trainer_schema().keys().begin(), trainer_schema().keys().end(),
+                                [&](const KeyInfo& info) { return info.key == key; }))
+            << key;
+    const Document file =
+        parse_json(R"({"model_family": "flux", "pretrained_model_name_or_path": "m"})", "c.json", JsonDialect::strict);
+    const TrainerConfig other =
+        look_at_trainer_config(file, {{"model_family", {"sdxl"}}, {"pretrained_model_name_or_path", {"null"}}});
+    EXPECT_EQ(other.model.kind(), ModelFamily::sdxl);
+    EXPECT_EQ(other.model.path, "");
+    EXPECT_EQ(other.reading.model_family, "sdxl");
+    EXPECT_EQ(look(R"({"model_family": "sdxl", "offset_noise": true, "noise_offset_probability": 0.5})")
+                  .model.noise_offset_probability,
+              0.5);
 }
 
 TEST(Simpletuner, WhatAFamilyDoesNothingWithIsSaid) {

@@ -129,6 +129,13 @@ TEST(Objective, OffsetMovesTheMeanOfAChannelAndPerturbationTheInputOnly) {
     // 16 numbers a channel: their mean has variance 1 / 16, and 0.25 more of the offset.
     EXPECT_NEAR(noise.mean({2, 3}).square().mean().item<double>(), 1.0 / 16 + 0.25, 0.01);
 
+    const at::Tensor quarter = DdpmObjective{DdpmSchedule{}, {.noise = {.offset = 8, .offset_probability = 0.25}}}
+                                   .draw(x, NoiseSource::seeded(1))
+                                   .target.mean({2, 3})
+                                   .square()
+                                   .mean(1);
+    EXPECT_NEAR(quarter.gt(2).to(at::kFloat).mean().item<double>(), 0.25, 0.03) << "whole pictures, and one in four";
+
     const DdpmObjectiveOptions options{.noise = {.perturbation = 0.5}, .least_timestep = 999};
     const Noised noised = DdpmObjective{DdpmSchedule{}, options}.draw(x, NoiseSource::seeded(1));
     EXPECT_NEAR(noised.target.square().mean().item<double>(), 1, 0.02);
@@ -194,6 +201,7 @@ TEST(Objective, WhatCannotBeLearntIsRefused) {
     EXPECT_EQ(ddpm(DdpmSchedule{}, {.most_timestep = 1000}), Errc::bad_diffusion_options);
     EXPECT_EQ(ddpm(DdpmSchedule{}, {.min_snr_gamma = -1}), Errc::bad_diffusion_options);
     EXPECT_EQ(ddpm(DdpmSchedule{}, {.noise = {.offset = -1}}), Errc::bad_diffusion_options);
+    EXPECT_EQ(ddpm(DdpmSchedule{}, {.noise = {.offset_probability = 2}}), Errc::bad_diffusion_options);
     EXPECT_EQ(flow({.density = {.deviation = 0}}), Errc::bad_diffusion_options);
     EXPECT_EQ(flow({.density = {.shape = DensityShape::mode, .scale = 2}}), Errc::bad_diffusion_options);
     EXPECT_EQ(flow({.shift = 2, .shift_by_tokens = true}), Errc::bad_diffusion_options);

@@ -1,5 +1,6 @@
 // A configuration file's numbers arrive in the trainer's options; what it leaves out keeps the rule's defaults.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <concepts>
@@ -393,11 +394,24 @@ TEST(OptionsFromConfig, AFileThatAsksForAnotherRuleOrFormatIsRefused) {
                                 std::type_identity<strata::Setup<Optimizer<Lion>>>{});
     EXPECT_TRUE(format.says("asks for Precision<Bf16>, and this program's trainer has Precision<Fp32>"))
         << format.message;
+    const auto adapter =
+        refused(R"({"max_train_steps": 1, "model_type": "lora"})", std::type_identity<strata::Setup<>>{});
+    EXPECT_TRUE(adapter.says("asks for Adapter<Lora> ('model_type' lora), and this program's trainer has no adapter"))
+        << adapter.message;
     const TemporaryJson same{
         R"({"max_train_steps": 1, "optimizer": "lion", "mixed_precision": "bf16", "deepspeed_config": "zero2"})"};
     using Same = strata::Setup<Optimizer<Lion>, Precision<Bf16>>;
     EXPECT_NO_THROW((void)options_from<Same>(config::load_trainer_config(same.path()), 5))
         << "the stage changes no bit, and is the program's";
+}
+
+TEST(OptionsFromConfig, TheModelIsAmongTheFlagsOfAProgram) {
+    const TemporaryJson file{R"({"model_family": "flux"})"};
+    const auto config = ConfigFor<Plain>::load(file.path(), {{"model_family", {"sd15"}}});
+    EXPECT_EQ(config.model.kind(), config::ModelFamily::sd15);
+    const auto& keys = ConfigFor<Plain>::schema().keys();
+    for (const char* key : {"model_family", "pretrained_model_name_or_path", "model_type", "lora_rank"})
+        EXPECT_TRUE(std::any_of(keys.begin(), keys.end(), [&](const auto& one) { return one.key == key; })) << key;
 }
 
 /// A number that no struct of the tree describes would keep its default, whatever a file said.

@@ -33,7 +33,8 @@ STRATA_INLINE Slots differences(const Composition& wanted, const Composition& ha
             differs(wanted.parameters, has.parameters), differs(wanted.rule, has.rule),
             differs(wanted.precision, has.precision),   differs(wanted.recompute, has.recompute),
             differs(wanted.average, has.average),       differs(wanted.gradients, has.gradients),
-            differs(wanted.moment, has.moment)};
+            differs(wanted.moment, has.moment),         differs(wanted.adapter, has.adapter),
+            differs(wanted.frozen, has.frozen)};
 }
 
 /// Policies as they are typed; empty where nothing is wanted.
@@ -55,6 +56,11 @@ STRATA_INLINE SlotTexts typed(const Composition& wanted) {
     if (wanted.gradients) text[7] = "OffloadTarget<" + type_name(*wanted.gradients) + ", Gradients>";
     if (wanted.moment)
         text[8] = *wanted.moment == MomentName::in_backward ? "Update<InBackward>" : "Update<AfterBackward>";
+    if (wanted.adapter)
+        text[9] = *wanted.adapter == AdapterName::none ? "NoAdapter" : "Adapter<" + type_name(*wanted.adapter) + ">";
+    if (wanted.frozen)
+        text[10] = *wanted.frozen == FrozenName::as_computed ? "FrozenAsComputed"
+                                                             : "FrozenWeights<" + type_name(*wanted.frozen) + ">";
     return text;
 }
 
@@ -177,6 +183,8 @@ STRATA_INLINE std::size_t choose(const Composition& wanted, std::span<const List
         const Composition& has = one.composition;
         const int unasked = (!asked.gradients && has.gradients != KeptOn{} ? 1 : 0) +
                             (!asked.moment && has.moment == MomentName::in_backward ? 1 : 0) +
+                            (!asked.adapter && has.adapter != AdapterName::none ? 1 : 0) +
+                            (!asked.frozen && has.frozen != FrozenName::as_computed ? 1 : 0) +
                             (one.has_exceptions ? 1 : 0);
         return std::pair{std::count(different.begin(), different.end(), true), unasked};
     };

@@ -47,6 +47,13 @@ STRATA_INLINE std::string type_name(FormatName format) {
     return "PureBf16";
 }
 
+STRATA_INLINE std::string type_name(AdapterName adapter) {
+    return adapter == AdapterName::lora ? "Lora" : adapter == AdapterName::lokr ? "Lokr" : "NoAdapter";
+}
+STRATA_INLINE std::string type_name(FrozenName frozen) {
+    return frozen == FrozenName::int8 ? "Int8" : frozen == FrozenName::nf4 ? "Nf4" : "AsComputed";
+}
+
 STRATA_INLINE Composition Composition::under(const Composition& above) const {
     Composition both = *this;
     const auto take = [](auto& to, const auto& from) {
@@ -61,6 +68,8 @@ STRATA_INLINE Composition Composition::under(const Composition& above) const {
     take(both.average, above.average);
     take(both.gradients, above.gradients);
     take(both.moment, above.moment);
+    take(both.adapter, above.adapter);
+    take(both.frozen, above.frozen);
     return both;
 }
 
@@ -73,7 +82,9 @@ STRATA_INLINE Composition Composition::completed() const {
                                .recompute = 0,
                                .average = AverageName::none,
                                .gradients = KeptOn{},
-                               .moment = MomentName::after_backward};
+                               .moment = MomentName::after_backward,
+                               .adapter = AdapterName::none,
+                               .frozen = FrozenName::as_computed};
     return defaults.under(*this);
 }
 
@@ -81,6 +92,7 @@ STRATA_INLINE std::string policies(const Composition& composition) {
     const Composition all = composition.completed();
     std::string text;
     const auto add = [&](const std::string& policy) { text += (text.empty() ? "" : ", ") + policy; };
+    if (*all.adapter != AdapterName::none) add("Adapter<" + type_name(*all.adapter) + ">");
     if (*all.stage != 0) add("ZeroStage<" + std::to_string(*all.stage) + ">");
     const bool state = *all.state != KeptOn{};
     const bool parameters = *all.parameters != KeptOn{};
@@ -93,6 +105,7 @@ STRATA_INLINE std::string policies(const Composition& composition) {
     if (*all.gradients != KeptOn{}) add("OffloadTarget<" + type_name(*all.gradients) + ", Gradients>");
     if (*all.rule != RuleName::adamw) add("Optimizer<" + type_name(*all.rule) + ">");
     if (*all.precision != FormatName::fp32) add("Precision<" + type_name(*all.precision) + ">");
+    if (*all.frozen != FrozenName::as_computed) add("FrozenWeights<" + type_name(*all.frozen) + ">");
     if (*all.recompute == 1) add("Recompute<Blocks>");
     if (*all.recompute > 1) add("Recompute<EveryOther<" + std::to_string(*all.recompute) + ">>");
     if (*all.moment == MomentName::in_backward) add("Update<InBackward>");

@@ -15,20 +15,6 @@ namespace strata::config {
 
 namespace detail {
 
-/// The three keys that model_schema() has not, because a trainer's configuration reads them with its own.
-inline const Schema<ModelSettings>& model_record_schema() {
-    using M = ModelSettings;
-    static const Schema<M> schema = [] {
-        Schema<M> s;
-        s.text("model_family", &M::family, "");
-        s.text("model_flavour", &M::flavour, "");
-        s.text("pretrained_model_name_or_path", &M::path, "");
-        s.of_base(model_schema(), [](const KeyInfo&) { return true; });
-        return s;
-    }();
-    return schema;
-}
-
 inline std::string absolute_text(const std::filesystem::path& path) {
     return path.empty() ? std::string{} : std::filesystem::absolute(path).lexically_normal().string();
 }
@@ -76,6 +62,7 @@ STRATA_INLINE std::string model_record_text(const ModelSettings& m) {
         {"snr_gamma", m.snr_gamma},
         {"offset_noise", m.offset_noise},
         {"noise_offset", m.noise_offset},
+        {"noise_offset_probability", m.noise_offset_probability},
         {"input_perturbation", m.input_perturbation},
         {"flow_schedule_shift", m.flow_schedule_shift},
         {"flow_schedule_auto_shift", m.flow_schedule_auto_shift},
@@ -94,7 +81,7 @@ STRATA_INLINE ModelSettings read_model_record(const std::filesystem::path& file)
     const nlohmann::json json = load_json(file);
     if (!json.is_object())
         throw Error{Errc::unreadable_config, file.string() + " is no record of a model", "write {\"key\": value, ...}"};
-    return detail::model_record_schema().read(json, file.string(), "");
+    return model_schema().read(json, file.string(), "");
 }
 
 }  // namespace strata::config

@@ -55,6 +55,16 @@ STRATA_INLINE const Schema<ModelSettings>& model_schema() {
     using M = ModelSettings;
     static const Schema<M> schema = [] {
         Schema<M> s;
+        // Not Schema::text(), on a command line of which null is a text like any other.
+        const auto word = [&](const char* key, std::string M::*member, const char* meaning) {
+            s.custom(key, "text", detail::quoted(""), meaning,
+                     [member](M& settings, const Value& value) { settings.*member = value.text(); });
+        };
+        word(
+            "model_family", &M::family,
+            "Which model it is: `flux`, `sdxl`, `sd15` or `small`; empty: as model_index.json says, or without files small");
+        word("model_flavour", &M::flavour, "`schnell`: a Flux that was distilled to a few steps, and has no guidance");
+        word("pretrained_model_name_or_path", &M::path, "Folder of the model, as it was published");
         const std::string before = ", in place of the one below `pretrained_model_name_or_path`";
         s.text("pretrained_transformer_model_name_or_path", &M::transformer,
                "Folder, or file of weights with its config.json beside it, of the transformer of flux" + before);
@@ -92,8 +102,10 @@ STRATA_INLINE const Schema<ModelSettings>& model_schema() {
                "says");
         s.number("snr_gamma", &M::snr_gamma, {0, 1e6},
                  "Min-SNR weights of noise levels, of sdxl and sd15; 5 is usual, 0 weighs all alike");
-        s.flag("offset_noise", &M::offset_noise, "Shift the noise of each channel of a picture, in every step");
+        s.flag("offset_noise", &M::offset_noise, "Shift the noise of each channel of a picture");
         s.number("noise_offset", &M::noise_offset, {0, 10}, "How strongly, where `offset_noise` is true");
+        s.number("noise_offset_probability", &M::noise_offset_probability, {0, 1},
+                 "Share of pictures that have it, where `offset_noise` is true");
         s.number("input_perturbation", &M::input_perturbation, {0, 10},
                  "Show the model more noise than it is to answer, in every step; 0.1 is usual, 0 does not");
         s.number("flow_schedule_shift", &M::flow_schedule_shift, {0, 1000},
@@ -126,8 +138,9 @@ STRATA_INLINE std::vector<ModelFamily> families_with(std::string_view key) {
     const auto is_one_of = [key](std::initializer_list<std::string_view> keys) {
         return std::find(keys.begin(), keys.end(), key) != keys.end();
     };
+    if (is_one_of({"model_family", "model_flavour", "pretrained_model_name_or_path"})) return {small, flux, sdxl, sd15};
     if (is_one_of({"from_scratch", "pretrained_vae_model_name_or_path", "vae_path", "vae_dtype", "text_encoder_dtype",
-                   "offset_noise", "noise_offset", "input_perturbation"}))
+                   "offset_noise", "noise_offset", "noise_offset_probability", "input_perturbation"}))
         return {flux, sdxl, sd15};
     if (is_one_of({"pretrained_unet_model_name_or_path", "pretrained_unet_subfolder", "prediction_type",
                    "rescale_betas_zero_snr", "snr_gamma"}))

@@ -7,9 +7,6 @@ namespace strata::config::detail {
 
 /// What a run is made of, and where it runs.
 inline void add_composition_keys(ForeignKeyList& list) {
-    list.mapped("which model is meant; a program names its own",
-                {"model_family", "model_flavour", "pretrained_model_name_or_path"});
-    list.refused("all weights are trained: there are no low-rank adapters yet", {"model_type"}, "full");
     list.mapped("the update rule, and whether weights are kept in bf16 alone", {"optimizer"});
     list.mapped("keys `optimizer_...` of the update rule, by the rule's own names", {"optimizer_config"});
     list.mapped("the number formats; `no` is fp32", {"mixed_precision"});

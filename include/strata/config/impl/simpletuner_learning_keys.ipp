@@ -7,38 +7,28 @@ namespace strata::config::detail {
 
 /// What is trained and against what.
 inline void add_learning_keys(ForeignKeyList& list) {
-    list.other("only adapters have these, and there are none yet",
-               {"lora_rank",
-                "lora_alpha",
-                "lora_dropout",
-                "lora_type",
-                "lora_init_type",
-                "lora_format",
-                "lora_target",
-                "peft_lora_mode",
-                "peft_lora_target_modules",
-                "singlora_ramp_up_steps",
-                "slider_lora_target",
-                "lycoris_config",
-                "init_lokr_norm",
-                "flux_lora_target",
-                "use_dora",
-                "init_lora_step",
-                "init_lora_ema",
-                "assistant_lora_path",
-                "assistant_lora_weight",
-                "tlora_*",
-                "lora_*",
-                "peft_*",
-                "lycoris_*",
-                "assistant_lora_*"},
-               "false");
-    list.refused("there are no adapters to begin from yet", {"init_lora"}, "");
-    list.other("weights are kept as `mixed_precision` says, without being quantised: more memory, the same result",
-               {"base_model_precision", "text_encoder_1_precision", "text_encoder_2_precision",
-                "text_encoder_3_precision", "text_encoder_4_precision", "text_encoder_5_precision", "quantize_via",
-                "quantization_config", "quantize_activations", "base_model_default_dtype", "sdnq_*"},
-               "no_change|cpu|false|bf16");
+    list.refused("an adapter is a LoRA with two matrices, a DoRA, or what `lora_type` lycoris says", {"peft_lora_mode"},
+                 "standard");
+    list.other("only `peft_lora_mode` singlora has it", {"singlora_ramp_up_steps"}, "0");
+    list.refused("there are no data sets of opposites", {"slider_lora_target"}, "false");
+    list.refused("a LoKr begins with zeros in one of its factors", {"init_lokr_norm"}, "");
+    list.refused("one adapter is trained, and none besides is applied", {"assistant_lora_path"}, "");
+    list.other("one adapter is trained, and none besides is applied",
+               {"disable_assistant_lora", "assistant_lora_weight", "assistant_lora_strength",
+                "assistant_lora_inference_strength", "assistant_lora_*"},
+               "true|false");
+    list.other("steps are counted from 0, and the average begins with the adapter itself",
+               {"init_lora_step", "init_lora_ema"}, "0");
+    list.other("the layers of an adapter are `peft_lora_target_modules`", {"lora_target", "acestep_lora_target"});
+    list.other("an adapter is all that its keys say", {"tlora_*", "lora_*", "peft_*", "lycoris_*"}, "false");
+    list.other(
+        "text encoders compute in `text_encoder_dtype`: they are in memory while captions are embedded, and gone then",
+        {"text_encoder_1_precision", "text_encoder_2_precision", "text_encoder_3_precision", "text_encoder_4_precision",
+         "text_encoder_5_precision"},
+        "no_change");
+    list.other("weights are quantised unit by unit while they are read, and computed with in the run's number format",
+               {"quantize_via", "quantization_config", "quantize_activations", "base_model_default_dtype", "sdnq_*"},
+               "cpu|accelerator|pipeline|false|bf16");
     list.refused("text encoders stay as they are: captions are embedded once",
                  {"train_text_encoder", "text_encoder_training"}, "false");
     list.other("text encoders are not trained",
@@ -59,8 +49,7 @@ inline void add_learning_keys(ForeignKeyList& list) {
                  {"use_soft_min_snr", "masked_loss_probability", "diff2flow_enabled", "diff2flow_loss"}, "0|false");
     list.other("steps of noise have equal weights in the loss, or those of `snr_gamma`",
                {"soft_min_snr_sigma_data", "snr_weight"});
-    list.other("`offset_noise` and `input_perturbation` change the noise of every step",
-               {"noise_offset_probability", "input_perturbation_steps"});
+    list.other("`input_perturbation` changes the noise of every step", {"input_perturbation_steps"});
     list.other("timesteps are trained alike, and drawn at as the model's scheduler_config.json says",
                {"training_scheduler_timestep_spacing", "inference_scheduler_timestep_spacing"});
     list.refused("steps of noise are drawn as the model's own objective says", {"timestep_bias_strategy"}, "none");

@@ -9,9 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <strata/config/impl/adapter_settings.ipp>
 #include <strata/config/impl/dataset.ipp>
 #include <strata/config/impl/key.ipp>
 #include <strata/config/impl/model_settings.ipp>
+#include <strata/config/impl/trainer_adapter.ipp>
 #include <strata/config/impl/trainer_findings.ipp>
 #include <strata/config/impl/trainer_translation.ipp>
 #include <strata/config/impl/validation_keys.ipp>
@@ -48,6 +50,7 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.integer("num_train_epochs", &C::num_train_epochs, ranges::count,
                   "Epochs of the run; 0 leaves it to `max_train_steps`, and with both at 0 it is 1");
         s.beside(&C::model, model_schema());
+        s.beside(&C::adapter, adapter_schema());
         s.integer("train_batch_size", &C::train_batch_size, {1, 65536}, "Samples of one rank in one micro-batch");
         s.described(&C::options,
                     {"max_steps", "engine.max_grad_value", "engine.ema.min_decay", "engine.ema.update_after_step"});
@@ -257,23 +260,28 @@ STRATA_INLINE TrainerConfig look_at_trainer_config(const Document& document, con
 
 STRATA_INLINE void read_trainer_config(
     const Document& document, const Overrides& overrides,
-    const std::function<TrainerConfig&(const nlohmann::json& object, const Source& source, Problems& problems)>& read) {
+    const std::function<TrainerConfig&(const nlohmann::json& object, const Source& source, Problems& problems)>& read,
+    ModelType unsaid) {
     TrainerReading reading;
     reading.file = document.source;
     reading.findings.take(document);
     if (!document.root.is(NodeKind::object))
         throw Error{Errc::bad_value, document.source + " is not an object of keys and values",
                     "write {\"key\": value, ...}"};
+    const detail::FlagKeys flags{document, overrides};
     detail::TrainerTranslation translation{document, reading};
     translation.read();
+    translation.leave_out_adapter(detail::model_type_of(translation, overrides, unsaid));
     const Source source = detail::source_of(document, translation);
     Problems problems;
     TrainerConfig& config = read(translation.own(), source, problems);
-    config.model.family = reading.model_family;
-    config.model.flavour = reading.model_flavour;
-    config.model.path = reading.model_path;
+    reading.model_family = config.model.family;
+    reading.model_flavour = config.model.flavour;
+    reading.model_path = config.model.path;
     detail::check_trainer(config, detail::KeyNames{overrides, translation}, document.source, problems);
-    detail::finish_reading(document, translation, detail::FlagKeys{document, overrides}, problems, reading, config);
+    if (!config.adapter.model_type && unsaid == ModelType::lora) config.adapter.model_type = unsaid;
+    detail::finish_adapter(document, translation, reading, config);
+    detail::finish_reading(document, translation, flags, problems, reading, config);
     config.reading = std::move(reading);
 }
 

@@ -41,6 +41,9 @@ public:
     [[nodiscard]] const Node* releases_gradients() const { return releases_gradients_; }
     [[nodiscard]] const Node* offloads_gradients() const { return offloads_gradients_; }
 
+    /// Takes keys about adapters out of own() where none is trained, and tells of them.
+    void leave_out_adapter(ModelType type);
+
     void read() {
         std::map<std::string, std::string> seen;
         for (const Node::Member& member : document_.root.members()) {
@@ -274,6 +277,7 @@ private:
 
 }  // namespace strata::config::detail
 
+#include <strata/config/impl/trainer_translation_adapter.ipp>
 #include <strata/config/impl/trainer_translation_files.ipp>
 #include <strata/config/impl/trainer_translation_policies.ipp>
 #include <strata/config/impl/trainer_translation_values.ipp>

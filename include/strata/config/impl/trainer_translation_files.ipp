@@ -25,13 +25,11 @@ inline void TrainerTranslation::model(const Node& node) {
     if (!node.is(NodeKind::text) && !node.is(NodeKind::number))
         return refuse(node, Errc::bad_value, "is " + node.shown() + ", not text", "write it in double quotes");
     const std::string key = plain_key(node);
-    (key == "model_family"    ? reading_.model_family
-     : key == "model_flavour" ? reading_.model_flavour
-                              : reading_.model_path) = node.scalar();
     const auto kind = key == "model_family" ? moving_kind_of(lower(node.scalar())) : std::nullopt;
     if (kind)
         return refuse(node, Errc::unsupported_key, "is " + node.shown() + ", which makes " + *kind,
                       "train a model of still pictures: flux, sdxl, sd3");
+    put(key, node, node.scalar());
     reading_.findings.mapped(node, "the model", "which model is meant; a program names its own");
 }
 

@@ -49,6 +49,13 @@ inline void write_composition(const Composition& composition, OrderedJson& to) {
         if (*composition.average != AverageName::none)
             to["ema_device"] = *composition.average == AverageName::cpu ? "cpu" : "accelerator";
     }
+    if (composition.adapter) to["model_type"] = *composition.adapter == AdapterName::none ? "full" : "lora";
+    // Which arguments it has says a file that no intent holds.
+    if (composition.adapter == AdapterName::lokr) to["lora_type"] = "lycoris";
+    if (composition.frozen)
+        to["base_model_precision"] = *composition.frozen == FrozenName::int8  ? "int8-quanto"
+                                     : *composition.frozen == FrozenName::nf4 ? "nf4-bnb"
+                                                                              : "no_change";
     if (composition.moment) to["optimizer_release_gradients"] = *composition.moment == MomentName::in_backward;
     if (composition.gradients)
         to["optimizer_offload_gradients"] = *composition.gradients == KeptOn::all_on(TierName::cpu);

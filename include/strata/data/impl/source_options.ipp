@@ -15,6 +15,7 @@ STRATA_INLINE SourceOptions SourceOptions::from(const config::TrainerConfig& con
     options.aspect_bucket_alignment = config.aspect_bucket_alignment;
     options.bucket_mode = config.bucket_mode;
     options.aspect_bucket_rounding = config.aspect_bucket_rounding;
+    options.trains_adapter = config.adapter.is_on();
     options.caption_dropout_probability = config.caption_dropout_probability;
     options.allow_dataset_oversubscription = config.allow_dataset_oversubscription;
     options.on_broken_sample = config.on_broken_sample;

@@ -46,7 +46,10 @@ inline DrawnNoise draw_noise(const at::Tensor& x, const NoiseSource& source, con
         std::vector<std::int64_t> shape(static_cast<std::size_t>(x.dim()), 1);
         shape[0] = x.size(0);
         shape[1] = x.size(1);
-        noise = noise + source.normal(shape) * options.offset;
+        at::Tensor offset = source.normal(shape) * options.offset;
+        if (options.offset_probability < 1)
+            offset = offset * beside(x, source.uniform({x.size(0)}).lt(options.offset_probability));
+        noise = noise + offset;
     }
     at::Tensor shown = noise;
     if (options.perturbation > 0) shown = noise + source.normal(x.sizes()) * options.perturbation;
@@ -68,6 +71,9 @@ inline void check_noise(const NoiseOptions& options, config::Problems& problems)
     };
     look("offset", options.offset);
     look("perturbation", options.perturbation);
+    if (!(options.offset_probability >= 0 && options.offset_probability <= 1))
+        problems.add(bad_options("offset_probability of the noise is " + OptionCheck::shown(options.offset_probability),
+                                 "give a share from 0 to 1; 1 is every picture"));
 }
 
 inline void check_count(const at::Tensor& x, std::size_t count, const char* what) {

@@ -125,7 +125,9 @@ private:
 };
 
 inline diffusion::NoiseOptions noise_of(const config::ModelSettings& settings) {
-    return {.offset = settings.offset_noise ? settings.noise_offset : 0, .perturbation = settings.input_perturbation};
+    return {.offset = settings.offset_noise ? settings.noise_offset : 0,
+            .offset_probability = settings.noise_offset_probability,
+            .perturbation = settings.input_perturbation};
 }
 
 inline models::FluxTraining flux_training(const config::ModelSettings& settings,

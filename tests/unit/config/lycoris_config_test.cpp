@@ -1,0 +1,91 @@
+// Files of LyCORIS' arguments: read, or refused with everything in them that strata does not do alike.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <strata/config/adapter_settings.hpp>
+#include <strata/config/lycoris_config.hpp>
+
+#include "../../support/temporary_folder.hpp"
+
+namespace {
+
+using namespace strata::config;
+using strata::Errc;
+using Names = std::vector<std::string>;
+
+LycorisConfig read(std::string_view json) {
+    Problems problems;
+    LycorisConfig config = read_lycoris(parse_json(json, "lycoris.json", JsonDialect::relaxed), problems);
+    problems.finish();
+    return config;
+}
+auto refused(std::string_view json) {
+    return strata_test::thrown_by([&] { (void)read(json); });
+}
+
+TEST(LycorisConfig, TheUsualLokrIsRead) {
+    const LycorisConfig config = read(R"({"algo": "lokr", "multiplier": 1.0, "linear_dim": 10000, "linear_alpha": 1,
+        "factor": 16, "bypass_mode": true, "apply_preset": {"target_module": ["Attention", "FeedForward"],
+        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 8, "algo": "lokr"}}}})");
+    EXPECT_EQ(config.algo, LycorisAlgo::lokr);
+    EXPECT_EQ(config.rank, 10000);
+    EXPECT_EQ(config.factor, 16);
+    EXPECT_FALSE(config.full_matrix);
+    EXPECT_EQ(config.modules, (Names{"Attention", "FeedForward"}));
+    ASSERT_EQ(config.exceptions.size(), 2U);
+    EXPECT_EQ(config.exceptions[1].of, "FeedForward");
+    EXPECT_EQ(config.exceptions[1].factor, 8);
+    EXPECT_FALSE(config.exceptions[1].rank);
+}
+
+TEST(LycorisConfig, DefaultsAreThoseOfLycoris) {
+    const LycorisConfig config = read("{\"algo\": \"lora\"}");
+    EXPECT_EQ(config.algo, LycorisAlgo::locon);
+    EXPECT_EQ(config.rank, 4);
+    EXPECT_EQ(config.alpha, 1);
+    EXPECT_EQ(config.names, (Names{"*"})) << "every layer";
+    EXPECT_EQ(read("{}").algo, LycorisAlgo::lokr);
+    EXPECT_EQ(read("{}").factor, -1);
+}
+
+TEST(LycorisConfig, LayersMayBeNamed) {
+    const LycorisConfig config = read(R"({"algo": "lokr", "factor": 4, "full_matrix": true, "apply_preset": {
+        "target_name": ["mid_block.*"], "exclude_name": ["*.proj_out"], "use_fnmatch": true,
+        "name_algo_map": {"transformer_blocks.*.attn*": {"factor": 2, "dim": 8, "alpha": 4}}}})");
+    EXPECT_EQ(config.names, (Names{"transformer_blocks.*.attn*", "mid_block.*"}) << "in the order of keys");
+    EXPECT_EQ(config.excluded, (Names{"*.proj_out"}));
+    ASSERT_EQ(config.exceptions.size(), 1U);
+    EXPECT_FALSE(config.exceptions[0].is_class);
+    EXPECT_EQ(config.exceptions[0].rank, 8);
+    EXPECT_EQ(config.exceptions[0].alpha, 4);
+    EXPECT_TRUE(refused(R"({"apply_preset": {"target_name": ["blocks\\.[0-9]+"]}})").says("regular expression"));
+}
+
+TEST(LycorisConfig, AllThatIsNotAlikeIsToldAtOnceWithItsPlace) {
+    const auto error =
+        refused("{\"algo\": \"boft\",\n\"use_scalar\": true, \"rank_dropout\": 0.1,\n\"multiplier\": 0.5}");
+    for (const char* says :
+         {"4 problems", "lycoris.json:1:10: key 'algo' is 'boft'", "lycoris.json:2:15: key 'use_scalar'",
+          "key 'rank_dropout'", "lycoris.json:3:15: key 'multiplier'"})
+        EXPECT_TRUE(error.says(says)) << says << "\n" << error.message;
+    EXPECT_TRUE(refused(R"({"algo": "lokr", "facter": 8})").says("did you mean 'factor'"));
+    EXPECT_TRUE(refused(R"({"apply_preset": "attn-mlp"})").says("a preset of LyCORIS' own"));
+    EXPECT_TRUE(
+        refused(R"({"apply_preset": {"module_algo_map": {"Attention": {"algo": "loha"}}}})").says("same 'algo'"));
+    EXPECT_TRUE(refused(R"({"linear_dim": 8, "conv_dim": 4})").says("conv_dim"));
+    EXPECT_NO_THROW((void)read(R"({"linear_dim": 8, "conv_dim": 8, "use_scalar": false, "rank_dropout": 0})"));
+}
+
+TEST(LycorisConfig, ModulesAreLayersOfTheFamily) {
+    EXPECT_EQ(lycoris_layers("Attention", ModelFamily::sdxl), (Names{"to_q", "to_k", "to_v", "to_out.0"}));
+    EXPECT_EQ(lycoris_layers("FeedForward", ModelFamily::flux).size(), 4U);
+    EXPECT_EQ(lycoris_layers("ResnetBlock2D", ModelFamily::sd15), (Names{"*.resnets.*"}));
+    const auto error = strata_test::thrown_by([] { (void)lycoris_layers("ResnetBlock2D", ModelFamily::flux); });
+    EXPECT_EQ(error.code, Errc::bad_value);
+    EXPECT_TRUE(error.says("FluxTransformerBlock")) << error.message;
+}
+
+}  // namespace

@@ -1,0 +1,11 @@
+#include <strata/adapters/lokr.hpp>
+
+#include "train_one_of.hpp"
+
+namespace strata::tools {
+
+void train_pictures(PictureRun& run, const config::Intent& asked, LokrTrainers list) {
+    train_one_of(run, asked, list);
+}
+
+}  // namespace strata::tools
