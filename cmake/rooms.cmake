@@ -340,11 +340,14 @@ strata_room(zero
         average.hpp
         averages/ema.hpp
         buffers.hpp
+        codecs/int8.hpp
+        codecs/nf4.hpp
         compute_device.hpp
         detail/buffer_pool.hpp
         detail/generator_states.hpp
         detail/gradient_hooks.hpp
         detail/loss.hpp
+        detail/packed_bytes.hpp
         detail/preparation.hpp
         detail/recompute.hpp
         detail/unit_call.hpp
@@ -353,6 +356,7 @@ strata_room(zero
         device_kernels.hpp
         engine.hpp
         engine_options.hpp
+        frozen_codec.hpp
         in_units.hpp
         layout.hpp
         memory_forecast.hpp
@@ -379,6 +383,7 @@ strata_room(zero
         parts/local_failure.hpp
         parts/memory_plan.hpp
         parts/open_sums.hpp
+        parts/packed_unit.hpp
         parts/pass_peaks.hpp
         parts/run_order.hpp
         parts/scaler.hpp
@@ -563,8 +568,10 @@ strata_room(models
         detail/few_rows_loops.hpp
         detail/group_norm_shape.hpp
         detail/lane_loops.hpp
+        detail/patch_grid.hpp
         detail/picture_size.hpp
         detail/unet_loops.hpp
+        detail/wide_product.hpp
         diffusion_unet.hpp
         drawing.hpp
         encoder_loaders.hpp
@@ -608,7 +615,10 @@ strata_room(models
         unet_kernels.hpp
         unet_ops.hpp
         unet_options.hpp
-        unet_transformer.hpp)
+        unet_transformer.hpp
+        wide_blocks.hpp
+        wide_convolution.hpp
+        wide_products.hpp)
 
 strata_room(adapters
     NEEDS core policy storage comm zero weights models

@@ -212,11 +212,11 @@ class Flux(nn.Module):
 
 
 class Resnet(nn.Module):
-    def __init__(self, c_in, c_out):
+    def __init__(self, c_in, c_out, time=1280, groups=32):
         super().__init__()
-        self.norm1, self.norm2 = nn.GroupNorm(32, c_in), nn.GroupNorm(32, c_out)
+        self.norm1, self.norm2 = nn.GroupNorm(groups, c_in), nn.GroupNorm(groups, c_out)
         self.conv1, self.conv2 = nn.Conv2d(c_in, c_out, 3, padding=1), nn.Conv2d(c_out, c_out, 3, padding=1)
-        self.time_emb_proj = nn.Linear(1280, c_out)
+        self.time_emb_proj = nn.Linear(time, c_out)
         self.conv_shortcut = nn.Conv2d(c_in, c_out, 1) if c_in != c_out else None
 
     def forward(self, x, time):
@@ -226,21 +226,22 @@ class Resnet(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    def __init__(self, C, E):
+    def __init__(self, C, E, heads=10):
         super().__init__()
+        self.heads = heads
         self.to_q = nn.Linear(C, C, bias=False)
         self.to_k, self.to_v = nn.Linear(E, C, bias=False), nn.Linear(E, C, bias=False)
         self.to_out = Folder(_0=nn.Linear(C, C))
 
     def forward(self, x, context):
-        return self.to_out[0](attend(self.to_q(x), self.to_k(context), self.to_v(context), 10))
+        return self.to_out[0](attend(self.to_q(x), self.to_k(context), self.to_v(context), self.heads))
 
 
 class TransformerBlock(nn.Module):
-    def __init__(self, C, E):
+    def __init__(self, C, E, heads=10):
         super().__init__()
         self.norm1, self.norm2, self.norm3 = nn.LayerNorm(C), nn.LayerNorm(C), nn.LayerNorm(C)
-        self.attn1, self.attn2 = CrossAttention(C, C), CrossAttention(C, E)
+        self.attn1, self.attn2 = CrossAttention(C, C, heads), CrossAttention(C, E, heads)
         self.ff = Folder(net=Folder(_0=Folder(proj=nn.Linear(C, 8 * C)), _2=nn.Linear(4 * C, C)))
 
     def forward(self, x, context):
@@ -252,11 +253,11 @@ class TransformerBlock(nn.Module):
 
 
 class SpatialTransformer(nn.Module):
-    def __init__(self, C, E, depth):
+    def __init__(self, C, E, depth, heads=10, groups=32):
         super().__init__()
-        self.norm = nn.GroupNorm(32, C, eps=1e-6)
+        self.norm = nn.GroupNorm(groups, C, eps=1e-6)
         self.proj_in, self.proj_out = nn.Linear(C, C), nn.Linear(C, C)
-        self.transformer_blocks = nn.ModuleList([TransformerBlock(C, E) for _ in range(depth)])
+        self.transformer_blocks = nn.ModuleList([TransformerBlock(C, E, heads) for _ in range(depth)])
 
     def forward(self, x, context):
         y = self.proj_in(self.norm(x).flatten(2).transpose(1, 2))

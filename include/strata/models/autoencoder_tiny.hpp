@@ -14,6 +14,7 @@
 #include <torch/torch.h>
 
 #include <strata/core/inline.hpp>
+#include <strata/models/layers.hpp>
 #include <strata/models/norms.hpp>
 #include <strata/models/tiled_decode.hpp>
 
@@ -52,7 +53,7 @@ public:
     at::Tensor forward(const at::Tensor& x_BChw);
 
 private:
-    torch::nn::Conv2d conv0_, conv2_, conv4_, pool0_{nullptr}, pool3_{nullptr};
+    std::shared_ptr<Conv2d> conv0_, conv2_, conv4_, pool0_, pool3_;
     std::shared_ptr<GroupNorm> pool1_;
 };
 

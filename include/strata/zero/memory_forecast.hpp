@@ -16,10 +16,13 @@
 #include <strata/policy/place.hpp>
 #include <strata/zero/average.hpp>
 #include <strata/zero/averages/ema.hpp>
+#include <strata/zero/codecs/int8.hpp>
+#include <strata/zero/codecs/nf4.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
+#include <strata/zero/frozen_codec.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
@@ -133,7 +136,7 @@ template <class Setup, ComputeDevice Compute = CpuDevice>
     using State = typename detail::StateOfPrecision<typename Setup::offload::tier, Numerics,
                                                     optim::state_count_v<typename Setup::optimizer::rule>>::type;
     using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, typename Numerics::element>;
-    using Store = typename detail::ShardsOfPrecision<typename Setup::parameter_offload::tier, Numerics>::type;
+    using Store = typename detail::StoreOfSetup<Setup>::type;
 
     options = detail::checked(std::move(options));
     const Settings settings{options};
@@ -150,9 +153,11 @@ template <class Setup, ComputeDevice Compute = CpuDevice>
     model.trained = detail::split_off_frozen(model.frozen, at::kCPU, options.computes_only);
     model.group_of.resize(model.trained.size());
     require_units<Setup>(model, options.computes_only);
-    const bool shards_units = Settings::sharded.parameters && (Shards::gathers_alone || whom.world > 1);
+    const bool shards_units =
+        Settings::sharded.parameters && (Settings::template gathers_alone<Shards> || whom.world > 1);
     const Buckets buckets{model.trained, model.group_of, settings.buckets(shards_units, 0, whom.world)};
-    const auto frozen_units = shards_units ? frozen_units_of(model.frozen) : std::vector<FrozenUnit>{};
+    const FrozenFormats formats{facts.dtype, facts.excepted_dtype, frozen_format_of<typename Setup::frozen_weights>()};
+    const auto frozen_units = shards_units ? frozen_units_of(model.frozen, formats) : std::vector<FrozenUnit>{};
 
     MemoryForecast forecast;
     detail::ForecastSums sums{forecast};
@@ -171,7 +176,7 @@ template <class Setup, ComputeDevice Compute = CpuDevice>
     const auto pool = std::make_shared<detail::BufferPool>();
     Store shards{*pool};
     const ShardSizes sizes = shard_sizes(buckets, frozen_units);
-    if constexpr (Formats::has_exceptions) shards.set_excepted(sizes.excepted);
+    sort_shards<Setup>(shards, sizes);
     sums.add(MemoryKind::parameters, shards.takes(sizes.numels, room(options.tiers.units)));
     using Gradients = GradientTier<typename Setup::gradient_offload::tier, Numerics>;
     if (const auto on_tier = Gradients::store(options.gradient_accumulation_steps, buckets, *pool))

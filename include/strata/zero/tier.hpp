@@ -180,7 +180,7 @@ template <class S, class Kept, std::size_t states>
 concept TierStateByBucket = TierState<S, Kept, states> && detail::GivesBuckets<S>;
 
 /// What `shards<Element>` of a tier does: it keeps a rank's shards of units, or a sum of gradients for every bucket. Elements
-/// of parameters are those of a Precision, sums are of these or of fp32.
+/// of parameters are those of a Precision, sums are of these or of fp32; quantised frozen weights are std::uint8_t.
 ///
 ///   fails_alone, wants_folder, bytes(), make()
 ///                  as of state; there may be no shards

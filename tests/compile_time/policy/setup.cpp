@@ -273,6 +273,11 @@ static_assert(breaks<rule::SaysWhatIsSharded<BoolsForFacts>, BoolsForFacts, Offl
 static_assert(breaks<rule::ShardsStateFirst<WithoutState>, WithoutState> &&
               breaks<rule::ShardsStateFirst<ParametersOnly>, ParametersOnly>);
 static_assert(breaks<rule::AveragingBringsItsClass<OnlyItsName>, OnlyItsName>);
+static_assert(breaks<rule::FrozenFormatBringsItsCodec<Bf16>, ZeroStage<3>, FrozenWeights<Bf16>>);
+struct FrozenSomehow {
+    using slot = slot::FrozenFormat;
+};
+static_assert(breaks<rule::FrozenPolicySaysWhether<FrozenSomehow>, FrozenSomehow>);
 struct OnlySomeBlocks {
     using slot = slot::Activations;
     static constexpr bool blocks = true;

@@ -46,7 +46,11 @@ adapt(torch::nn::Module& model, const std::vector<std::string>& targets, const s
     auto* const own = dynamic_cast<models::AdaptableModel*>(&model);
     const auto acts = own != nullptr ? own->adapter_switch() : std::make_shared<models::AdapterSwitch>();
     for (at::Tensor& parameter : model.parameters()) parameter.requires_grad_(false);
-    for (const NamedAdaptable& layer : layers) layer.layer->attach(name, make(layer.layer->shape()), acts);
+    for (const NamedAdaptable& layer : layers) {
+        const std::shared_ptr<models::LayerAdapter> adapter = make(layer.layer->shape());
+        adapter->train(layer.layer->module().is_training());
+        layer.layer->attach(name, adapter, acts);
+    }
     acts->there = acts->on = true;
     return {std::move(layers), acts};
 }

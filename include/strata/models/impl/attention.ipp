@@ -11,11 +11,17 @@
 #include <strata/models/attention.hpp>
 #include <strata/models/impl/attention_tiles.ipp>
 #include <strata/models/impl/fused_ops.ipp>
+#include <strata/models/wide_products.hpp>
 #include <strata/zero/torch_version.hpp>
 
 namespace strata::models {
 
 namespace detail {
+
+/// A batch of products in the type of a.
+inline at::Tensor products(const at::Tensor& a, const at::Tensor& b) {
+    return takes_wide_products(a, b) ? wide_bmm(a, b) : at::bmm(a, b);
+}
 
 struct Attention : Function<Attention> {
     static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
@@ -23,22 +29,22 @@ struct Attention : Function<Attention> {
         const at::Tensor qs = q.reshape({B * H, L, K});
         const at::Tensor ks = k.reshape({B * H, S, K});
         const at::Tensor vs = v.reshape({B * H, S, K});
-        at::Tensor p = at::bmm(qs, ks.transpose(1, 2));
+        at::Tensor p = products(qs, ks.transpose(1, 2));
         by_type(p, [&]<class T>(T) { kernels::softmax(data<T>(p), B * H * L, S, scale_of(K)); });
         ctx->save_for_backward({qs, ks, vs, p});
-        return at::bmm(p, vs).view({B, H, L, K}).transpose(1, 2).reshape({B, L, H * K});
+        return products(p, vs).view({B, H, L, K}).transpose(1, 2).reshape({B, L, H * K});
     }
     static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
         const variable_list saved = ctx->get_saved_variables();
         const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &p = saved[3];
         const std::int64_t B = grads[0].size(0), L = q.size(1), S = k.size(1), K = q.size(2), H = q.size(0) / B;
         const at::Tensor grad = grads[0].view({B, L, H, K}).transpose(1, 2).reshape({B * H, L, K});
-        const at::Tensor grad_v = at::bmm(p.transpose(1, 2), grad);
-        at::Tensor grad_s = at::bmm(grad, v.transpose(1, 2));
+        const at::Tensor grad_v = products(p.transpose(1, 2), grad);
+        at::Tensor grad_s = products(grad, v.transpose(1, 2));
         by_type(p,
                 [&]<class T>(T) { kernels::softmax_backward(data<T>(grad_s), data<T>(p), B * H * L, S, scale_of(K)); });
-        const at::Tensor grad_q = at::bmm(grad_s, k);
-        const at::Tensor grad_k = at::bmm(grad_s.transpose(1, 2), q);
+        const at::Tensor grad_q = products(grad_s, k);
+        const at::Tensor grad_k = products(grad_s.transpose(1, 2), q);
         return {grad_q.view({B, H, L, K}), grad_k.view({B, H, S, K}), grad_v.view({B, H, S, K})};
     }
     static float scale_of(std::int64_t K) { return 1.0f / std::sqrt(static_cast<float>(K)); }
@@ -50,11 +56,12 @@ inline bool is_plain(const AttentionOptions& options) {
 }
 
 /// Whether scores are computed tile by tile. The formula keeps them several times, in fp32, where they are not plain: so
-/// these are in tiles however few they are.
+/// these are in tiles however few they are, and so is bf16 whose products are by way of fp32: a tile stays fp32 between
+/// them.
 inline bool takes_tiles(const at::Tensor& q_BHLK, std::int64_t S, const AttentionOptions& options) {
     if (!kernels_apply(q_BHLK, q_BHLK.size(3))) return false;
     const std::int64_t scores = q_BHLK.size(0) * q_BHLK.size(1) * q_BHLK.size(2) * S;
-    return options.tiles || !is_plain(options) ||
+    return options.tiles || !is_plain(options) || takes_wide_products(q_BHLK, q_BHLK) ||
            scores * static_cast<std::int64_t>(q_BHLK.element_size()) > most_score_bytes;
 }
 

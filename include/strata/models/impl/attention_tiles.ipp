@@ -9,6 +9,8 @@
 #include <strata/models/attention_kernels.hpp>
 #include <strata/models/impl/attention_kernels.ipp>
 #include <strata/models/impl/fused_ops.ipp>
+#include <strata/models/wide_blocks.hpp>
+#include <strata/models/wide_products.hpp>
 
 namespace strata::models::detail {
 
@@ -55,6 +57,33 @@ struct TileWalk {
     }
 };
 
+/// Calls run(T{}, C{}): T is q's type and C that of its tiles, which is fp32 where products of T's are slow.
+template <class Run>
+void by_types(const at::Tensor& q, const Run& run) {
+    by_type(q, [&]<class T>(T) {
+        if (takes_wide_products(q, q)) {
+            run(T{}, float{});
+        } else {
+            run(T{}, T{});
+        }
+    });
+}
+inline at::ScalarType tile_type(const at::Tensor& q) {
+    return takes_wide_products(q, q) ? at::kFloat : q.scalar_type();
+}
+
+/// Dense rows of T as rows of C, in `buffer` if that is another type.
+template <class T, class C>
+at::Tensor as_tile(const at::Tensor& x, const at::Tensor& buffer) {
+    if constexpr (std::is_same_v<T, C>) {
+        return x;
+    } else {
+        at::Tensor wide = top(buffer, x.size(0), x.size(1));
+        kernels::widen(data<C>(wide), data<T>(x), x.size(0), x.size(1), x.stride(0));
+        return wide;
+    }
+}
+
 struct TiledAttention : Function<TiledAttention> {
     static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q_, const at::Tensor& k_, const at::Tensor& v_,
                               const at::Tensor& bias_, const TiledForm& form) {
@@ -65,26 +94,30 @@ struct TiledAttention : Function<TiledAttention> {
         const std::int64_t Q = std::min(form.tiles.queries, L), N = std::min(form.tiles.keys, S);
         at::Tensor y = at::empty({B, L, D}, q.options());
         at::Tensor logsum = floats({B, H, L});
-        const at::Tensor scores = at::empty({Q * N}, q.options()), part = at::empty({Q * K}, q.options());
+        const at::TensorOptions of_tiles = q.options().dtype(tile_type(q));
+        const bool is_other = of_tiles.dtype() != q.dtype();
+        const at::Tensor scores = at::empty({Q * N}, of_tiles), part = at::empty({Q * K}, of_tiles);
+        const at::Tensor wide_q = floats({is_other ? Q * K : 0}), wide_k = floats({is_other ? N * K : 0});
         const at::Tensor acc = floats({Q * K}), peak = floats({Q}), total = floats({Q}), correction = floats({Q});
-        by_type(q, [&]<class T>(T) {
+        by_types(q, [&]<class T, class C>(T, C) {
             for (std::int64_t b = 0; b < B; ++b)
                 for (std::int64_t h = 0; h < H; ++h) {
                     const at::Tensor qh = q[b][h], kh = k[b][h], vh = v[b][h];
                     const TileWalk walk{form, L, S, bias_of(bias, b, h)};
                     for (std::int64_t l = 0; l < L; l += Q) {
                         const std::int64_t rows = std::min(Q, L - l), end = walk.end_of_keys(l, rows);
+                        const at::Tensor ql = as_tile<T, C>(qh.narrow(0, l, rows), wide_q);
                         peak.fill_(-3.0e38f);
                         total.zero_();
                         for (std::int64_t s = 0; s < end; s += N) {
                             const std::int64_t keys = std::min(N, end - s);
                             at::Tensor p = top(scores, rows, keys), o = top(part, rows, K);
-                            at::mm_out(p, qh.narrow(0, l, rows), kh.narrow(0, s, keys).t());
-                            kernels::running_softmax(data<T>(p), walk.tile(l, rows, s, keys), data<float>(peak),
+                            at::mm_out(p, ql, as_tile<T, C>(kh.narrow(0, s, keys), wide_k).t());
+                            kernels::running_softmax(data<C>(p), walk.tile(l, rows, s, keys), data<float>(peak),
                                                      data<float>(total), data<float>(correction));
-                            at::mm_out(o, p, vh.narrow(0, s, keys));
+                            at::mm_out(o, p, as_tile<T, C>(vh.narrow(0, s, keys), wide_k));
                             if (s == 0) acc.narrow(0, 0, rows * K).zero_();
-                            kernels::add_part(data<float>(acc), data<T>(o), data<float>(correction), rows, K);
+                            kernels::add_part(data<float>(acc), data<C>(o), data<float>(correction), rows, K);
                         }
                         kernels::divide_rows(data<T>(y) + (b * L + l) * D + h * K, D,
                                              data<float>(logsum) + (b * H + h) * L + l, data<float>(acc),
@@ -113,15 +146,19 @@ struct TiledAttention : Function<TiledAttention> {
         const at::Tensor grad = grads[0].contiguous();
         at::Tensor grad_q = at::empty_like(q), grad_k = at::empty_like(k), grad_v = at::empty_like(v), grad_bias;
         if (bias.defined() && ctx->needs_input_grad(3)) grad_bias = at::zeros_like(bias);
-        const at::Tensor scores = at::empty({Q * N}, q.options()), slopes = at::empty({Q * N}, q.options());
+        const at::TensorOptions of_tiles = q.options().dtype(tile_type(q));
+        const std::int64_t wide = of_tiles.dtype() != q.dtype() ? K : 0;
+        const at::Tensor scores = at::empty({Q * N}, of_tiles), slopes = at::empty({Q * N}, of_tiles);
         const at::Tensor part = at::empty({std::max(Q, N) * K}, q.options()), grad_h = at::empty({L * K}, q.options());
+        const at::Tensor wide_q = floats({Q * wide}), wide_g = floats({Q * wide}), wide_k = floats({N * wide}),
+                         wide_v = floats({N * wide});
         const at::Tensor dots = floats({L}), sum_q = floats({Q * K}), sum_k = floats({S * K}), sum_v = floats({S * K});
-        by_type(q, [&]<class T>(T) {
+        by_types(q, [&]<class T, class C>(T, C) {
             // Sums over tiles are fp32: sum += a b.
             const auto add_product = [&](const at::Tensor& sum, std::int64_t row, const at::Tensor& a,
                                          const at::Tensor& b) {
                 const std::int64_t rows = a.size(0);
-                if constexpr (std::is_same_v<T, float>) {
+                if constexpr (std::is_same_v<C, float>) {
                     at::Tensor slice = sum.narrow(0, row * K, rows * K).view({rows, K});
                     at::addmm_out(slice, slice, a, b);
                 } else {
@@ -142,15 +179,17 @@ struct TiledAttention : Function<TiledAttention> {
                     sum_v.zero_();
                     for (std::int64_t l = 0; l < L; l += Q) {
                         const std::int64_t rows = std::min(Q, L - l), end = walk.end_of_keys(l, rows);
-                        const at::Tensor ql = qh.narrow(0, l, rows), gl = gh.narrow(0, l, rows);
+                        const at::Tensor ql = as_tile<T, C>(qh.narrow(0, l, rows), wide_q),
+                                         gl = as_tile<T, C>(gh.narrow(0, l, rows), wide_g);
                         sum_q.zero_();
                         for (std::int64_t s = 0; s < end; s += N) {
                             const std::int64_t keys = std::min(N, end - s);
-                            const at::Tensor ks = kh.narrow(0, s, keys);
+                            const at::Tensor ks = as_tile<T, C>(kh.narrow(0, s, keys), wide_k),
+                                             vs = as_tile<T, C>(vh.narrow(0, s, keys), wide_v);
                             at::Tensor p = top(scores, rows, keys), ds = top(slopes, rows, keys);
                             at::mm_out(p, ql, ks.t());
-                            at::mm_out(ds, gl, vh.narrow(0, s, keys).t());
-                            kernels::score_gradient(data<T>(p), data<T>(ds), walk.tile(l, rows, s, keys),
+                            at::mm_out(ds, gl, vs.t());
+                            kernels::score_gradient(data<C>(p), data<C>(ds), walk.tile(l, rows, s, keys),
                                                     data<float>(logsum) + (b * H + h) * L + l, data<float>(dots) + l);
                             if (bias_sum.defined()) add_bias_gradient(bias_sum, ds, l, s);
                             add_product(sum_v, s, p.t(), gl);

@@ -19,9 +19,10 @@ namespace strata::models {
 namespace detail {
 
 /// 3x3, or 1x1, without a bias.
-inline torch::nn::Conv2d bare_convolution(std::int64_t C_in, std::int64_t C_out, std::int64_t edge,
-                                          std::int64_t stride) {
-    return torch::nn::Conv2d(torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(edge / 2).bias(false));
+inline std::shared_ptr<Conv2d> bare_convolution(std::int64_t C_in, std::int64_t C_out, std::int64_t edge,
+                                                std::int64_t stride) {
+    return std::make_shared<Conv2d>(
+        torch::nn::Conv2dOptions(C_in, C_out, edge).stride(stride).padding(edge / 2).bias(false));
 }
 
 inline constexpr std::int64_t pool_groups = 4;

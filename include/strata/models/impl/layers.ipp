@@ -2,8 +2,8 @@
 // strata/models/impl/layers.ipp - bodies of layers that adapters can be attached to.
 
 #include <strata/models/fused_ops.hpp>
-#include <strata/models/layer_adapter.hpp>
 #include <strata/models/layers.hpp>
+#include <strata/models/wide_convolution.hpp>
 
 namespace strata::models {
 
@@ -42,7 +42,7 @@ STRATA_INLINE LayerShape Conv2d::shape() const {
 }
 
 STRATA_INLINE at::Tensor Conv2d::sum(const at::Tensor& x_BChw, const at::Tensor& w, const at::Tensor& b) const {
-    return at::conv2d(x_BChw, w, b, stride_, border_);
+    return conv2d(x_BChw, w, b, {.stride = {stride_, stride_}, .padding = {border_, border_}});
 }
 
 }  // namespace strata::models

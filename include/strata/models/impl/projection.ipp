@@ -1,7 +1,9 @@
 #pragma once
 // strata/models/impl/projection.ipp - bodies of Projection.
 
+#include <strata/models/fused_ops.hpp>
 #include <strata/models/projection.hpp>
+#include <strata/models/wide_products.hpp>
 
 namespace strata::models {
 
@@ -15,6 +17,7 @@ STRATA_INLINE at::Tensor Projection::forward(const at::Tensor& x) {
 }
 
 STRATA_INLINE at::Tensor Projection::sum(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) const {
+    if (takes_wide_products(x, w)) return linear(x, w, b);
     return b.defined() ? at::linear(x, w, b) : at::matmul(x, w.t());
 }
 

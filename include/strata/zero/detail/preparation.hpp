@@ -29,10 +29,11 @@ namespace strata::zero::detail {
 
 /// torch's name of an element type.
 template <class Element>
-inline constexpr at::ScalarType dtype_v = std::same_as<Element, bf16>     ? at::kBFloat16
-                                          : std::same_as<Element, fp16>   ? at::kHalf
-                                          : std::same_as<Element, double> ? at::kDouble
-                                                                          : at::kFloat;
+inline constexpr at::ScalarType dtype_v = std::same_as<Element, bf16>           ? at::kBFloat16
+                                          : std::same_as<Element, fp16>         ? at::kHalf
+                                          : std::same_as<Element, double>       ? at::kDouble
+                                          : std::same_as<Element, std::uint8_t> ? at::kByte
+                                                                                : at::kFloat;
 
 /// The memory of a contiguous tensor. T is its element type, in torch's or in strata's name.
 template <class T>

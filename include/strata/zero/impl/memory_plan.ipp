@@ -33,6 +33,17 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
         const std::int64_t leaving = gradients.sums_on_tier ? buckets.share_of(i) * of_sum : 0;  // a sum, to its tier
         largest = std::max(largest, all * std::max<std::int64_t>(sizeof(float), in_use) + leaving);
     }
+    if (gathers && quantised != nullptr) {
+        // Its bytes and a matrix in fp32 while it is taken over; later its bytes and what they become, and the next one ahead of its use.
+        for (const FrozenUnit& unit : frozen_units_of(frozen, {dtype, excepted_dtype, quantised})) {
+            std::int64_t matrix = 0;
+            for (const PackedUnit::Piece& piece : unit.packed->pieces()) matrix = std::max(matrix, piece.numel);
+            const std::int64_t whole = 2 * unit.numel * element_of(unit.excepted);
+            const auto of_matrix = matrix * static_cast<std::int64_t>(sizeof(float));
+            const std::int64_t bytes = share_numel(unit.packed->bytes(), buckets.world()) * buckets.world();
+            largest = std::max(largest, bytes + std::max(whole, of_matrix));
+        }
+    }
     device += largest + (device_is_host ? beside : 0);
 
     // What parameters give back is in the memory where they are now.
@@ -56,8 +67,13 @@ STRATA_INLINE MemoryPlan::Need MemoryPlan::need(const Buckets& buckets, const st
             const std::int64_t size = p.tensor.is_floating_point() ? element_of(p.excepted) : p.tensor.element_size();
             // Given back only when all of the above is there: it makes room for its shard, or itself, and for nothing else.
             if (gathers && shards_frozen(p)) {
-                shards_need -=
-                    std::min(share_numel(p.tensor.numel(), buckets.world()) * size, given_back(p.tensor, of_device));
+                std::int64_t kept = p.tensor.numel() * size;
+                if (quantised != nullptr) {
+                    PackedUnit alone{*quantised, p.excepted ? excepted_dtype : dtype};
+                    alone.add(p.name, p.tensor, p.excepted);
+                    kept = alone.bytes();
+                }
+                shards_need -= std::min(share_numel(kept, buckets.world()), given_back(p.tensor, of_device));
             } else if (of_device) {
                 bytes += std::max<std::int64_t>(0, p.tensor.numel() * size - given_back(p.tensor, true));
             }

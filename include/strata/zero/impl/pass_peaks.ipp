@@ -60,8 +60,10 @@ public:
     struct Unit {
         std::int64_t bytes = 0;
         std::int64_t numel = 0;
+        std::int64_t packed = 0;  // bytes of its largest flat that is gathered as bytes, in memory until it is filled
         bool whole = false;
         bool ahead = false;
+        bool on_its_way = false;  // nobody has waited for it yet
     };
     UnitsUnderWay(std::vector<Unit> units, std::int64_t limit, std::int64_t max_live_numel, bool alone)
         : units_{std::move(units)}, limit_{limit}, max_live_{max_live_numel}, alone_{alone} {
@@ -76,16 +78,11 @@ public:
         if (!used.whole) gather(number, gathered);
         if (used.ahead) ahead_bytes_ -= used.bytes;
         used.ahead = false;
-        if (alone_) return;
-        for (std::size_t next = number + static_cast<std::size_t>(direction); next < units_.size();
-             next += static_cast<std::size_t>(direction)) {
-            Unit& unit = units_[next];
-            if (unit.whole) continue;
-            if (ahead_bytes_ + unit.bytes > limit_ || (max_live_ > 0 && live_numel_ + unit.numel > max_live_)) return;
-            gather(next, gathered);
-            unit.ahead = true;
-            ahead_bytes_ += unit.bytes;
+        if (!alone_) gather_ahead(number, direction, gathered);
+        for (const Unit& unit : units_) {
+            if (unit.on_its_way) peak_ = std::max(peak_, live_bytes_ + unit.packed);
         }
+        used.on_its_way = false;
     }
     void drop(std::size_t number) {
         live_bytes_ -= units_[number].bytes;
@@ -97,8 +94,20 @@ public:
 
 private:
     template <class Gathered>
+    void gather_ahead(std::size_t number, int direction, const Gathered& gathered) {
+        for (std::size_t next = number + static_cast<std::size_t>(direction); next < units_.size();
+             next += static_cast<std::size_t>(direction)) {
+            Unit& unit = units_[next];
+            if (unit.whole) continue;
+            if (ahead_bytes_ + unit.bytes > limit_ || (max_live_ > 0 && live_numel_ + unit.numel > max_live_)) return;
+            gather(next, gathered);
+            unit.ahead = true;
+            ahead_bytes_ += unit.bytes;
+        }
+    }
+    template <class Gathered>
     void gather(std::size_t number, const Gathered& gathered) {
-        units_[number].whole = true;
+        units_[number].whole = units_[number].on_its_way = true;
         live_bytes_ += units_[number].bytes;
         live_numel_ += units_[number].numel;
         peak_ = std::max(peak_, live_bytes_);
@@ -235,8 +244,17 @@ STRATA_INLINE PassPeaks pass_peaks(const Buckets& buckets, const std::vector<Fro
     for (std::size_t i = 0; i < buckets.size(); ++i) {
         if (buckets[i].sharded) add(buckets[i].bucket.unit, buckets.padded_of(i), buckets.excepted(i));
     }
-    for (const FrozenUnit& unit : frozen)
-        add(unit.unit, share_numel(unit.numel, buckets.world()) * buckets.world(), unit.excepted);
+    for (const FrozenUnit& unit : frozen) {
+        if (!unit.packed) {
+            add(unit.unit, share_numel(unit.numel, buckets.world()) * buckets.world(), unit.excepted);
+            continue;
+        }
+        add(unit.unit, unit.numel, unit.excepted);
+        // Alone on the host a unit is dequantised out of its shard.
+        if (buckets.world() == 1 && facts.device_is_host) continue;
+        std::int64_t& packed = by_unit[unit.unit].packed;
+        packed = std::max(packed, share_numel(unit.packed->bytes(), buckets.world()) * buckets.world());
+    }
     std::map<std::int32_t, std::size_t> numbers;
     std::vector<detail::UnitsUnderWay::Unit> all;
     for (const auto& [unit, of_unit] : by_unit) {

@@ -18,7 +18,8 @@ namespace detail {
 inline constexpr std::int64_t trimmed_numel = std::int64_t{8} << 20;
 }  // namespace detail
 
-STRATA_INLINE std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen) {
+STRATA_INLINE std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen,
+                                                      const FrozenFormats& formats) {
     std::map<std::pair<std::int32_t, bool>, FrozenUnit> units;
     for (const Parameter& parameter : frozen) {
         if (!shards_frozen(parameter)) continue;
@@ -27,10 +28,20 @@ STRATA_INLINE std::vector<FrozenUnit> frozen_units_of(const std::vector<Paramete
         unit.link = parameter.link;
         unit.excepted = parameter.excepted;
         unit.tensors.push_back(parameter.tensor);
+        unit.names.push_back(parameter.name);
         unit.numel += parameter.tensor.numel();
     }
     std::vector<FrozenUnit> found;
-    for (auto& [number, unit] : units) found.push_back(std::move(unit));
+    for (auto& [number, unit] : units) {
+        if (formats.quantised != nullptr) {
+            auto packed = std::make_shared<PackedUnit>(*formats.quantised,
+                                                       unit.excepted ? formats.excepted_dtype : formats.dtype);
+            for (std::size_t i = 0; i < unit.tensors.size(); ++i)
+                packed->add(unit.names[i], unit.tensors[i], unit.excepted);
+            unit.packed = std::move(packed);
+        }
+        found.push_back(std::move(unit));
+    }
     return found;
 }
 
@@ -44,16 +55,20 @@ STRATA_INLINE TakeOver::TakeOver(Exchange& exchange, detail::BufferPool& pool, B
       trained_{trained},
       frozen_{frozen},
       options_{options} {
-    if (buckets.shards_units()) frozen_units_ = frozen_units_of(frozen);
+    if (buckets.shards_units())
+        frozen_units_ = frozen_units_of(frozen, {options.dtype, options.excepted_dtype, options.quantised});
 }
 
 STRATA_INLINE ShardSizes shard_sizes(const Buckets& buckets, const std::vector<FrozenUnit>& frozen) {
-    ShardSizes sizes{.numels = buckets.shard_numels(), .excepted = {}};
+    ShardSizes sizes{.numels = buckets.shard_numels(), .excepted = {}, .packed = {}, .trained = 0};
     for (std::size_t i = 0; i < buckets.size(); ++i) {
         if (buckets[i].sharded) sizes.excepted.push_back(buckets.excepted(i) ? 1 : 0);
     }
+    sizes.trained = sizes.excepted.size();
+    sizes.packed.resize(sizes.trained);
     for (const FrozenUnit& unit : frozen) {
-        sizes.numels.push_back(share_numel(unit.numel, buckets.world()));
+        sizes.numels.push_back(share_numel(unit.packed ? unit.packed->bytes() : unit.numel, buckets.world()));
+        sizes.packed.push_back(unit.packed ? 1 : 0);
         sizes.excepted.push_back(unit.excepted ? 1 : 0);
     }
     return sizes;
@@ -148,6 +163,7 @@ STRATA_INLINE at::Tensor TakeOver::start_of_state(const at::Tensor& values, bool
 
 STRATA_INLINE void TakeOver::take_frozen_unit(std::size_t unit) {
     const FrozenUnit& frozen = frozen_units_[unit];
+    if (frozen.packed) return take_packed_unit(unit);
     const std::int64_t share = share_numel(frozen.numel, buckets_.world());
     const std::int64_t padded = share * buckets_.world();
     const at::ScalarType dtype = dtype_of(frozen.excepted);
@@ -184,7 +200,7 @@ STRATA_INLINE void TakeOver::take_frozen_unit(std::size_t unit) {
     const std::size_t shard = buckets_.shard_numels().size() + unit;
     shards_.fill(shard, own_S);
     detail::drop_memory(all_B);
-    frozen_flats_.push_back({all_B, shard, frozen.tensors, true});
+    frozen_flats_.push_back({all_B, shard, frozen.tensors, true, nullptr});
 }
 
 STRATA_INLINE std::map<const void*, std::int32_t> TakeOver::add_units(UnitGathering& gathering) {
@@ -208,7 +224,7 @@ STRATA_INLINE std::map<const void*, std::int32_t> TakeOver::add_units(UnitGather
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         const TrainedBucket& b = buckets_[i];
         if (!b.sharded) continue;
-        UnitGathering::Flat flat{b.weight_B, b.shard};
+        UnitGathering::Flat flat{.all_B = b.weight_B, .shard = b.shard};
         for (std::size_t p = 0; p < b.bucket.parameter_count; ++p)
             flat.parameters.push_back(buckets_.parameter(b.bucket.first_parameter + p).tensor);
         units[b.bucket.unit].buckets.push_back(i);

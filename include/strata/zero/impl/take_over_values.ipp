@@ -96,6 +96,7 @@ STRATA_INLINE void TakeOver::end_values() {
     for (const std::vector<Parameter>* group : {&trained_, &frozen_}) {
         for (const Parameter& parameter : *group) any = any || deferred_of(parameter) != nullptr;
     }
+    for (const FrozenUnit& unit : frozen_units_) any = any || unit.packed != nullptr;
     if (!any) return;
     exchange_.agree([this] {
         if (failure_) std::rethrow_exception(failure_);

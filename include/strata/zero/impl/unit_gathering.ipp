@@ -90,6 +90,10 @@ STRATA_INLINE void UnitGathering::reshard(const std::function<bool(const at::Ten
     for (const Unit& unit : units_) {
         for (const Flat& flat : unit.flats) {
             if (std::none_of(flat.parameters.begin(), flat.parameters.end(), written)) continue;
+            if (flat.packed) {
+                repack(flat, written);
+                continue;
+            }
             const std::int64_t share = flat.all_B.numel() / exchange_.world();
             shards_.fill(flat.shard, flat.all_B.narrow(0, share * exchange_.rank(), share));
         }

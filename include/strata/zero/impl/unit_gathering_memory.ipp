@@ -137,7 +137,7 @@ STRATA_INLINE bool UnitGathering::gather_flat(const UnitTurn& mine, const UnitOr
         const auto [share, failure] = opened(flat);
         if (failure && exchange_.alone()) std::rethrow_exception(failure);
         const UnitOrder::Next next = exchange_.alone() ? UnitOrder::Next{mine} : order_.next(mine, failure, learned);
-        if (next.is_everyones) exchange_.all_gather(share, flat.all_B);
+        if (next.is_everyones) fill(flat, share);
         shards_.close(flat.shard, offload::Access::read);
         order_.reduce_due();
         if (!next.is_everyones) take_part(next.turn, next.turn == mine);
@@ -151,9 +151,7 @@ STRATA_INLINE void UnitGathering::take_part(const UnitTurn& turn, bool is_mine) 
     const Flat& flat = flat_of(turn);
     const auto [share, failure] = opened(flat);
     order_.check_all_read(failure);
-    exchange_.all_gather(share, is_mine ? flat.all_B
-                                        : pool_.empty(flat.all_B.numel(), flat.all_B.scalar_type(),
-                                                      MemoryKind::gathered, Place::device));
+    is_mine ? fill(flat, share) : exchange_.all_gather(share, room_for(flat));
     shards_.close(flat.shard, offload::Access::read);
 }
 

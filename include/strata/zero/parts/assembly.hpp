@@ -20,10 +20,13 @@
 #include <strata/policy/place.hpp>
 #include <strata/zero/average.hpp>
 #include <strata/zero/averages/ema.hpp>
+#include <strata/zero/codecs/int8.hpp>
+#include <strata/zero/codecs/nf4.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
+#include <strata/zero/frozen_codec.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/answers.hpp>
 #include <strata/zero/parts/buckets.hpp>
@@ -66,12 +69,13 @@ public:
     static constexpr bool has_exceptions = Formats::has_exceptions;
     using State = typename detail::StateOfPrecision<typename Setup::offload::tier, Numerics, states>::type;
     using Shards = detail::shards_on_t<typename Setup::parameter_offload::tier, Element>;
-    using Store = typename detail::ShardsOfPrecision<typename Setup::parameter_offload::tier, Numerics>::type;
+    using Store = typename detail::StoreOfSetup<Setup>::type;
     using Sums = GradientTier<typename Setup::gradient_offload::tier, Numerics>;
     using Pass = StatePass<Numerics, states, State, Compute>;
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
     static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
                                             detail::AverageOn<typename Setup::averaging, Kept>, char>) > 0);
+    static_assert(sizeof(detail::FormatOfPolicy<typename Setup::frozen_weights>) > 0);
     using Settings = EngineSettings<Setup>;
     static constexpr Sharded sharded = Settings::sharded;
     static_assert(sizeof(typename detail::UpdatesByBucket<Settings::updates_in_backward, State>::Report) > 0);
@@ -185,7 +189,7 @@ private:
         if (before == nullptr) detail::check_values_are_there(parameters);
         require_units<Setup>(model_, options.computes_only);
         TakeOver model{exchange, *pool, buckets, shards, model_.trained, model_.frozen, take_over_options(before)};
-        if constexpr (has_exceptions) shards.set_excepted(model.shards_excepted());
+        sort_shards<Setup>(shards, model.sizes_of_shards());
         if (before == nullptr) answers_->name = agreed_name(exchange, options.name);
         exchange.call_it(answers_->name);
         require_memory(model);
@@ -195,17 +199,20 @@ private:
     }
 
     [[nodiscard]] Buckets::Options bucket_options() const {
-        return settings_.buckets(sharded.parameters && (Shards::gathers_alone || comm_.world() > 1), comm_.rank(),
-                                 comm_.world());
+        return settings_.buckets(sharded.parameters && (Settings::template gathers_alone<Shards> || comm_.world() > 1),
+                                 comm_.rank(), comm_.world());
     }
     [[nodiscard]] static TakeOver::Options take_over_options(Assembly* before) {
         TakeOver::Options options{.dtype = Formats::dtype(false),
                                   .excepted_dtype = Formats::dtype(true),
                                   .device = Pass::device_memory,
-                                  .state = memory_of<Compute>(State::memory)};
+                                  .state = memory_of<Compute>(State::memory),
+                                  .quantised = frozen_format_of<typename Setup::frozen_weights>()};
         if constexpr (has_exceptions) options.excepted_state = memory_of<Compute>(State::excepted_memory);
-        if (before != nullptr)
-            options.gather = [before](const at::Tensor& parameter) { before->hold_unit_of(parameter); };
+        if (before == nullptr) return options;
+        options.gather = [before](const at::Tensor& parameter) { before->hold_unit_of(parameter); };
+        if (options.quantised != nullptr && before->gathers())
+            options.bytes_of = [before](const at::Tensor& parameter) { return before->gathering->bytes_of(parameter); };
         return options;
     }
     // ---- the model's way in ----------------------------------------------------------------------------------------
@@ -215,6 +222,7 @@ private:
         MemoryPlan plan{.device_is_host = Compute::is_host,
                         .dtype = Formats::dtype(false),
                         .excepted_dtype = Formats::dtype(true),
+                        .quantised = frozen_format_of<typename Setup::frozen_weights>(),
                         .gradients = settings_.gradients(),
                         .beside = model.bytes_beside()};
         exchange.agree([&] {  // tiers and averages may be a program's own

@@ -33,6 +33,9 @@ public:
                                      Setup::sharding::shards_gradients != ShardedOver::nothing,
                                      Setup::sharding::shards_parameters != ShardedOver::nothing};
 
+    /// Whether units are shards between their uses in a world of one, too: on a tier that wants it, and where frozen weights are quantised.
+    template <class Shards>
+    static constexpr bool gathers_alone = Shards::gathers_alone || Setup::frozen_weights::quantises;
     static constexpr bool updates_in_backward = Setup::timing::in_backward;
     static_assert(sizeof(typename rule::ElementsAreUpdatedAlone<typename Setup::timing, Rule>::Report) > 0);
 

@@ -11,6 +11,7 @@
 #include <strata/policy/place.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/preparation.hpp>
+#include <strata/zero/frozen_codec.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
@@ -23,6 +24,7 @@ struct MemoryPlan {
     bool device_is_host = true;                  ///< the CPU is the device: there is one memory
     at::ScalarType dtype = at::kFloat;           ///< parameters are kept in
     at::ScalarType excepted_dtype = at::kFloat;  ///< those are that keep the other number format
+    const FrozenFormat* quantised = nullptr;     ///< what frozen matrices of units are kept in
     GradientReduction::Options gradients{};
     std::int64_t beside = 0;  ///< of host memory, while a unit is made that has none yet
     PlaceBytes state{};       ///< masters and states, on every tier

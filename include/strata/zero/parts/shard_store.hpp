@@ -77,13 +77,14 @@ private:
     Shards shards_;
 };
 
-/// Shards of parameters in two number formats, each in a store of its own.
+/// Shards of parameters in two number formats, each in a store of its own; or of parameters and of bytes of frozen ones.
 ///
-///   Own, Excepted  ShardsOf classes
+///   Own, Excepted  ShardsOf classes; Own may be a ShardsInFormats
 template <class Own, class Excepted>
 class ShardsInFormats final : public ShardStore {
 public:
     explicit ShardsInFormats(const detail::BufferPool& pool) : own_{pool}, excepted_{pool} {}
+    [[nodiscard]] Own& own() noexcept { return own_; }
 
     /// Which shards are excepted; before the other calls.
     void set_excepted(const std::vector<char>& excepted) {
@@ -155,6 +156,17 @@ struct ShardsOfPrecision {
 template <class Tier, class Numerics>
 struct ShardsOfPrecision<Tier, Numerics, void> {
     using type = ShardsOf<shards_on_t<Tier, typename Numerics::element>, typename Numerics::element>;
+};
+
+/// What keeps the shards of a setup: in the formats of its precision, and bytes where frozen weights of units are quantised.
+template <class Setup, bool quantises = Setup::frozen_weights::quantises>
+struct StoreOfSetup {
+    using type = typename ShardsOfPrecision<typename Setup::parameter_offload::tier, typename Setup::precision>::type;
+};
+template <class Setup>
+struct StoreOfSetup<Setup, true> {
+    using Bytes = shards_on_t<typename Setup::parameter_offload::tier, std::uint8_t>;
+    using type = ShardsInFormats<typename StoreOfSetup<Setup, false>::type, ShardsOf<Bytes, std::uint8_t>>;
 };
 
 }  // namespace detail

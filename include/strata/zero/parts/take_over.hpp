@@ -11,16 +11,21 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/inline.hpp>
 #include <strata/policy/place.hpp>
+#include <strata/policy/precision.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/packed_unit.hpp>
 #include <strata/zero/parts/shard_store.hpp>
 #include <strata/zero/parts/unit_gathering.hpp>
 
@@ -30,9 +35,18 @@ namespace strata::zero {
 struct FrozenUnit {
     std::int32_t unit = -1;
     std::shared_ptr<UnitLink> link{};
-    std::vector<at::Tensor> tensors;
+    std::vector<at::Tensor> tensors{};
+    std::vector<std::string> names{};  ///< of them
     std::int64_t numel = 0;
-    bool excepted = false;  ///< they keep the other number format; others of the unit are apart
+    bool excepted = false;                       ///< they keep the other number format; others of the unit are apart
+    std::shared_ptr<const PackedUnit> packed{};  ///< where frozen weights are quantised
+};
+
+/// What frozen parameters of units are kept in.
+struct FrozenFormats {
+    at::ScalarType dtype = at::kFloat;
+    at::ScalarType excepted_dtype = at::kFloat;
+    const FrozenFormat* quantised = nullptr;  ///< of matrices; nullptr: they are kept as they compute
 };
 
 /// Whether a frozen parameter is sharded with its unit, where units are.
@@ -40,14 +54,29 @@ struct FrozenUnit {
     return parameter.unit >= 0 && parameter.tensor.is_floating_point();
 }
 /// Those parameters, by unit. Local.
-[[nodiscard]] std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen);
+[[nodiscard]] std::vector<FrozenUnit> frozen_units_of(const std::vector<Parameter>& frozen,
+                                                      const FrozenFormats& formats);
 
 /// This rank's shards: of sharded buckets, then of the frozen parameters of units.
 struct ShardSizes {
     std::vector<std::int64_t> numels;
     std::vector<char> excepted;  ///< whether each is of the other number format
+    std::vector<char> packed;    ///< whether each is bytes of frozen parameters
+    std::size_t trained = 0;     ///< how many are of buckets, which come first
 };
 [[nodiscard]] ShardSizes shard_sizes(const Buckets& buckets, const std::vector<FrozenUnit>& frozen);
+/// Tells a store of a setup which of its shards are of which kind; before its other calls.
+template <class Setup, class Store>
+void sort_shards(Store& store, const ShardSizes& sizes) {
+    if constexpr (Setup::frozen_weights::quantises) {
+        store.set_excepted(sizes.packed);
+        if constexpr (!std::is_void_v<strata::detail::excepted_of_t<typename Setup::precision>>)
+            store.own().set_excepted(
+                {sizes.excepted.begin(), sizes.excepted.begin() + static_cast<std::ptrdiff_t>(sizes.trained)});
+    } else if constexpr (!std::is_void_v<strata::detail::excepted_of_t<typename Setup::precision>>) {
+        store.set_excepted(sizes.excepted);
+    }
+}
 
 /// Gives the parameters of a model their place in an engine. Once; what it has made stays when it goes.
 class TakeOver {
@@ -58,16 +87,19 @@ public:
         Place device = Place::host;                  ///< memory_of() the device
         Place state = Place::host;                   ///< and of the state's first values
         Place excepted_state = Place::host;          ///< and of those of exceptions
+        const FrozenFormat* quantised = nullptr;     ///< what frozen matrices of units are kept in; nullptr: in `dtype`
         /// Makes the unit of a parameter whole, for values that are sharded yet; collective. Empty: all are there.
         std::function<void(const at::Tensor& parameter)> gather{};
+        /// The bytes that such a parameter is kept in, where it is; collective. Empty: none is.
+        std::function<std::optional<PackedPiece>(const at::Tensor& parameter)> bytes_of{};
     };
     /// All but `options` outlive it.
     TakeOver(Exchange& exchange, detail::BufferPool& pool, Buckets& buckets, ShardStore& shards,
              const std::vector<Parameter>& trained, const std::vector<Parameter>& frozen, const Options& options);
 
-    /// Elements of this rank's shards, and whether each of them is of the other number format. Local.
-    [[nodiscard]] std::vector<std::int64_t> shard_numels() const { return shard_sizes(buckets_, frozen_units_).numels; }
-    [[nodiscard]] std::vector<char> shards_excepted() const { return shard_sizes(buckets_, frozen_units_).excepted; }
+    /// Elements of this rank's shards, and what each of them is of. Local.
+    [[nodiscard]] ShardSizes sizes_of_shards() const { return shard_sizes(buckets_, frozen_units_); }
+    [[nodiscard]] std::vector<std::int64_t> shard_numels() const { return sizes_of_shards().numels; }
 
     /// Converts the frozen parameters that are not sharded and gives them rank 0's values. Collective.
     void take_frozen();
@@ -117,6 +149,9 @@ private:
     /// kept, and the others go on: end_values() says it.
     void read_values(DeferredUnit& unit, const std::vector<at::Tensor>& tensors, std::int64_t begin,
                      const at::Tensor& values);
+    void take_packed_unit(std::size_t unit);
+    void pack_missing(const FrozenUnit& frozen, const std::vector<char>& is_there, const at::Tensor& packed_P);
+    [[nodiscard]] at::Tensor values_of(const FrozenUnit& frozen, std::size_t parameter, at::ScalarType dtype);
     [[nodiscard]] at::Tensor all_values(std::size_t bucket);
     [[nodiscard]] at::Tensor without_memory(std::int64_t numel, at::ScalarType dtype) const;
     [[nodiscard]] std::vector<at::Tensor> tensors_of(std::size_t bucket) const;
@@ -141,5 +176,6 @@ private:
 
 #ifndef STRATA_COMPILED
 #include <strata/zero/impl/take_over.ipp>
+#include <strata/zero/impl/take_over_packed.ipp>
 #include <strata/zero/impl/take_over_values.ipp>
 #endif

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include <strata/core/inline.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/parts/exchange.hpp>
+#include <strata/zero/parts/packed_unit.hpp>
 #include <strata/zero/parts/shard_store.hpp>
 #include <strata/zero/parts/unit_order.hpp>
 #include <strata/zero/unit.hpp>
@@ -45,6 +47,8 @@ public:
         std::size_t shard = 0;
         std::vector<at::Tensor> parameters{};  ///< views of all_B
         bool frozen = false;
+        std::shared_ptr<const PackedUnit>
+            packed{};  ///< the shard is of its bytes, which become all_B; parameters are its pieces
     };
     using Reduce = UnitOrder::Reduce;
 
@@ -81,8 +85,11 @@ public:
     /// Gathers all units and leaves them so, or drops them. Collective.
     void hold_all(bool hold);
 
-    /// Puts what these tensors hold into their shards, while their units are whole. Local.
+    /// Puts what these tensors hold into their shards, while their units are whole. Local. Of quantised ones the bytes are made anew, of
+    /// what this rank has: ranks have the same values. Throws bad_parameter where one of these is not finite.
     void reshard(const std::function<bool(const at::Tensor&)>& written);
+    /// The bytes that a parameter is kept in, where it is frozen and a unit's bytes are kept. Between passes. Collective.
+    [[nodiscard]] std::optional<PackedPiece> bytes_of(const at::Tensor& parameter);
 
     // ---- the units' side ------------------------------------------------------------------------------------------
 
@@ -131,6 +138,9 @@ private:
     void take_part(const UnitTurn& turn, bool is_mine);
     void meet_at_the_end(const UnitOrder::Learned& mine);
     [[nodiscard]] std::pair<at::Tensor, std::exception_ptr> opened(const Flat& flat);
+    [[nodiscard]] at::Tensor room_for(const Flat& flat) const;
+    void fill(const Flat& flat, const at::Tensor& share);
+    void repack(const Flat& flat, const std::function<bool(const at::Tensor&)>& written);
     [[nodiscard]] const Flat& flat_of(const UnitTurn& turn) const {
         return units_[static_cast<std::size_t>(turn.unit)].flats[turn.flat];
     }
@@ -154,6 +164,8 @@ private:
     bool abandoned_ = false;
     std::vector<std::size_t> offered_;
     std::array<bool, phases> learned_the_same_{true, true, true};  // as all ranks have, by the end of the last pass
+    at::Tensor bytes_P_;                                           // of the flat that bytes_of() was asked for last
+    const PackedUnit* bytes_are_of_ = nullptr;
 };
 
 }  // namespace strata::zero
@@ -161,4 +173,5 @@ private:
 #ifndef STRATA_COMPILED
 #include <strata/zero/impl/unit_gathering.ipp>
 #include <strata/zero/impl/unit_gathering_memory.ipp>
+#include <strata/zero/impl/unit_gathering_packed.ipp>
 #endif

@@ -1,0 +1,11 @@
+#!/bin/bash
+# bench/sdxl_shape/run.sh [--swap FOLDER] [...] - called by bench/run.sh sdxl_shape; by hand, because it takes long.
+#
+# Its files go below $TMPDIR, else beside the executable, and are removed at the end, however it ends.
+set -euo pipefail
+# As strata::run does: libtorch 1.13 and OpenBLAS do not find out by themselves.
+if grep -qw avx512f /proc/cpuinfo; then export ATEN_CPU_CAPABILITY=avx512 OPENBLAS_CORETYPE=SkylakeX; fi
+swap="$(mktemp -d "${TMPDIR:-$BENCH_BINARIES}/sdxl_shape.XXXXXX")"
+trap 'rm -rf "$swap"' EXIT
+trap 'exit 130' INT TERM
+"$BENCH_BINARIES/strata_bench_sdxl_shape" --swap "$swap" "$@"
