@@ -657,6 +657,7 @@ strata_room(train
     HEADERS
         any_engine.hpp
         any_model.hpp
+        base_weights.hpp
         batch_source.hpp
         buffer_copies.hpp
         checkpoint_weights.hpp

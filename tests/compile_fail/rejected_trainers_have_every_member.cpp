@@ -8,6 +8,7 @@
 
 #include <torch/torch.h>
 
+#include <strata/adapters/lora.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;
@@ -18,9 +19,9 @@ struct Model : torch::nn::Module {
 };
 
 #ifdef STRATA_BAD
-using Mine = Trainer<Model, ZeroStage<0>, OffloadTarget<Cpu>, Optimizer<Sgd>, Ema<>>;
+using Mine = Trainer<Model, ZeroStage<0>, OffloadTarget<Cpu>, Optimizer<Sgd>, Ema<>, Adapter<Lora>>;
 #else
-using Mine = Trainer<Model, ZeroStage<1>, OffloadTarget<Cpu>, Optimizer<Sgd>, Ema<>>;
+using Mine = Trainer<Model, ZeroStage<1>, OffloadTarget<Cpu>, Optimizer<Sgd>, Ema<>, Adapter<Lora>>;
 #endif
 
 struct Mirror {  // what it may be held as
@@ -31,7 +32,10 @@ struct Mirror {  // what it may be held as
 };
 
 void use(Session& session) {
-    Mine trainer{session, Model{}, {.max_steps = 3, .engine = {.update = {.momentum = 0.5, .nesterov = true}}}};
+    Mine trainer{
+        session,
+        Model{},
+        {.max_steps = 3, .engine = {.update = {.momentum = 0.5, .nesterov = true}}, .adapter = {.kind = {.rank = 4}}}};
     Mine shared{session, std::make_shared<Model>(), Mine::Options{}};
     trainer.every(1, [](const train::StepMetrics&) {});
     trainer.report().title = trainer.folder().string() + std::to_string(trainer.model().parameters().size());
@@ -45,6 +49,8 @@ void use(Session& session) {
     trainer.run().release_room();
     trainer.set_trainable([](std::string_view name) { return name != "table"; });
     trainer.with_average([&] { trainer.model().eval(); });
+    trainer.without_adapter([&] { trainer.model().eval(); });
+    trainer.report().title += std::to_string(trainer.adapted().numel());
     trainer.with_whole_model([&] { trainer.model().eval(); });
     trainer.report().title += trainer.save_weights("model.safetensors", {.average = true}).front().string();
     const at::Device where = trainer.device();

@@ -47,6 +47,7 @@ struct Manifest {
     // What a resumed run compares with its own, to say what is another now:
     Facts plan;          ///< how samples become steps
     Facts data;          ///< BatchSource::identity()
+    std::string base{};  ///< of a run that trains adapters: what its frozen weights are known by; else empty
     Facts environment;   ///< what bits depend on beside that: train::environment()
     bool sealed = true;  ///< false for one of format 1, read from a file that nothing protects from changes
 };

@@ -51,6 +51,8 @@ enum class Errc : std::uint16_t {
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
     unprepared = 2126,          ///< batches are asked of a source whose prepare() was not called
     bad_recipe = 2127,          ///< what a recipe encoded is not what it says of it
+    other_base_weights =
+        2128,  ///< an adapter goes on over other weights than those it was trained over: said, not thrown
 
     picture_too_large = 2113,   ///< a picture claims more pixels, or its file more bytes, than are accepted
     no_picture_library = 2114,  ///< a picture's format needs a library that the program was built without

@@ -26,8 +26,9 @@ namespace strata::train {
 class Checkpoints {
 public:
     struct Options {
-        std::int64_t kept = 5;  ///< newest ones that stay
-        bool averages = false;  ///< the engine keeps an average of the weights
+        std::int64_t kept = 5;        ///< newest ones that stay
+        bool averages = false;        ///< the engine keeps an average of the weights
+        bool adapters_alone = false;  ///< frozen parameters that were never trained are not written
     };
     ///   model   its parameters and buffers go into model.safetensors
     ///   engine  its state goes into the other files

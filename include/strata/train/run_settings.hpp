@@ -51,6 +51,7 @@ struct RunSettings {
     std::string name{};
 
     bool averages = false;             ///< the engine keeps an average of the weights
+    bool trains_adapters = false;      ///< beside frozen weights, which checkpoints do not hold
     bool updates_in_backward = false;  ///< and wants to know the learning rate before
     at::ScalarType parameter_type = at::kFloat;
     std::string precision{};
@@ -71,6 +72,7 @@ template <class Setup>
                          .exported = options.exported,
                          .name = options.name,
                          .averages = Setup::averaging::enabled,
+                         .trains_adapters = Setup::adaptation::enabled,
                          .updates_in_backward = Setup::timing::in_backward,
                          .parameter_type = zero::detail::dtype_v<typename Setup::precision::element>,
                          .precision = std::string{precision_name<typename Setup::precision>()}};

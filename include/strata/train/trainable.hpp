@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
 
 #include <ATen/core/Tensor.h>
 
@@ -114,7 +116,17 @@ struct OptionsAreRead {
 /// A kind that is only declared fails as well.
 template <class Adaptation>
 struct AdapterIsComplete {
-    static constexpr bool holds = requires { sizeof(typename Adaptation::work); };
+    static constexpr bool holds = [] {
+        if constexpr (!Adaptation::enabled || std::is_void_v<typename Adaptation::kind>)
+            return true;
+        else
+            return requires {
+                typename Adaptation::kind::Options;
+                { Adaptation::kind::name } -> std::convertible_to<std::string_view>;
+                &Adaptation::kind::make;
+                sizeof(typename Adaptation::work);
+            };
+    }();
     struct Report {
         static_assert(
             holds,

@@ -179,6 +179,7 @@ private:
     std::filesystem::path folder_;  // empty until it is taken
     RunPlan plan_;
     checkpoint::Facts data_;
+    std::string base_;  // id of the frozen weights beneath adapters, as they were when the trainer was made
     std::int64_t samples_ = 0;
     std::int64_t resumed_at_ = -1;  // the step of the checkpoint that was loaded; -1: none
     RanksTogether together_;

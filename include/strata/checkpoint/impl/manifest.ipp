@@ -116,6 +116,7 @@ STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manif
     if (!manifest.scalars.empty()) json["scalars"] = manifest.scalars;
     json["plan"] = detail::to_json(manifest.plan);
     json["data"] = detail::to_json(manifest.data);
+    if (!manifest.base.empty()) json["base"] = manifest.base;
     json["environment"] = detail::to_json(manifest.environment);
     storage::write_file(file, detail::sealed(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
@@ -149,6 +150,7 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
         if (json.contains("scalars")) manifest.scalars = json.at("scalars").get<std::map<std::string, double>>();
         if (json.contains("plan")) manifest.plan = detail::facts_from(json.at("plan"));
         if (json.contains("data")) manifest.data = detail::facts_from(json.at("data"));
+        if (json.contains("base")) manifest.base = json.at("base");
         if (json.contains("environment")) manifest.environment = detail::facts_from(json.at("environment"));
         detail::check_numbers(manifest);
         return manifest;

@@ -10,6 +10,7 @@
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/train/fit_result.hpp>
+#include <strata/train/trainable.hpp>
 
 namespace strata {
 
@@ -28,9 +29,21 @@ struct RuleOrAdamW<Policies...> {
     using type = typename select_t<slot::Update, Optimizer<AdamW>, Policies...>::rule;
 };
 
+/// The adapters that Policies... name, where their kind is known: likewise.
+template <class... Policies>
+struct AdapterOrNone {
+    using type = NoAdapter;
+};
+template <class... Policies>
+requires rule::AdapterIsComplete<select_t<slot::Adaptation, NoAdapter, Policies...>>::holds struct AdapterOrNone<
+    Policies...> {
+    using type = select_t<slot::Adaptation, NoAdapter, Policies...>;
+};
+
 /// A composition that holds, whatever was given. With an average: it has the most members.
 template <class... Policies>
-using RejectedSetup = Setup<Optimizer<typename RuleOrAdamW<Policies...>::type>, Ema<>>;
+using RejectedSetup =
+    Setup<Optimizer<typename RuleOrAdamW<Policies...>::type>, Ema<>, typename AdapterOrNone<Policies...>::type>;
 
 /// The model of a body that is never made. Declares what virtual functions of a run ask for, which are instantiated with it.
 struct StandInModel {

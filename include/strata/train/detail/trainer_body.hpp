@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,7 +79,8 @@ public:
 
     /// Evaluates a set that is not trained on after every `steps`-th optimizer step and after the last one: the mean loss over an epoch of
     /// `source`, in evaluation mode, from its first micro-batch, with equal randomness each time (train::JudgesItself says what a
-    /// model can do about it). In metrics.jsonl it stands in the step's line under "evaluations", with the moving average's, where there is one, as NAME_ema; in
+    /// model can do about it). In metrics.jsonl it stands in the step's line under "evaluations", with the moving average's, where there is one, as NAME_ema, and with
+    /// that of the weights alone beneath adapters as NAME_without_adapter, which is evaluated once: they do not change. In
     /// the report as a curve. Call before fit(). On all ranks alike.
     ///
     ///   steps   >= 1; 0: after the last step only
@@ -92,6 +94,11 @@ public:
             std::vector<train::NamedLoss> losses{{name, run_.evaluated_on(source, name)}};
             if constexpr (Setup::averaging::enabled)
                 with_average([&] { losses.push_back({name + "_ema", run_.evaluated_on(source, name)}); });
+            if constexpr (Setup::adaptation::enabled) {
+                if (!base_losses_.contains(name))
+                    without_adapter([&] { base_losses_.emplace(name, run_.evaluated_on(source, name)); });
+                losses.push_back({name + "_without_adapter", base_losses_.at(name)});
+            }
             return losses;
         });
     }
@@ -170,6 +177,7 @@ public:
             return;
         }
         run_.set_trainable(trains);
+        base_losses_.clear();  // weights beneath adapters may be trained from here on
     }
 
     [[nodiscard]] Model& model() noexcept { return *model_; }
@@ -273,6 +281,7 @@ private:
     Options options_;
     [[no_unique_address]] typename Setup::adaptation::work adapter_;
     Engine engine_;
+    std::map<std::string, double> base_losses_;  // of evaluations without adapters, by the name of the set
     train::ModelOf<Model> any_model_{*model_};
     train::EngineOf<Engine> any_engine_{engine_};
     Run run_{session_, *model_, any_model_, any_engine_, train::run_settings<Setup>(options_), device()};

@@ -203,8 +203,14 @@ STRATA_INLINE std::vector<checkpoint::NamedTensor> Checkpoints::named_buffers() 
 
 STRATA_INLINE std::vector<checkpoint::NamedTensor> Checkpoints::named_tensors() const {
     auto tensors = named_buffers();
-    for (const zero::Buffer& parameter : model_.named_parameters())
-        tensors.push_back({parameter.name, parameter.tensor, parameter.tensor.requires_grad()});
+    checkpoint::Manifest says;
+    if (options_.adapters_alone) history_.describe(says);
+    const std::set<std::string_view> settled(says.settled.begin(), says.settled.end());
+    for (const zero::Buffer& parameter : model_.named_parameters()) {
+        const bool trained = parameter.tensor.requires_grad();
+        if (options_.adapters_alone && !trained && !settled.contains(parameter.name)) continue;
+        tensors.push_back({parameter.name, parameter.tensor, trained});
+    }
     return tensors;
 }
 

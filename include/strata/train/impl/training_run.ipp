@@ -7,6 +7,7 @@
 
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/train/base_weights.hpp>
 #include <strata/train/environment.hpp>
 #include <strata/train/exported_weights.hpp>
 #include <strata/train/gradient_norms.hpp>
@@ -22,7 +23,12 @@ STRATA_INLINE TrainingRun::TrainingRun(Session& session, AnyModel& model, AnyEng
       engine_{engine},
       settings_{std::move(settings)},
       device_{device},
-      checkpoints_{session, model, engine, {.kept = settings_.checkpoints_kept, .averages = settings_.averages}},
+      checkpoints_{session,
+                   model,
+                   engine,
+                   {.kept = settings_.checkpoints_kept,
+                    .averages = settings_.averages,
+                    .adapters_alone = settings_.trains_adapters}},
       undo_{engine, model} {
     record_.report().title = "strata run";
 }
@@ -77,6 +83,7 @@ STRATA_INLINE void TrainingRun::start(const RunPlan& plan) {
         if (session_.fresh() && !std::exchange(has_begun_, true)) RunRecord::clear(folder_);
         std::filesystem::create_directories(folder_);
     });
+    if (settings_.trains_adapters && base_.empty()) base_ = base_weights_id(session_, model_, engine_);
     plan_ = plan;
 }
 
@@ -92,6 +99,7 @@ STRATA_INLINE void TrainingRun::resume(const std::optional<checkpoint::Manifest>
     session_.progress().note("resuming from " + checkpoints_.newest().string() + " (step " +
                              std::to_string(found->step) + ", " + std::to_string(samples_) + " samples)");
     for (const std::string& line : changes_since(*found, manifest(), plan_)) session_.progress().note(line);
+    if (const std::string line = base_change(*found, manifest()); !line.empty()) session_.progress().note(line);
 }
 
 STRATA_INLINE std::int64_t TrainingRun::open() {
@@ -278,6 +286,7 @@ STRATA_INLINE checkpoint::Manifest TrainingRun::manifest() const {
     m.scalars = engine_.scalars();
     m.plan = plan_.facts();
     m.data = data_;
+    m.base = base_;
     m.environment = environment();
     return m;
 }

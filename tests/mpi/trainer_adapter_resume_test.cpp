@@ -1,0 +1,115 @@
+// Adapters that go on: at another stage, over other weights, of another rank; and what checkpoints hold of them.
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <strata/adapters/lokr.hpp>
+#include <strata/storage/safetensors.hpp>
+
+#include "adapter_runs.hpp"
+
+namespace {
+
+using namespace strata;
+
+struct TrainerAdapterResume : strata_test::AdapterRuns {
+    template <int stage>
+    using Trained = Trainer<Flux, Adapter<Lora>, ZeroStage<stage>, Ema<>>;
+
+    template <int stage>
+    void steps(const std::string& name, std::int64_t count, std::uint64_t base = 1, std::int64_t rank = 4) {
+        auto given = adapter_options<Trained<stage>>(count);
+        given.adapter.kind.rank = rank;
+        train<Trained<stage>>(name, given, {}, strata_test::some_latents, base);
+    }
+};
+
+TEST_F(TrainerAdapterResume, AtAnotherStageTheBitsAreThoseOfOneRun) {
+    steps<2>("whole", 6);
+    steps<3>("run", 3);
+    steps<2>("run", 6);
+    EXPECT_EQ(losses("run"), losses("whole"));
+    EXPECT_EQ(said.find("ST2128"), std::string::npos) << said;
+}
+
+/// Adapters have memory of their own from the start, and the units that they are in have none yet.
+TEST_F(TrainerAdapterResume, AModelMadeInUnitsGivesTheSameBits) {
+    steps<2>("whole", 3);
+    const auto in_units = [&](const std::string& name, auto stage) {
+        using T = Trained<decltype(stage)::value>;
+        in_session(name, [&](Session& session) {
+            torch::manual_seed(1);
+            T trainer{session,
+                      strata::in_units([] { return std::make_shared<Flux>(strata_test::small_flux_options()); }),
+                      adapter_options<T>(3)};
+            trainer.fit(FunctionSource{strata_test::some_latents, 10, 2});
+        });
+        return losses(name);
+    };
+    EXPECT_EQ(in_units("s2", std::integral_constant<int, 2>{}), losses("whole"));
+    EXPECT_EQ(in_units("s3", std::integral_constant<int, 3>{}), losses("whole"));
+}
+
+TEST_F(TrainerAdapterResume, CheckpointsHoldAdaptersAlone) {
+    steps<3>("run", 2);
+    if (comm.rank() != 0) return;
+    for (const char* file : {"model.safetensors", "model_ema.safetensors"}) {
+        const storage::SafetensorsFile found{checkpoint("run", 2) / file};
+        std::size_t adapters = 0;
+        for (const auto& [name, entry] : found.header().tensors) {
+            EXPECT_NE(name.find(".lora."), std::string::npos) << name;
+            ++adapters;
+        }
+        // 2 of 4 and 2 of 4 layers' pairs: to_q, to_k, to_v, to_out.0; to_q, to_k, to_v, proj_mlp
+        EXPECT_EQ(adapters, 2U * 16U) << file;
+    }
+}
+
+TEST_F(TrainerAdapterResume, OverOtherWeightsItIsSaidAndGoesOn) {
+    steps<3>("run", 2);
+    steps<3>("run", 4, 7);
+    expect_said("[ST2128] the adapter of the checkpoint was trained over other base weights");
+    EXPECT_EQ(losses("run").size(), 4U);
+    steps<2>("run", 6, 7);
+    EXPECT_EQ(said.find("ST2128"), std::string::npos) << "they are the base since step 4, at every stage: " << said;
+}
+
+TEST_F(TrainerAdapterResume, SetsAreEvaluatedWithAndWithoutThem) {
+    in_session("run", [&](Session& session) {
+        torch::manual_seed(1);
+        Trained<3> trainer{session, std::make_shared<Flux>(strata_test::small_flux_options()),
+                           adapter_options<Trained<3>>(4)};
+        FunctionSource held_out{strata_test::some_latents, 2, 2};
+        trainer.evaluate_every(2, "held_out", held_out);
+        trainer.fit(FunctionSource{strata_test::some_latents, 10, 2});
+    });
+    comm_barrier();
+    std::vector<nlohmann::json> found;
+    std::ifstream log{root / "run" / "metrics.jsonl"};
+    for (std::string line; std::getline(log, line);) {
+        const auto json = nlohmann::json::parse(line);
+        if (json.contains("evaluations")) found.push_back(json["evaluations"]);
+    }
+    ASSERT_EQ(found.size(), 2U) << "after steps 2 and 4";
+    EXPECT_EQ(found[0]["held_out_without_adapter"], found[1]["held_out_without_adapter"]) << "it does not change";
+    EXPECT_NE(found[0]["held_out"], found[1]["held_out"]);
+    EXPECT_NE(found[0]["held_out"], found[0]["held_out_without_adapter"]);
+    EXPECT_TRUE(found[1].contains("held_out_ema")) << found[1];
+}
+
+TEST_F(TrainerAdapterResume, OfAnotherRankOrKindIsAnError) {
+    steps<2>("run", 2);
+    const Error rank = error_of([&] { steps<2>("run", 4, 1, 8); });
+    EXPECT_EQ(rank.code(), Errc::checkpoint_mismatch) << rank.what();
+    EXPECT_NE(rank.problem().find("lora.down of another shape"), std::string::npos) << rank.what();
+    using OfLokr = Trainer<Flux, Adapter<Lokr>, ZeroStage<2>, Ema<>>;
+    const Error kind = error_of([&] { train<OfLokr>("run", adapter_options<OfLokr>(4)); });
+    EXPECT_EQ(kind.code(), Errc::checkpoint_mismatch) << kind.what();
+}
+
+}  // namespace
