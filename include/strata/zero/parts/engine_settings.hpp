@@ -36,6 +36,7 @@ public:
                                      Setup::sharding::shards_gradients != ShardedOver::nothing,
                                      Setup::sharding::shards_parameters != ShardedOver::nothing};
 
+    static_assert(sizeof(detail::FormatOfPolicy<typename Setup::frozen_weights>) > 0);
     /// What frozen matrices of units are kept in; nullptr: in the format that the model computes with.
     static constexpr const FrozenFormat* frozen_format = frozen_format_of<typename Setup::frozen_weights>();
     /// Whether units are shards between their uses in a world of one, too: on a tier that wants it, and where frozen weights are quantised.
