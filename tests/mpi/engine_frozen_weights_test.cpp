@@ -127,7 +127,7 @@ TEST_F(EngineFrozenWeights, TrainsWithTheBitsOfWhatItDequantisesTo) {
 TEST_F(EngineFrozenWeights, KeepsItsShareOfTheBytesAndNothingElse) {
     Adapted model;
     const auto engine = engine_of<Four>(model);
-    // In the order of registration, each at a multiple of 16: base.weight, base.bias, kernel, norm. Two bytes an element in bf16.
+    // Each at a multiple of 16, in the order of registration; vectors take two bytes an element in bf16.
     const std::int64_t matrix = Nf4::codec::bytes({width, width});
     const std::int64_t kernel = Nf4::codec::bytes({3, 4 * width});
     const auto aligned = [](std::int64_t bytes) { return (bytes + 15) / 16 * 16; };
