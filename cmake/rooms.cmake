@@ -429,8 +429,8 @@ endif()
 
 if(STRATA_WITH_TORCH)
     set(testing_needs zero data)
-    set(testing_headers average_conformance.hpp device_conformance.hpp recipe_conformance.hpp tier_conformance.hpp
-        training_conformance.hpp)
+    set(testing_headers average_conformance.hpp device_conformance.hpp frozen_codec_conformance.hpp
+        recipe_conformance.hpp tier_conformance.hpp training_conformance.hpp)
     set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
 endif()
 

@@ -49,7 +49,7 @@ struct FrozenFormatBringsItsCodec {
             holds,
             "[ST0155] FrozenWeights<Format> is given a type that is no format for frozen weights. Fix: type "
             "FrozenWeights<Int8> or FrozenWeights<Nf4>; a format of your own says `static constexpr const char* "
-            "name` and brings `class codec;` (zero/frozen_codec.hpp).");
+            "name` and brings `class codec;` (docs/write-a-frozen-format.md).");
     };
 };
 

@@ -72,7 +72,11 @@ namespace strata::zero {
 /// until all have ended backward(), where it gives zeros for its gradient. Of two engines of one communicator every rank calls the
 /// models in one order; options.name is what a message calls them by. Parameters outside of units are whole on every rank at stage 3
 /// too; frozen ones inside of units are sharded like the others. In a world of one nothing needs to be gathered, and
-/// stage 3 leaves units whole, unless the tier of their shards gathers them alone too, as Nvme does.
+/// stage 3 leaves units whole, unless the tier of their shards gathers them alone too, as Nvme does, or frozen weights are quantised.
+///
+/// With FrozenWeights<Format> the frozen parameters of a unit are bytes: matrices as the format's codec makes them, others as they are. Rank 0's
+/// values are quantised once; bytes are sharded and gathered, and dequantised into the unit that is whole. Throws bad_parameter for a
+/// matrix that holds what is not finite.
 ///
 /// Masters and states are kept by the class `state` of the tier of OffloadTarget<Tier>, and shards of units by the class
 /// `shards` of the tier of OffloadTarget<Tier, Parameters>: docs/offload.md, and zero/tier.hpp for a tier of one's own. No

@@ -75,7 +75,7 @@ struct CodecOf {
         holds,
         "[ST0157] The class codec of a format for frozen weights is not defined here, or lacks one of bytes(), quantise() "
         "and dequantise() to fp32, bf16 and fp16. Fix: include the header that defines it, and write what "
-        "zero::FrozenCodec asks for (zero/frozen_codec.hpp).");
+        "zero::FrozenCodec asks for (docs/write-a-frozen-format.md).");
     using type = std::conditional_t<holds, Format, Int8>;
 };
 

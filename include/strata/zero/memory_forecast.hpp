@@ -16,13 +16,10 @@
 #include <strata/policy/place.hpp>
 #include <strata/zero/average.hpp>
 #include <strata/zero/averages/ema.hpp>
-#include <strata/zero/codecs/int8.hpp>
-#include <strata/zero/codecs/nf4.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
-#include <strata/zero/frozen_codec.hpp>
 #include <strata/zero/memory_meter.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/buckets.hpp>
@@ -156,7 +153,7 @@ template <class Setup, ComputeDevice Compute = CpuDevice>
     const bool shards_units =
         Settings::sharded.parameters && (Settings::template gathers_alone<Shards> || whom.world > 1);
     const Buckets buckets{model.trained, model.group_of, settings.buckets(shards_units, 0, whom.world)};
-    const FrozenFormats formats{facts.dtype, facts.excepted_dtype, frozen_format_of<typename Setup::frozen_weights>()};
+    const FrozenFormats formats{facts.dtype, facts.excepted_dtype, Settings::frozen_format};
     const auto frozen_units = shards_units ? frozen_units_of(model.frozen, formats) : std::vector<FrozenUnit>{};
 
     MemoryForecast forecast;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
@@ -13,8 +14,11 @@
 
 #include <strata/core/elements.hpp>
 #include <strata/core/simd.hpp>
+#include <strata/testing/frozen_codec_conformance.hpp>
 #include <strata/zero/codecs/int8.hpp>
 #include <strata/zero/codecs/nf4.hpp>
+
+#include "../../../examples/own_frozen_format.hpp"
 
 namespace strata {
 namespace {
@@ -188,6 +192,14 @@ void expect_the_same_by_libtorch() {
         Codec::dequantise_on_device(blob(bytes, at::kByte), shape, blob(other, at::kFloat));
         EXPECT_EQ(host, other);
     }
+}
+
+TEST(FrozenCodec, TheKitFindsNothing) {
+    using Sentences = std::vector<std::string>;
+    EXPECT_EQ(testing::frozen_codec_failures<Int8>(0.51 / 127.0), Sentences{});
+    EXPECT_EQ(testing::frozen_codec_failures<Nf4>(0.1521), Sentences{});
+    EXPECT_EQ(my::failures_of_powers(), Sentences{});
+    EXPECT_EQ(testing::frozen_codec_failures<my::Powers>(0.01).empty(), false);
 }
 
 TEST(FrozenCodec, OperationsOfLibtorchGiveTheSameNumbers) {

@@ -20,13 +20,10 @@
 #include <strata/policy/place.hpp>
 #include <strata/zero/average.hpp>
 #include <strata/zero/averages/ema.hpp>
-#include <strata/zero/codecs/int8.hpp>
-#include <strata/zero/codecs/nf4.hpp>
 #include <strata/zero/compute_device.hpp>
 #include <strata/zero/detail/buffer_pool.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
-#include <strata/zero/frozen_codec.hpp>
 #include <strata/zero/parameters.hpp>
 #include <strata/zero/parts/answers.hpp>
 #include <strata/zero/parts/buckets.hpp>
@@ -75,7 +72,6 @@ public:
     using Update = StateUpdate<Rule, Numerics, State, Compute>;
     static_assert(sizeof(std::conditional_t<Setup::averaging::enabled,
                                             detail::AverageOn<typename Setup::averaging, Kept>, char>) > 0);
-    static_assert(sizeof(detail::FormatOfPolicy<typename Setup::frozen_weights>) > 0);
     using Settings = EngineSettings<Setup>;
     static constexpr Sharded sharded = Settings::sharded;
     static_assert(sizeof(typename detail::UpdatesByBucket<Settings::updates_in_backward, State>::Report) > 0);
@@ -207,7 +203,7 @@ private:
                                   .excepted_dtype = Formats::dtype(true),
                                   .device = Pass::device_memory,
                                   .state = memory_of<Compute>(State::memory),
-                                  .quantised = frozen_format_of<typename Setup::frozen_weights>()};
+                                  .quantised = Settings::frozen_format};
         if constexpr (has_exceptions) options.excepted_state = memory_of<Compute>(State::excepted_memory);
         if (before == nullptr) return options;
         options.gather = [before](const at::Tensor& parameter) { before->hold_unit_of(parameter); };
@@ -222,7 +218,7 @@ private:
         MemoryPlan plan{.device_is_host = Compute::is_host,
                         .dtype = Formats::dtype(false),
                         .excepted_dtype = Formats::dtype(true),
-                        .quantised = frozen_format_of<typename Setup::frozen_weights>(),
+                        .quantised = Settings::frozen_format,
                         .gradients = settings_.gradients(),
                         .beside = model.bytes_beside()};
         exchange.agree([&] {  // tiers and averages may be a program's own

@@ -13,8 +13,11 @@
 #include <strata/optim/update_rule.hpp>
 #include <strata/policy/tier.hpp>
 #include <strata/policy/zero_stage.hpp>
+#include <strata/zero/codecs/int8.hpp>
+#include <strata/zero/codecs/nf4.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/engine_options.hpp>
+#include <strata/zero/frozen_codec.hpp>
 #include <strata/zero/parts/backward_update.hpp>
 #include <strata/zero/parts/buckets.hpp>
 #include <strata/zero/parts/formats.hpp>
@@ -33,6 +36,9 @@ public:
                                      Setup::sharding::shards_gradients != ShardedOver::nothing,
                                      Setup::sharding::shards_parameters != ShardedOver::nothing};
 
+    static_assert(sizeof(detail::FormatOfPolicy<typename Setup::frozen_weights>) > 0);
+    /// What frozen matrices of units are kept in; nullptr: in the format that the model computes with.
+    static constexpr const FrozenFormat* frozen_format = frozen_format_of<typename Setup::frozen_weights>();
     /// Whether units are shards between their uses in a world of one, too: on a tier that wants it, and where frozen weights are quantised.
     template <class Shards>
     static constexpr bool gathers_alone = Shards::gathers_alone || Setup::frozen_weights::quantises;
