@@ -30,8 +30,8 @@ inline double value_in(const char* file, const std::string& name) {
 }
 inline double status_gib(const char* line) { return value_in("/proc/self/status", line) / (1 << 20); }
 
-/// Of memory of this process that is no file's, at most: programs and libraries are files, and so is what the system keeps of a swap
-/// folder that refuses O_DIRECT. Looked at 50 times a second.
+/// Of memory of this process that is no file's, at most: programs and libraries are files, and so is what the system
+/// keeps of a swap folder that refuses O_DIRECT. Looked at 50 times a second.
 class AnonymousPeak {
 public:
     AnonymousPeak()
@@ -49,8 +49,9 @@ private:
     std::jthread watcher_;  // last: it uses the other
 };
 
-/// Counts the tensors that libtorch allocates on the CPU: in front of its allocator, once for the process. An engine's own memory is not
-/// among them, its meter has that: `beside` says what that is at a moment, and the most of both together is kept.
+/// Counts the tensors that libtorch allocates on the CPU: in front of its allocator, once for the process. An engine's
+/// own memory is not among them, its meter has that: `beside` says what that is at a moment, and the most of both
+/// together is kept.
 class CountedTensors final : public at::Allocator {
 public:
     static CountedTensors& in_front() {

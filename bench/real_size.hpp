@@ -1,5 +1,6 @@
 #pragma once
-// bench/real_size.hpp - what benches of published shapes share: flags, room on the disk, phases of steps, what a process held.
+// bench/real_size.hpp - what benches of published shapes share: flags, room on the disk, phases of steps, what a
+// process held.
 
 #include <algorithm>
 #include <chrono>
@@ -126,8 +127,9 @@ struct Measured {
     std::vector<double> norms;
     double making_s = 0, start_s = 0;
     std::vector<StepSeconds> seconds;
-    /// Bytes at most, in the steps: of the meter on the device (the CPU, for this bench) and on the host (windows of files), of libtorch's
-    /// tensors (activations, gradients until they are in a bucket), and of meter's device and tensors at one moment.
+    /// Bytes at most, in the steps: of the meter on the device (the CPU, for this bench) and on the host (windows of
+    /// files), of libtorch's tensors (activations, gradients until they are in a bucket), and of meter's device and
+    /// tensors at one moment.
     std::int64_t device = 0, host = 0, tensors = 0, device_and_tensors = 0;
     std::int64_t on_disk = 0;
     std::map<std::string, std::int64_t> device_kinds;  ///< of the meter, each at most

@@ -1,13 +1,16 @@
-// bench/flux_shape/ours.cpp - does Flux.1 [dev]'s shape train full-rank on a machine of 24 GiB, with less than 12 GiB resident?
+// bench/flux_shape/ours.cpp - does Flux.1 [dev]'s shape train full-rank on a machine of 24 GiB, with less than 12 GiB
+// resident?
 //
-//   bench/run.sh flux_shape [full] [--swap FOLDER] [--steps N] [--depth D] [--heads H] [--pixels E] [--batch B] [--text T]
-//                                  [--threads N] [--limit-gib G]
+//   bench/run.sh flux_shape [full] [--swap FOLDER] [--steps N] [--depth D] [--heads H] [--pixels E] [--batch B]
+//                                  [--text T] [--threads N] [--limit-gib G]
 //
-// 11.9 billion parameters with random values that are made in units learn by Lion in pure bf16: ZeroStage<3> in one process, momenta and parameters
-// in files (48 GB), every bucket updated inside of backward, blocks computed again there. One picture of 256 pixels, 512 text tokens.
+// 11.9 billion parameters with random values that are made in units learn by Lion in pure bf16: ZeroStage<3> in one
+// process, momenta and parameters in files (48 GB), every bucket updated inside of backward, blocks computed again
+// there. One picture of 256 pixels, 512 text tokens.
 //
-// First one joint and one single block of two heads are trained by the same code and by ZeroStage<2> in memory: losses must have the same bits. The
-// exit status is 1 when they have not, when the loss of the repeated batch does not fall (where there is a second step), or above the limit.
+// First one joint and one single block of two heads are trained by the same code and by ZeroStage<2> in memory: losses
+// must have the same bits. The exit status is 1 when they have not, when the loss of the repeated batch does not fall
+// (where there is a second step), or above the limit.
 //
 //   --depth  joint blocks, 19 of Flux.1, and twice as many single ones; 0: the most whose files find room
 //   --heads  of 128 each; 24 of Flux.1

@@ -1,6 +1,6 @@
 #pragma once
-// bench/real_data/models.hpp - a U-Net of Stable Diffusion 1.5's shape and a transformer of Flux.1's, narrow, which write down all that
-// they are given and what they say.
+// bench/real_data/models.hpp - a U-Net of Stable Diffusion 1.5's shape and a transformer of Flux.1's, narrow, which
+// write down all that they are given and what they say.
 
 #include <cstdint>
 #include <memory>

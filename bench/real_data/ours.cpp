@@ -1,10 +1,12 @@
-// bench/real_data/ours.cpp - one run over real photos, as a program of a user's own; peer.py makes the same run in PyTorch.
+// bench/real_data/ours.cpp - one run over real photos, as a program of a user's own; peer.py makes the same run in
+// PyTorch.
 //
 //   strata_bench_real_data --config FILE --case sd15-full|flux-full --taesd FOLDER --output FOLDER
 //
-// Photos come through data sets, aspect buckets and caches, latents from the TAESD family, captions from HashedText; a Trainer steps. In the output
-// folder it leaves start.safetensors (the weights before the first step), steps.safetensors (batches, noise and levels of each step) and
-// losses.txt, a line a step. run.sh writes the configuration and compares.
+// Photos come through data sets, aspect buckets and caches, latents from the TAESD family, captions from HashedText; a
+// Trainer steps. In the output folder it leaves start.safetensors (the weights before the first step),
+// steps.safetensors (batches, noise and levels of each step) and losses.txt, a line a step. run.sh writes the
+// configuration and compares.
 
 #include <cstdio>
 #include <filesystem>

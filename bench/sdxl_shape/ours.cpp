@@ -1,19 +1,22 @@
-// bench/sdxl_shape/ours.cpp - does SDXL's whole U-Net train full-rank in less device memory than others' offloading takes?
+// bench/sdxl_shape/ours.cpp - does SDXL's whole U-Net train full-rank in less device memory than others' offloading
+// takes?
 //
 //   bench/run.sh sdxl_shape [--swap FOLDER] [--steps N] [--pixels E] [--batch B] [--depth D] [--width C] [--threads N]
 //                           [--limit-mib M]
 //
-// The U-Net of SDXL base 1.0, 2.567 billion parameters with random values that are made in units, learns by AdamW in bf16 with fp32
-// masters: ZeroStage<3> in one process, states, masters and parameters in files, blocks computed again in backward. Latents of pictures of 128
-// pixels, eight of them, 77 text tokens. 36 GB of disk. What counts is the device tier, which is in the CPU's memory here: what the engine's
-// meter has there (gathered units, whole parameters, gradients) and every tensor of libtorch's beside it (activations, gradients
-// on their way) at one moment, in the steps.
+// The U-Net of SDXL base 1.0, 2.567 billion parameters with random values that are made in units, learns by AdamW in
+// bf16 with fp32 masters: ZeroStage<3> in one process, states, masters and parameters in files, blocks computed again
+// in backward. Latents of pictures of 128 pixels, eight of them, 77 text tokens. 36 GB of disk. What counts is the
+// device tier, which is in the CPU's memory here: what the engine's meter has there (gathered units, whole parameters,
+// gradients) and every tensor of libtorch's beside it (activations, gradients on their way) at one moment, in the
+// steps.
 //
-// First a narrow U-Net of the same blocks is trained by the same code and by ZeroStage<2> in memory: losses and gradient norms must have the same
-// bits. The exit status is 1 when they have not, when the loss of the repeated batch does not fall, or above the limit.
+// First a narrow U-Net of the same blocks is trained by the same code and by ZeroStage<2> in memory: losses and
+// gradient norms must have the same bits. The exit status is 1 when they have not, when the loss of the repeated batch
+// does not fall, or above the limit.
 //
-//   --depth  transformer blocks of the innermost attentions, 10 of SDXL; those of the level above are a fifth. 0: the most whose files
-//            find room
+//   --depth  transformer blocks of the innermost attentions, 10 of SDXL; those of the level above are a fifth. 0: the
+//            most whose files find room
 //   --width  channels of the first level, 320 of SDXL; multiples of 64, or 32
 
 #include <algorithm>

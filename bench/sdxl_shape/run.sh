@@ -7,5 +7,7 @@ set -euo pipefail
 if grep -qw avx512f /proc/cpuinfo; then export ATEN_CPU_CAPABILITY=avx512 OPENBLAS_CORETYPE=SkylakeX; fi
 swap="$(mktemp -d "${TMPDIR:-$BENCH_BINARIES}/sdxl_shape.XXXXXX")"
 trap 'rm -rf "$swap"' EXIT
-trap 'exit 130' INT TERM
-"$BENCH_BINARIES/strata_bench_sdxl_shape" --swap "$swap" "$@"
+"$BENCH_BINARIES/strata_bench_sdxl_shape" --swap "$swap" "$@" &
+child=$!
+trap 'kill "$child" 2>/dev/null; wait "$child"; exit 130' INT TERM
+wait "$child"
