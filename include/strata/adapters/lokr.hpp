@@ -45,8 +45,8 @@ struct LokrOptions {
     friend bool operator==(const LokrOptions&, const LokrOptions&) = default;
 };
 
-/// LyCORIS' factorization(): two factors of `dimension`, the smaller one first: `factor` itself where it divides, else the largest that is
-/// at most `factor`; -1: the most alike.
+/// LyCORIS' factorization(): two factors of `dimension`, the smaller one first, which is the largest that is at most `factor`; -1: the most
+/// alike. Versions before dimension >= factor^2 was asked there took a larger `factor` that divides: 320 by 64 was 5 and 64, and is 16 and 20.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> kronecker_factors(std::int64_t dimension, std::int64_t factor);
 
 /// A layer's LoKr. Parameters `w1` (a, b), or `w1_a` (a, r) and `w1_b` (r, b); `w2` (c, d, kh, kw), or `w2_a` (c, r) and `w2_b` (r, d k).

@@ -138,6 +138,7 @@ TEST(LayerAdapters, FactorsOfLokrAreLycoris) {
     EXPECT_EQ(adapters::kronecker_factors(360, 4), (Pair{4, 90}));
     EXPECT_EQ(adapters::kronecker_factors(512, 16), (Pair{16, 32}));
     EXPECT_EQ(adapters::kronecker_factors(7, -1), (Pair{1, 7}));
+    EXPECT_EQ(adapters::kronecker_factors(320, 64), (Pair{16, 20})) << "64 divides, and is above the square root";
     EXPECT_EQ(adapters::kronecker_factors(360, 7), (Pair{6, 60}))
         << "7 does not divide: the largest below it that does";
 }

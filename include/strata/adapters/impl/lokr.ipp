@@ -12,8 +12,6 @@
 namespace strata::adapters {
 
 STRATA_INLINE std::pair<std::int64_t, std::int64_t> kronecker_factors(std::int64_t dimension, std::int64_t factor) {
-    if (factor > 0 && dimension % factor == 0)
-        return {std::min(factor, dimension / factor), std::max(factor, dimension / factor)};
     const std::int64_t most = factor > 0 ? factor : dimension;
     std::int64_t small = 1;
     for (std::int64_t n = 2; n * n <= dimension && n <= most; ++n) {
