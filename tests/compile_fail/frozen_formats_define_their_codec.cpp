@@ -15,6 +15,6 @@ struct Mine {
 class Mine::codec : public Int8::codec {};
 #endif
 
-using Engine = zero::Engine<Setup<ZeroStage<3>, FrozenWeights<Mine>>, comm::SelfComm>;
+using Engine = zero::Engine<Setup<ZeroStage<3>, FrozenWeights<Mine>, Adapter<Lora>>, comm::SelfComm>;
 
 int main() { return sizeof(Engine) > 0 ? 0 : 1; }

@@ -5,9 +5,9 @@
 using namespace strata;
 
 #ifdef STRATA_BAD
-using Mine = Setup<ZeroStage<3>, FrozenWeights<Bf16>>;
+using Mine = Setup<ZeroStage<3>, FrozenWeights<Bf16>, Adapter<Lora>>;
 #else
-using Mine = Setup<ZeroStage<3>, FrozenWeights<Int8>>;
+using Mine = Setup<ZeroStage<3>, FrozenWeights<Int8>, Adapter<Lora>>;
 #endif
 
 // What an engine reads of a composition: none of it may add a second error.

@@ -15,9 +15,9 @@ struct Whole {
 };
 
 #ifdef STRATA_BAD
-using Mine = Setup<ZeroStage<3>, OnlyThatTheyAre>;
+using Mine = Setup<ZeroStage<3>, OnlyThatTheyAre, Adapter<Lora>>;
 #else
-using Mine = Setup<ZeroStage<3>, Whole>;
+using Mine = Setup<ZeroStage<3>, Whole, Adapter<Lora>>;
 #endif
 
 int main() { return Mine::frozen_weights::quantises ? 0 : 1; }

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <strata/policy/adapter.hpp>
 #include <strata/policy/frozen_weights.hpp>
 #include <strata/zero/codecs/int8.hpp>
 #include <strata/zero/codecs/nf4.hpp>
@@ -87,10 +88,12 @@ struct Rounded : Adapted {
     }
 };
 
-using Eight = EngineOf<ZeroStage<3>, FrozenWeights<Int8>>;
-using Four = EngineOf<ZeroStage<3>, Precision<Bf16>, Recompute<Blocks>, FrozenWeights<Nf4>>;
+/// What ST0151 asks for; an engine trains what requires a gradient, and reads nothing of it.
+using UnderAnAdapter = strata::Adapter<strata::Lora>;
+using Eight = EngineOf<ZeroStage<3>, FrozenWeights<Int8>, UnderAnAdapter>;
+using Four = EngineOf<ZeroStage<3>, Precision<Bf16>, Recompute<Blocks>, FrozenWeights<Nf4>, UnderAnAdapter>;
 using FourPlain = EngineOf<ZeroStage<3>, Precision<Bf16>>;
-using FourOnDisk = EngineOf<ZeroStage<3>, FrozenWeights<Nf4>, AllOnDisk>;
+using FourOnDisk = EngineOf<ZeroStage<3>, FrozenWeights<Nf4>, UnderAnAdapter, AllOnDisk>;
 
 struct EngineFrozenWeights : testing::Test {
     MpiComm comm;
@@ -173,10 +176,12 @@ void expect_as_foreseen(MpiComm& comm, const Case& settings) {
     }
 }
 TEST_F(EngineFrozenWeights, TakesWhatTheForecastSays) {
-    expect_as_foreseen<Eight, strata::Setup<ZeroStage<3>, FrozenWeights<Int8>>>(comm, settings({}));
-    expect_as_foreseen<Four, strata::Setup<ZeroStage<3>, Precision<Bf16>, Recompute<Blocks>, FrozenWeights<Nf4>>>(
+    expect_as_foreseen<Eight, strata::Setup<ZeroStage<3>, FrozenWeights<Int8>, UnderAnAdapter>>(comm, settings({}));
+    expect_as_foreseen<
+        Four, strata::Setup<ZeroStage<3>, Precision<Bf16>, Recompute<Blocks>, FrozenWeights<Nf4>, UnderAnAdapter>>(
         comm, settings({}));
-    expect_as_foreseen<FourOnDisk, strata::Setup<ZeroStage<3>, FrozenWeights<Nf4>, AllOnDisk>>(comm, settings({}));
+    expect_as_foreseen<FourOnDisk, strata::Setup<ZeroStage<3>, FrozenWeights<Nf4>, UnderAnAdapter, AllOnDisk>>(
+        comm, settings({}));
 }
 
 TEST_F(EngineFrozenWeights, UnitsThatAreMadeOneByOneGiveTheSameBytes) {
