@@ -28,7 +28,7 @@ struct Net : torch::nn::Module {
     Net() {
         torch::manual_seed(4);
         linear = register_module("linear", std::make_shared<strata::models::Linear>(8, 12));
-        conv = register_module("conv", std::make_shared<strata::models::Conv2d>(torch::nn::Conv2dOptions(4, 6, 3)));
+        conv = register_module("conv", std::make_shared<strata::models::Conv2d>(4, 6, 3));
     }
     std::shared_ptr<strata::models::Linear> linear;
     std::shared_ptr<strata::models::Conv2d> conv;
