@@ -1,7 +1,7 @@
 // bench/real_data/ours.cpp - one run over real photos, as a program of a user's own; peer.py makes the same run in
 // PyTorch.
 //
-//   strata_bench_real_data --config FILE --case sd15-full|flux-full --taesd FOLDER --output FOLDER
+//   strata_bench_real_data --config FILE --case sd15-full|sd15-lora|flux-full|flux-lora --taesd FOLDER --output FOLDER
 //
 // Photos come through data sets, aspect buckets and caches, latents from the TAESD family, captions from HashedText; a
 // Trainer steps. In the output folder it leaves start.safetensors (the weights before the first step),
@@ -16,6 +16,7 @@
 
 #include <torch/torch.h>
 
+#include <strata/adapters/lora.hpp>
 #include <strata/config/trainer_config.hpp>
 #include <strata/data/picture_source.hpp>
 #include <strata/models/autoencoder_tiny.hpp>
@@ -38,12 +39,14 @@ using Tiny = models::TrainedAutoencoder<models::AutoencoderTiny>;
 using Recipe = models::FluxRecipe<Tiny, models::HashedText>;
 template <class Model>
 using FullRank = Trainer<Model, ZeroStage<2>, OffloadTarget<Cpu>>;
+template <class Model>
+using Tuned = Trainer<Model, ZeroStage<2>, OffloadTarget<Cpu>, Adapter<Lora>>;
 
 struct Flags {
     std::string which = "sd15-full";
     std::filesystem::path taesd;
     static void describe(auto& option) {
-        option("case", &Flags::which, "sd15-full or flux-full");
+        option("case", &Flags::which, "sd15 or flux, -full or -lora");
         option("taesd", &Flags::taesd, "Folder of the TAESD family's weights, as they are published");
     }
 };
@@ -64,21 +67,21 @@ Tiny encoder_of(const std::filesystem::path& folder, const std::string& name) {
     return Tiny{model, name};
 }
 
-template <class Model>
+template <class Model, class OneTrainer>
 void run(Session& session, const config::TrainerConfig& config, const Flags& flags) {
     session.output();
     const auto recipe = std::make_shared<const Recipe>(
         encoder_of(flags.taesd, flags.which.starts_with("flux") ? "taef1" : "taesd"), models::HashedText{});
     const auto datasets = config::load_datasets(config.data_backend_config, config.image_defaults());
-    data::PictureSource<Recipe, typename FullRank<Model>::setup::backend::store> pictures{
-        session.comm(), datasets, recipe, data::SourceOptions::from(config)};
+    data::PictureSource<Recipe, typename OneTrainer::setup::backend::store> pictures{session.comm(), datasets, recipe,
+                                                                                     data::SourceOptions::from(config)};
     pictures.prepare();
 
-    const auto options = train::options_from<FullRank<Model>>(config, pictures.micro_batches_per_epoch());
+    const auto options = train::options_from<OneTrainer>(config, pictures.micro_batches_per_epoch());
     train::seed_generators(options.seed);
     const auto record = std::make_shared<bench::Record>();
     record->seed = options.seed;
-    FullRank<Model> trainer{session, std::make_shared<Model>(record), options};
+    OneTrainer trainer{session, std::make_shared<Model>(record), options};
     const auto write = [&](const char* name, std::vector<weights::SavedTensor> tensors) {
         weights::save_weights(session.comm(), session.output() / name, std::move(tensors), [](const at::Tensor&) {});
     };
@@ -98,9 +101,15 @@ void run(Session& session, const config::TrainerConfig& config, const Flags& fla
 int main(int argc, char** argv) {
     using Config = train::ConfigFor<FullRank<bench::RecordedUnet>>;
     return strata::run<Config, Flags>(argc, argv, [](Session& session, const Config& config, const Flags& flags) {
+        const auto run_model = [&]<class Model>(Model*) {
+            if (flags.which.ends_with("-lora"))
+                run<Model, Tuned<Model>>(session, config, flags);
+            else
+                run<Model, FullRank<Model>>(session, config, flags);
+        };
         if (flags.which.starts_with("flux"))
-            run<bench::RecordedFlux>(session, config, flags);
+            run_model(static_cast<bench::RecordedFlux*>(nullptr));
         else
-            run<bench::RecordedUnet>(session, config, flags);
+            run_model(static_cast<bench::RecordedUnet*>(nullptr));
     });
 }

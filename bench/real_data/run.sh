@@ -1,12 +1,12 @@
 #!/bin/bash
-# bench/real_data/run.sh [--steps N] [--cases "sd15-full flux-full"] [--data FOLDER] [--seed N] - called by bench/run.sh real_data.
+# bench/real_data/run.sh [--steps N] [--cases "sd15-full flux-lora"] [--data FOLDER] [--seed N] - called by bench/run.sh real_data.
 #
 # FOLDER has images/photos and weights/taesd; ../shared/data beside the repository. Without it, or without PyTorch (apt-get install
 # python3-torch), there is nothing to compare, and it says so. Its files go below $TMPDIR, else beside the executable, and are removed at the end.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 steps=300
-cases="sd15-full flux-full"
+cases="sd15-full flux-full sd15-lora flux-lora"
 data="$here/../../../shared/data"
 seed=42
 while [ $# -gt 1 ]; do
@@ -50,7 +50,8 @@ END
     rate=1e-3
     # Adapters move a model that knows nothing yet only a little.
     if [ "${case#*-}" = lora ]; then
-        lora='"model_type": "lora", "lora_rank": 8, "lora_alpha": 8, "lora_dropout": 0,'
+        lora='"model_type": "lora", "lora_rank": 8, "lora_alpha": 8, "lora_dropout": 0,
+ "peft_lora_target_modules": ["to_q", "to_k", "to_v", "to_out.0"],'
         rate=5e-3
     fi
     cat >"$folder/config.json" <<END
