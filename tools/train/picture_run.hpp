@@ -34,7 +34,7 @@ struct PictureRun {
 
     Session& session;
     const TrainSettings& settings;
-    std::string title;            ///< of the model, for people
+    std::string title;           ///< of the model, for people
     config::ModelFamily family;  ///< also where model_index.json says it
     std::shared_ptr<const families::AnyRecipe> recipe;
     /// In units that have no memory yet: what waits for the trainer is small.

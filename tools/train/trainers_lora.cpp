@@ -4,8 +4,6 @@
 
 namespace strata::tools {
 
-void train_pictures(PictureRun& run, const config::Intent& asked, LoraTrainers list) {
-    train_one_of(run, asked, list);
-}
+void train_pictures(PictureRun& run, const config::Intent& asked, LoraTrainers list) { train_one_of(run, asked, list); }
 
 }  // namespace strata::tools
