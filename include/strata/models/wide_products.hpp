@@ -1,7 +1,7 @@
 #pragma once
 // strata/models/wide_products.hpp - products of bf16 matrices by way of fp32, for CPUs where libtorch's own are slow.
 //
-// libtorch gives bf16 products to oneDNN where the CPU has AVX-512 (BW, DQ and VL), and elsewhere to a plain loop, which is 20 to 50
+// libtorch gives bf16 products to oneDNN where the CPU has AVX-512 (BW, DQ and VL), and elsewhere to a plain loop, which is 15 to 55
 // times slower than fp32 by BLAS (bench/bf16_products/RESULT.md). Here blocks of the operands are widened to fp32, BLAS multiplies
 // them, sums stay fp32 and each number of the result is rounded once. docs/decisions/043 has the choice.
 //
