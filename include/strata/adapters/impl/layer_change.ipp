@@ -11,6 +11,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/kron.h>
 
+#include <strata/adapters/impl/adapter_file.ipp>
 #include <strata/adapters/impl/adapter_shapes.ipp>
 #include <strata/adapters/layer_change.hpp>
 #include <strata/weights/file_values.hpp>

@@ -11,6 +11,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
+#include <strata/adapters/impl/adapter_file.ipp>
 #include <strata/adapters/impl/adapter_match.ipp>
 #include <strata/adapters/impl/magnitudes.ipp>
 #include <strata/adapters/impl/merge_adapter_file.ipp>
