@@ -93,10 +93,10 @@ std::optional<config::TrainerConfig> configuration_of(const fs::path& word) {
 /// Attaches the adapter that a configuration trains.
 template <class Kind>
 void adapt(families::AnyModel& model, const config::AdapterSettings& settings, const families::Family& family) {
-    train::AdapterOptions<Kind> options;
-    train::detail::take_adapter<Setup<Adapter<Kind>>>(settings, config::model_family_of(family.name()), options);
-    static_cast<void>(adapters::adapt<Kind>(model, options.kind, adapters::patterns_of(options.targets),
-                                            adapters::patterns_of(options.excluded)));
+    train::AdapterOptions<Kind> chosen;
+    train::detail::take_adapter<Setup<Adapter<Kind>>>(settings, config::model_family_of(family.name()), chosen);
+    static_cast<void>(adapters::adapt<Kind>(model, chosen.kind, adapters::patterns_of(chosen.targets),
+                                            adapters::patterns_of(chosen.excluded)));
 }
 
 /// Without values: files of weights are not looked at.
@@ -162,9 +162,14 @@ void run(const std::vector<std::string>& words) {
     const int count = numbers.gradient_accumulation_steps;
     const std::string micro_batches =
         count == 1 ? "one micro-batch a step" : std::to_string(count) + " micro-batches a step";
-    std::printf("%s: %s parameters, AdamW in bf16 where nothing else stands, %s, without activations\n\n%s",
-                core::printable(model).c_str(), core::with_commas(numel).c_str(), micro_batches.c_str(),
-                tools::memory_table(parameters, ranks, std::uint64_t{64} << 30, numbers).c_str());
+    const std::string of_them = is_adapted ? ", of which " + core::with_commas(trained) + " are trained" : "";
+    constexpr std::uint64_t free_host_bytes = std::uint64_t{64} << 30;
+    std::printf("%s: %s parameters%s, AdamW in bf16 where nothing else stands, %s, without activations\n\n%s",
+                core::printable(model).c_str(), core::with_commas(numel).c_str(), of_them.c_str(),
+                micro_batches.c_str(),
+                (is_adapted ? tools::adapter_memory_table(parameters, ranks, free_host_bytes, numbers)
+                            : tools::memory_table(parameters, ranks, free_host_bytes, numbers))
+                    .c_str());
 }
 
 }  // namespace
