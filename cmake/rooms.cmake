@@ -428,8 +428,8 @@ if(STRATA_WITH_CUDA AND NOT TARGET torch_cuda)
 endif()
 
 if(STRATA_WITH_TORCH)
-    set(testing_needs zero data)
-    set(testing_headers average_conformance.hpp device_conformance.hpp frozen_codec_conformance.hpp
+    set(testing_needs zero data models adapters)
+    set(testing_headers adapter_conformance.hpp average_conformance.hpp device_conformance.hpp frozen_codec_conformance.hpp
         recipe_conformance.hpp tier_conformance.hpp training_conformance.hpp)
     set(umbrella "${PROJECT_SOURCE_DIR}/include/strata/strata.hpp")
 endif()

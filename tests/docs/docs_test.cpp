@@ -64,7 +64,7 @@ std::map<std::string, std::string> run_time_numbers() {
     const std::string text = read_text(source_dir / "include/strata/core/error.hpp");
     const auto begin = text.find("enum class Errc");
     const std::string body = text.substr(begin, text.find("};", begin) - begin);
-    const std::regex pattern{R"re(([a-z][a-z0-9_]*) = ([0-9]{4}))re"};
+    const std::regex pattern{R"re(([a-z][a-z0-9_]*) =\s+([0-9]{4}))re"};
     std::map<std::string, std::string> found;
     for (std::sregex_iterator it{body.begin(), body.end(), pattern}, end; it != end; ++it) {
         found.emplace((*it)[1].str(), "ST" + (*it)[2].str());

@@ -183,13 +183,13 @@ TEST(Layering, OnlyOneHeaderAsksForTheVersionOfLibtorch) {
     }
 }
 
-TEST(Layering, OnlyModelsSeesAllOfTorch) {
+TEST(Layering, OnlyModelsAndAdaptersSeeAllOfTorch) {
     const auto is_heavy = [](std::string_view header) {
         return header == "torch/torch.h" || header == "torch/all.h" || header == "torch/types.h" ||
                header == "torch/script.h" || header.starts_with("torch/nn") || header.starts_with("torch/optim") ||
                header == "ATen/ATen.h" || header == "ATen/Functions.h";
     };
-    expect_only_in({"models"}, is_heavy);
+    expect_only_in({"models", "adapters"}, is_heavy);
 }
 
 TEST(Layering, OnlyBodiesOfZeroSeeAutogradInternals) {
