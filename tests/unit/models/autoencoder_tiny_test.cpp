@@ -98,7 +98,8 @@ TEST(AutoencoderTiny, AllFiveGiveTheLatentsAndPicturesOfUpstreamsWeights) {
         load_upstream(model, name, "decoder");
         const at::Tensor z = golden("z." + name), y = golden("y." + name);
         const at::Tensor latents = model.encode(x * 2 - 1);
-        EXPECT_LT((latents - z).abs().max().item<double>(), 1e-5 * z.abs().max().item<double>()) << name;
+        // 40 convolutions of oneDNN, one after the other: on a CPU without AVX-512 they are 1.4e-5 away, and so are PyTorch's.
+        EXPECT_LT((latents - z).abs().max().item<double>(), 2e-5 * z.abs().max().item<double>()) << name;
         const at::Tensor decoded = (model.decode(z) + 1) / 2;
         EXPECT_LT((decoded - y).abs().max().item<double>(), 1e-5 * y.abs().max().item<double>()) << name;
         const double error = ((model.decode(latents) + 1) / 2).clamp(0, 1).sub(x).square().mean().item<double>();
