@@ -76,9 +76,9 @@ TYPED_TEST(AdapterFiles, HaveAllValuesAtEveryStageAndAreReadAtAnyOther) {
         } else {
             EXPECT_TRUE(found.equal(value)) << name;
         }
-        if (name.ends_with(".lora.down"))
-            EXPECT_TRUE(
-                tensor_in(files, "transformer." + name.substr(0, name.find(".lora.")) + ".lora_A.weight").equal(value));
+        if (!name.ends_with(".lora.down")) continue;
+        const std::string in_file = "transformer." + name.substr(0, name.find(".lora.")) + ".lora_A.weight";
+        EXPECT_TRUE(tensor_in(files, in_file).equal(value)) << in_file;
     }
 }
 
