@@ -2,7 +2,7 @@
 // strata/models/wide_blocks.hpp - blocks of bf16 matrices as fp32 and back, and those of a convolution's windows.
 //
 // Plain pointers, no libtorch, one thread. Every body exists for AVX-512, AVX2 and the baseline with the same bits: widening is
-// exact, and rounding is to_bf16()'s.
+// exact, and rounding is that of core/bf16.hpp.
 
 #include <cstdint>
 

@@ -60,9 +60,9 @@ struct FrozenFormat {
     const char* name;
     std::int64_t (*bytes)(MatrixShape);
     bool (*quantise)(const float*, MatrixShape, std::byte*);
-    void (*to_fp32)(const std::byte*, MatrixShape, float*);
-    void (*to_bf16)(const std::byte*, MatrixShape, bf16*);
-    void (*to_fp16)(const std::byte*, MatrixShape, fp16*);
+    void (*as_fp32)(const std::byte*, MatrixShape, float*);
+    void (*as_bf16)(const std::byte*, MatrixShape, bf16*);
+    void (*as_fp16)(const std::byte*, MatrixShape, fp16*);
     void (*on_device)(const at::Tensor&, MatrixShape, const at::Tensor&);  ///< nullptr: it has none
 };
 
@@ -91,11 +91,11 @@ inline constexpr FrozenFormat frozen_format_v{
     .bytes = [](MatrixShape shape) { return Format::codec::bytes(shape); },
     .quantise = [](const float* values, MatrixShape shape,
                    std::byte* packed) { return Format::codec::quantise(values, shape, packed); },
-    .to_fp32 = [](const std::byte* packed, MatrixShape shape,
+    .as_fp32 = [](const std::byte* packed, MatrixShape shape,
                   float* values) { Format::codec::dequantise(packed, shape, values); },
-    .to_bf16 = [](const std::byte* packed, MatrixShape shape,
+    .as_bf16 = [](const std::byte* packed, MatrixShape shape,
                   bf16* values) { Format::codec::dequantise(packed, shape, values); },
-    .to_fp16 = [](const std::byte* packed, MatrixShape shape,
+    .as_fp16 = [](const std::byte* packed, MatrixShape shape,
                   fp16* values) { Format::codec::dequantise(packed, shape, values); },
     .on_device = device_function_of<typename Format::codec>()};
 

@@ -96,7 +96,9 @@ STRATA_INLINE std::string_view name_of(FileNaming naming) noexcept {
 STRATA_INLINE AdapterFile::AdapterFile(const std::filesystem::path& path) : files_{path} {
     std::map<std::string, AdapterTensors> modules;
     std::array<std::size_t, 4> counts{};
-    for (const auto& [name, tensor] : files_.tensors()) {
+    for (const auto& item : files_.tensors()) {
+        const auto& name = item.first;
+        const auto& tensor = item.second;
         const auto ending = std::find_if(detail::endings.begin(), detail::endings.end(),
                                          [&](const detail::Ending& known) { return name.ends_with(known.text); });
         const bool is_number = ending != detail::endings.end() && ending->tensor == nullptr;

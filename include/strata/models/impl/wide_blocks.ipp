@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <strata/core/elements.hpp>
 #include <strata/core/independent_loop.hpp>
 #include <strata/core/simd.hpp>
 #include <strata/models/wide_blocks.hpp>
@@ -34,10 +35,11 @@ STRATA_INLINE void round_block(bf16* to, std::int64_t stride, const float* from,
                 const float of_row = of_rows != nullptr ? to_float(of_rows[r]) : 0.0f;
                 if (of_columns != nullptr) {
                     STRATA_INDEPENDENT_LOOP
-                    for (std::int64_t i = 0; i < n; ++i) to[i] = to_bf16(from[i] + of_row + to_float(of_columns[i]));
+                    for (std::int64_t i = 0; i < n; ++i)
+                        to[i] = to_element<bf16>(from[i] + of_row + to_float(of_columns[i]));
                 } else {
                     STRATA_INDEPENDENT_LOOP
-                    for (std::int64_t i = 0; i < n; ++i) to[i] = to_bf16(from[i] + of_row);
+                    for (std::int64_t i = 0; i < n; ++i) to[i] = to_element<bf16>(from[i] + of_row);
                 }
             }
         });

@@ -28,6 +28,7 @@
 #include <strata/train/options.hpp>
 #include <strata/train/report.hpp>
 #include <strata/train/run_settings.hpp>
+#include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainable.hpp>
 #include <strata/train/trainer_run.hpp>
@@ -263,6 +264,8 @@ private:
 
     static typename Setup::adaptation::work with_adapter(Session& session, Model& model, const Options& options) {
         std::optional<typename Setup::adaptation::work> made;
+        // What was drawn before depends on what a program did: a run that finds its caches full loads no encoders.
+        if constexpr (Setup::adaptation::enabled) train::seed_generators(options.seed);
         comm::agree(session.comm(), [&] { made.emplace(model, options.adapter); });
         return std::move(*made);
     }

@@ -36,13 +36,14 @@ public:
     }
 
     static bool quantise(const float* values, zero::MatrixShape shape, std::byte* packed) noexcept {
-        auto* const codes = reinterpret_cast<std::int8_t*>(packed + shape.rows * sizeof(float));
+        auto* const codes =
+            reinterpret_cast<std::int8_t*>(packed + shape.rows * static_cast<std::int64_t>(sizeof(float)));
         for (std::int64_t row = 0; row < shape.rows; ++row) {
             const float* const from = values + row * shape.columns;
             const std::uint32_t largest = zero::detail::largest_magnitude(from, shape.columns);
             if (largest >= zero::detail::bits_of_infinity) return false;
             const float step = step_of(std::bit_cast<float>(largest));
-            std::memcpy(packed + row * sizeof(float), &step, sizeof step);
+            std::memcpy(packed + row * static_cast<std::int64_t>(sizeof(float)), &step, sizeof step);
             core::run_at(core::simd_level(), Codes{from, shape.columns, step == 0.0F ? 1.0F : step, step == 0.0F,
                                                    codes + row * shape.columns});
         }

@@ -46,11 +46,11 @@ STRATA_INLINE void PackedUnit::unpack_on_host(const Piece& piece, const std::byt
     if (!piece.quantised) {
         std::memcpy(values, packed, static_cast<std::size_t>(piece.bytes));
     } else if (dtype_ == at::kBFloat16) {
-        format_->to_bf16(packed, piece.shape, static_cast<bf16*>(values));
+        format_->as_bf16(packed, piece.shape, static_cast<bf16*>(values));
     } else if (dtype_ == at::kHalf) {
-        format_->to_fp16(packed, piece.shape, static_cast<fp16*>(values));
+        format_->as_fp16(packed, piece.shape, static_cast<fp16*>(values));
     } else {
-        format_->to_fp32(packed, piece.shape, static_cast<float*>(values));
+        format_->as_fp32(packed, piece.shape, static_cast<float*>(values));
     }
 }
 
