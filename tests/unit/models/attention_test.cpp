@@ -178,8 +178,8 @@ TEST(Attention, InTilesRefusesWhatDoesNotFit) {
 
 /// The allocator of libtorch while this lives, and the one of before again.
 struct InPlaceOfTheUsual {
-    explicit InPlaceOfTheUsual(c10::Allocator* other) { c10::SetCPUAllocator(other, 200); }
-    ~InPlaceOfTheUsual() { c10::SetCPUAllocator(usual, 200); }
+    explicit InPlaceOfTheUsual(c10::Allocator* other) { c10::SetCPUAllocator(other); }
+    ~InPlaceOfTheUsual() { c10::SetCPUAllocator(usual); }
     c10::Allocator* usual = c10::GetCPUAllocator();
 };
 
