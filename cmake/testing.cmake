@@ -23,6 +23,8 @@
 #
 # Most files of most executables include torch/torch.h, or at least gtest, so these begin with it precompiled (cmake/precompiled.cmake).
 
+include("${CMAKE_CURRENT_LIST_DIR}/together.cmake")
+
 find_package(GTest REQUIRED)
 if(PROJECT_IS_TOP_LEVEL)
     strata_precompile(gtest HEADERS gtest/gtest.h nlohmann/json.hpp LINKS GTest::gtest nlohmann_json::nlohmann_json)
@@ -107,8 +109,8 @@ endif()
 
 set(STRATA_NO_TEST_RAN "Running 0 tests from 0 test suites")
 
-# Adds <source> to <executable>, which is made on first use and links the libraries in ARGN.
-function(strata_add_to_test_executable executable source)
+# Makes <executable> on first use, which links the libraries in ARGN.
+function(strata_test_executable executable)
     if(NOT TARGET ${executable})
         add_executable(${executable})
         target_compile_features(${executable} PRIVATE cxx_std_20)
@@ -120,6 +122,11 @@ function(strata_add_to_test_executable executable source)
             strata_begin_with(gtest ${executable})
         endif()
     endif()
+endfunction()
+
+# Adds <source> to <executable>, which links the libraries in ARGN.
+function(strata_add_to_test_executable executable source)
+    strata_test_executable(${executable} ${ARGN})
     target_sources(${executable} PRIVATE "${source}")
 endfunction()
 
@@ -145,14 +152,17 @@ function(strata_unit_test path)
     else()
         message(FATAL_ERROR "strata_unit_test(${path}): no group of test executables has the room ${room}")
     endif()
-    strata_add_to_test_executable(${executable}
-        "${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp" ${libraries} GTest::gtest_main)
+    set(source "${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp")
+    set(key ${room})
     if(executable MATCHES "^strata_(model|tensor)_tests$" AND NOT "TORCH" IN_LIST ARGN)  # where many files need no more than a tensor, or none
-        strata_file_includes(torch/torch.h "${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp" includes_torch)
+        strata_file_includes(torch/torch.h "${source}" includes_torch)
         if(NOT includes_torch)
-            set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/unit/${path}_test.cpp" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+            set(key ${room}_without_libtorch)
+            set_source_files_properties("${source}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
         endif()
     endif()
+    strata_test_executable(${executable} ${libraries} GTest::gtest_main)
+    strata_compile_together(${executable} ${key} "${source}")
 
     strata_gtest_filter("${file}" filter)
     add_test(NAME unit/${path} COMMAND ${executable} ${filter})
@@ -178,7 +188,11 @@ function(strata_mpi_test name)
         strata_add_to_test_executable(${arg_EXECUTABLE}
             "${CMAKE_CURRENT_SOURCE_DIR}/mpi/main.cpp" ${arg_LIBS} GTest::gtest)
     endif()
-    target_sources(${arg_EXECUTABLE} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp")
+    string(REGEX MATCH "^[a-z0-9]+" key "${name}")
+    if(NOT key MATCHES "^(engine|trainer)$")
+        set(key others)
+    endif()
+    strata_compile_together(${arg_EXECUTABLE} ${key} "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp")
     strata_gtest_filter("${name}" filter)
     math(EXPR ctest_timeout "${arg_TIMEOUT} + 10")
     foreach(ranks IN LISTS arg_RANKS)

@@ -46,7 +46,7 @@ Case from_files(Case settings, const WeightFiles& files, bool in_units) {
 }
 
 /// Parameters and buffers of a model under their names.
-std::vector<strata::weights::SavedTensor> tensors_of(torch::nn::Module& model) {
+std::vector<strata::weights::SavedTensor> saved_tensors_of(torch::nn::Module& model) {
     std::vector<strata::weights::SavedTensor> tensors;
     for (const auto& item : model.named_parameters()) tensors.push_back({item.key(), item.value()});
     for (const auto& item : model.named_buffers()) tensors.push_back({item.key(), item.value()});
@@ -56,7 +56,7 @@ template <class Engine>
 void save(MpiComm& comm, Engine& engine, torch::nn::Module& model, const std::filesystem::path& path,
           const strata::weights::SaveOptions& options = {}) {
     strata::weights::save_weights(
-        comm, path, tensors_of(model), [&](const at::Tensor& tensor) { engine.hold_unit_of(tensor); }, options);
+        comm, path, saved_tensors_of(model), [&](const at::Tensor& tensor) { engine.hold_unit_of(tensor); }, options);
     engine.drop_units();
 }
 
@@ -82,7 +82,7 @@ protected:
         const auto path = folder_.path / "whole" / "model.safetensors";
         torch::manual_seed(1);
         const auto model = std::make_shared<UnitModel>();
-        strata::weights::save_weights(comm_, path, tensors_of(*model), [](const at::Tensor&) {});
+        strata::weights::save_weights(comm_, path, saved_tensors_of(*model), [](const at::Tensor&) {});
         return WeightFiles{path};
     }
     MpiComm comm_;
@@ -137,7 +137,7 @@ TYPED_TEST_P(OfEngine, AFileHasTheBitsOfTheModelInOnePieceOrMany) {
     for (int step = 0; step < 2; ++step) train_step(engine, *model, this->comm_, this->settings(), step, trace);
     std::vector<std::pair<std::string, at::Tensor>> values;
     engine.with_whole_model([&] {
-        for (const auto& saved : tensors_of(*model))
+        for (const auto& saved : saved_tensors_of(*model))
             values.emplace_back(saved.name, saved.tensor.detach().to(at::kFloat).clone());
     });
     for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{200}}) {
@@ -195,7 +195,7 @@ TEST_F(Weights, FromFilesNoRankHasAUnitWhole) {
     using Row = RowModel<64, 3>;
     torch::manual_seed(1);
     const auto path = folder_.path / "model.safetensors";
-    strata::weights::save_weights(comm_, path, tensors_of(*std::make_shared<Row>()), [](const at::Tensor&) {});
+    strata::weights::save_weights(comm_, path, saved_tensors_of(*std::make_shared<Row>()), [](const at::Tensor&) {});
     const auto model = strata::in_units([] { return std::make_shared<Row>(); });
     strata::weights::load_weights(*model, WeightFiles{path});
     Stage3 engine{comm_, strata::zero::parameters_of(*model), {}};
@@ -216,7 +216,7 @@ TEST_F(Weights, ModelsOfOtherFilesAreDifferentModels) {
     torch::manual_seed(1);
     const auto whole = std::make_shared<UnitModel>();
     const auto path = folder_.path / "model.safetensors";
-    strata::weights::save_weights(comm_, path, tensors_of(*whole), [](const at::Tensor&) {});
+    strata::weights::save_weights(comm_, path, saved_tensors_of(*whole), [](const at::Tensor&) {});
     const auto model = strata::in_units([] { return std::make_shared<UnitModel>(); });
     if (comm_.rank() == 1) strata::weights::load_weights(*model, WeightFiles{path});
     const auto error = error_of([&] { Stage3{comm_, strata::zero::parameters_of(*model), {}}; });

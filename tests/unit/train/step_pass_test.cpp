@@ -31,12 +31,12 @@ struct Engine {
     }
     void backward_without_loss() { calls.emplace_back("zeros"); }
 };
-struct Batch {
+struct GivenLoss {
     double loss = 0;
     std::vector<std::string> samples{};
 };
 struct Model {
-    using Batch = ::Batch;
+    using Batch = GivenLoss;
     at::Tensor loss(const Batch& batch) const {
         if (batch.loss < 0) throw std::runtime_error{"no answer"};
         return at::full({}, batch.loss, at::kDouble);
@@ -44,9 +44,9 @@ struct Model {
 };
 /// Batches in order; "throws" where there are no more.
 struct Source {
-    std::vector<Batch> batches;
+    std::vector<GivenLoss> batches;
     std::size_t at = 0;
-    Batch next() {
+    GivenLoss next() {
         if (at == batches.size()) throw std::runtime_error{"no more rows"};
         return batches[at++];
     }
@@ -58,7 +58,7 @@ struct StepPass : testing::Test {
     Engine engine;
     train::RanksTogether together;
 
-    train::StepSums run(std::vector<Batch> batches, int micro_batches, std::string* samples = nullptr) {
+    train::StepSums run(std::vector<GivenLoss> batches, int micro_batches, std::string* samples = nullptr) {
         Source source{std::move(batches)};
         train::StepPass pass{comm,
                              model,
@@ -70,7 +70,7 @@ struct StepPass : testing::Test {
         if (samples != nullptr) *samples = pass.samples().text(std::isfinite(sums.loss));
         return sums;
     }
-    std::string failure(std::vector<Batch> batches, int micro_batches) {
+    std::string failure(std::vector<GivenLoss> batches, int micro_batches) {
         try {
             run(std::move(batches), micro_batches);
         } catch (const std::exception& error) {
@@ -127,7 +127,7 @@ TEST_F(StepPass, TheWaitForEachBatchIsAddedUp) {
     struct SlowSource {
         double& now;
         int made = 0;
-        Batch next() {
+        GivenLoss next() {
             now += ++made;  // seconds
             return {.loss = 1};
         }
