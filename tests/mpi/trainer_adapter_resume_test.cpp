@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/adapters/lokr.hpp>
+#include <strata/checkpoint/manifest.hpp>
 #include <strata/storage/safetensors.hpp>
 
 #include "adapter_runs.hpp"
@@ -106,10 +107,52 @@ TEST_F(TrainerAdapterResume, OfAnotherRankOrKindIsAnError) {
     steps<2>("run", 2);
     const Error rank = error_of([&] { steps<2>("run", 4, 1, 8); });
     EXPECT_EQ(rank.code(), Errc::checkpoint_mismatch) << rank.what();
-    EXPECT_NE(rank.problem().find("lora.down of another shape"), std::string::npos) << rank.what();
+    EXPECT_NE(rank.problem().find("rank: 4 in the checkpoint, 8 now"), std::string::npos) << rank.what();
     using OfLokr = Trainer<Flux, Adapter<Lokr>, ZeroStage<2>, Ema<>>;
     const Error kind = error_of([&] { train<OfLokr>("run", adapter_options<OfLokr>(4)); });
     EXPECT_EQ(kind.code(), Errc::checkpoint_mismatch) << kind.what();
+    EXPECT_NE(kind.problem().find("kind: lora in the checkpoint, lokr now"), std::string::npos) << kind.what();
+    auto given = adapter_options<Trained<2>>(4);
+    given.adapter.targets = "to_q";
+    const Error targets = error_of([&] { train<Trained<2>>("run", given); });
+    EXPECT_EQ(targets.code(), Errc::checkpoint_mismatch) << targets.what();
+    EXPECT_NE(targets.problem().find("targets: to_q,to_k,to_v,to_out.0,proj_mlp in the checkpoint, to_q now"),
+              std::string::npos)
+        << targets.what();
+}
+
+TEST_F(TrainerAdapterResume, AnotherAlphaOrDropoutIsSaidAndGoesOn) {
+    steps<2>("run", 2);
+    auto given = adapter_options<Trained<2>>(4);
+    given.adapter.kind.alpha = 4;  // the rank, which 0 stood for
+    given.adapter.targets = "to_k,to_q,to_v,to_out.0,proj_mlp";
+    train<Trained<2>>("run", given);
+    EXPECT_EQ(said.find("the adapter changed"), std::string::npos) << said;
+    given.max_steps = 6;
+    given.adapter.kind.alpha = 8;
+    given.adapter.kind.dropout = 0.25;
+    train<Trained<2>>("run", given);
+    expect_said("the adapter changed, alpha: 4 in the checkpoint, 8 now");
+    expect_said("the adapter changed, dropout: 0.1 in the checkpoint, 0.25 now");
+    EXPECT_EQ(losses("run").size(), 6U);
+}
+
+TEST_F(TrainerAdapterResume, CheckpointsThatSayNothingOfTheirAdapterGoOn) {
+    steps<2>("run", 2);
+    on_disk([&] {
+        const auto file = this->checkpoint("run", 2) / "manifest.json";
+        strata::checkpoint::Manifest manifest = strata::checkpoint::read_manifest(file);
+        EXPECT_FALSE(manifest.adapter.empty());
+        manifest.adapter.clear();
+        strata::checkpoint::write_manifest(file, manifest);
+    });
+    const Error rank = error_of([&] { steps<2>("run", 4, 1, 8); });
+    EXPECT_NE(rank.problem().find("lora.down of another shape"), std::string::npos) << rank.what();
+    auto given = adapter_options<Trained<2>>(4);
+    given.adapter.kind.alpha = 8;
+    train<Trained<2>>("run", given);
+    EXPECT_EQ(said.find("the adapter changed"), std::string::npos) << said;
+    EXPECT_EQ(losses("run").size(), 4U);
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ struct Manifest {
     Facts plan;          ///< how samples become steps
     Facts data;          ///< BatchSource::identity()
     std::string base{};  ///< of a run that trains adapters: what its frozen weights are known by; else empty
+    Facts
+        adapter{};  ///< of the same: its kind and the kind's numbers; empty in checkpoints of before these were written
     Facts environment;   ///< what bits depend on beside that: train::environment()
     bool sealed = true;  ///< false for one of format 1, read from a file that nothing protects from changes
 };

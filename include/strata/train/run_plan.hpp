@@ -58,9 +58,9 @@ template <class Precision>
 }
 
 /// A sentence for everything that is another than in the checkpoint and is not chosen anew by every run: the seed, ranks and
-/// batches, data, and what bits depend on.
+/// batches, data, the adapter's numbers, and what bits depend on.
 ///
-///   now  of this run: plan, data, environment
+///   now  of this run: plan, data, adapter, environment
 [[nodiscard]] std::vector<std::string> changes_since(const checkpoint::Manifest& then, const checkpoint::Manifest& now,
                                                      const RunPlan& plan);
 

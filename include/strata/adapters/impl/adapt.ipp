@@ -2,6 +2,7 @@
 // strata/adapters/impl/adapt.ipp - a walk over a model's layers.
 
 #include <strata/adapters/adapt.hpp>
+#include <strata/core/error.hpp>
 
 namespace strata::adapters {
 
@@ -24,6 +25,14 @@ STRATA_INLINE std::int64_t Adapted::numel() const {
 
 STRATA_INLINE void Adapted::merge() {
     const at::NoGradGuard no_grad;
+    for (const NamedAdaptable& layer : layers_) {
+        const at::Tensor& weight = layer.layer->base_weight();
+        if (weight.numel() > 0 && weight.storage().nbytes() == 0)
+            throw Error{Errc::wrong_call_order,
+                        "merge() was called while the weights of " + layer.path +
+                            " have no memory: their unit is sharded, and no rank has it whole",
+                        "call it inside of Trainer::with_whole_model(), or an engine's"};
+    }
     for (const NamedAdaptable& layer : layers_) {
         const at::Tensor weight = layer.layer->base_weight();
         weight.copy_(layer.layer->adapter()->merged(weight));

@@ -393,6 +393,14 @@ STRATA_INLINE void check_matches(const std::filesystem::path& checkpoint, const 
         }
         return;
     }
+    if (!found.adapter.empty() && !expected.adapter.empty()) {
+        std::string what;
+        for (const FactChange& change : changes(found.adapter, expected.adapter))
+            what += (what.empty() ? "" : "; ") + change.text();
+        if (!what.empty())
+            throw mismatch("is of an adapter with other parameters than this run's: " + what,
+                           "give the adapter what it was trained with");
+    }
     const auto frozen_here = [&](const zero::ParameterInfo& theirs) {
         return std::any_of(expected.frozen.begin(), expected.frozen.end(),
                            [&](const zero::ParameterInfo& ours) { return ours.name == theirs.name; });

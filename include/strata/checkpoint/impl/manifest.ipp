@@ -117,6 +117,7 @@ STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manif
     json["plan"] = detail::to_json(manifest.plan);
     json["data"] = detail::to_json(manifest.data);
     if (!manifest.base.empty()) json["base"] = manifest.base;
+    if (!manifest.adapter.empty()) json["adapter"] = detail::to_json(manifest.adapter);
     json["environment"] = detail::to_json(manifest.environment);
     storage::write_file(file, detail::sealed(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
@@ -151,6 +152,7 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
         if (json.contains("plan")) manifest.plan = detail::facts_from(json.at("plan"));
         if (json.contains("data")) manifest.data = detail::facts_from(json.at("data"));
         if (json.contains("base")) manifest.base = json.at("base");
+        if (json.contains("adapter")) manifest.adapter = detail::facts_from(json.at("adapter"));
         if (json.contains("environment")) manifest.environment = detail::facts_from(json.at("environment"));
         detail::check_numbers(manifest);
         return manifest;

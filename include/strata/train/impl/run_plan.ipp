@@ -43,6 +43,14 @@ STRATA_INLINE std::vector<std::string> changes_since(const checkpoint::Manifest&
     for (const checkpoint::FactChange& change : checkpoint::changes(then.data, now.data))
         if (then.sealed)
             lines.push_back("the data changed, " + change.text() + "; what is left of the epoch is dealt anew");
+    if (!then.adapter.empty() && !now.adapter.empty()) {
+        for (const checkpoint::FactChange& change : checkpoint::changes(then.adapter, now.adapter)) {
+            // The parameters fit, so that these name the same layers in other words.
+            if (change.name == "targets" || change.name == "excluded") continue;
+            lines.push_back("the adapter changed, " + change.text() +
+                            "; what is trained is another adapter from here on");
+        }
+    }
     for (const checkpoint::FactChange& change : checkpoint::changes(then.environment, now.environment))
         if (then.sealed) lines.push_back(change.text() + "; bits will differ from those of a run that was not stopped");
     return lines;

@@ -287,6 +287,7 @@ STRATA_INLINE checkpoint::Manifest TrainingRun::manifest() const {
     m.plan = plan_.facts();
     m.data = data_;
     m.base = base_;
+    m.adapter = settings_.adapter_facts;
     m.environment = environment();
     return m;
 }
