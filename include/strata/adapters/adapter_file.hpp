@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <strata/core/inline.hpp>
@@ -65,8 +66,9 @@ private:
     /// What PEFT says of a part of the pipeline: `lora_adapter_metadata`.
     struct PeftConfig {
         std::optional<double> alpha{};
-        std::map<std::string, double> alphas{};  // by a layer's name, or the end of it, or an expression for them
-        bool is_rank_stabilised = false;         // alpha / sqrt(rank), arXiv:2312.03732
+        // By a layer's name, or the end of it, or an expression for them; the first that fits counts.
+        std::vector<std::pair<std::string, double>> alphas{};
+        bool is_rank_stabilised = false;  // alpha / sqrt(rank), arXiv:2312.03732
     };
     void read_metadata();
 

@@ -77,9 +77,9 @@ template <class Setup>
                          .parameter_type = zero::detail::dtype_v<typename Setup::precision::element>,
                          .precision = std::string{precision_name<typename Setup::precision>()}};
     if constexpr (Setup::adaptation::enabled)
-        settings.adapter = adapters::SaveAdapterOptions{
-            .naming = detail::naming_of(options.adapter.names),
-            .facts = adapters::facts_of<typename Setup::adaptation::kind>(options.adapter.kind)};
+        settings.adapter = adapters::SaveAdapterOptions{.naming = detail::naming_of(options.adapter.names),
+                                                        .facts = adapters::facts_of<typename Setup::adaptation::kind>(
+                                                            options.adapter.kind, options.adapter.by_layer)};
     for (const std::string_view state : Setup::optimizer::rule::state_names)
         (settings.state_names += settings.state_names.empty() ? "" : ",") += state;
     return settings;

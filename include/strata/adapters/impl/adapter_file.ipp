@@ -69,10 +69,10 @@ inline std::int64_t numel_of(const weights::WeightFiles::Tensor& tensor) noexcep
     return product;
 }
 
-/// Null where it is no JSON object.
-inline nlohmann::json object_of(const std::string& text) {
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    return json.is_object() ? json : nlohmann::json{};
+/// Null where it is no JSON object. Patterns keep their order, which decides between them.
+inline nlohmann::ordered_json object_of(const std::string& text) {
+    const nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, false);
+    return json.is_object() ? json : nlohmann::ordered_json{};
 }
 
 /// PEFT's rule for a layer's own alpha: its name is the pattern, or ends with a dot and it.
@@ -135,7 +135,7 @@ STRATA_INLINE AdapterFile::AdapterFile(const std::filesystem::path& path) : file
 STRATA_INLINE void AdapterFile::read_metadata() {
     const auto found = files_.metadata().find(detail::peft_metadata_key);
     if (found == files_.metadata().end()) return;
-    const nlohmann::json json = detail::object_of(found->second);
+    const nlohmann::ordered_json json = detail::object_of(found->second);
     if (!json.is_object())
         throw Error{Errc::bad_adapter_file,
                     "the metadata of '" + files_.path().string() + "' has a '" + detail::peft_metadata_key +
@@ -150,7 +150,7 @@ STRATA_INLINE void AdapterFile::read_metadata() {
         if (what == "use_rslora" && value.is_boolean()) config.is_rank_stabilised = value.get<bool>();
         if (what != "alpha_pattern" || !value.is_object()) continue;
         for (const auto& [pattern, alpha] : value.items()) {
-            if (alpha.is_number()) config.alphas.emplace(pattern, alpha.get<double>());
+            if (alpha.is_number()) config.alphas.emplace_back(pattern, alpha.get<double>());
         }
     }
 }
@@ -163,7 +163,9 @@ STRATA_INLINE double AdapterFile::scale_of(const AdapterTensors& tensors, std::s
     if (config == configs_.end() || !config->second.alpha) return alpha.value_or(own) / own;
     double said = *config->second.alpha;
     for (const auto& [pattern, of_pattern] : config->second.alphas) {
-        if (detail::is_meant(pattern, path)) said = of_pattern;
+        if (!detail::is_meant(pattern, path)) continue;
+        said = of_pattern;
+        break;
     }
     return said / (config->second.is_rank_stabilised ? std::sqrt(own) : own);
 }
