@@ -135,6 +135,8 @@ STRATA_INLINE const std::vector<FilePlace>& LayerNames::find(const std::string& 
 
 STRATA_INLINE bool LayerNames::is_of_another_part(std::string_view in_file) const noexcept {
     using enum ModelPart;
+    constexpr std::string_view of_peft = "base_model.model.";
+    if (in_file.starts_with(of_peft)) in_file.remove_prefix(of_peft.size());
     for (const ModelPart part : {unet, transformer, text_encoder, text_encoder_2}) {
         if (part == part_) continue;
         if (in_file.starts_with(std::string{name_of(part)} + ".")) return true;
