@@ -189,6 +189,38 @@ TEST_F(MergeAdapterFile, FusedLayersOfFluxAreCutByRows) {
     EXPECT_TRUE(are_close(out, torch::cat({last_up.narrow(0, 3, 3), last_up.narrow(0, 0, 3)}).mm(down)));
 }
 
+TEST_F(MergeAdapterFile, XlabsProcessorsAreLayersOfFlux) {
+    const std::string both = "transformer_blocks.0.attn.", one = "single_transformer_blocks.3.";
+    const auto zeros = [] { return torch::zeros({4, 4}); };
+    const at::Tensor q = zeros(), k = zeros(), v = zeros(), tq = zeros(), tk = zeros(), tv = zeros(), out = zeros(),
+                     text_out = zeros(), sq = zeros(), sk = zeros(), sv = zeros(), last = torch::zeros({4, 20});
+    const Tensors layers{
+        {both + "to_q", q},        {both + "to_k", k},        {both + "to_v", v},       {both + "add_q_proj", tq},
+        {both + "add_k_proj", tk}, {both + "add_v_proj", tv}, {both + "to_out.0", out}, {both + "to_add_out", text_out},
+        {one + "attn.to_q", sq},   {one + "attn.to_k", sk},   {one + "attn.to_v", sv},  {one + "proj_out", last}};
+    Tensors tensors;
+    std::vector<at::Tensor> products;
+    const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
+        const at::Tensor down = torch::randn({2, columns}), up = torch::randn({rows, 2});
+        tensors.emplace_back(name + ".down.weight", down);
+        tensors.emplace_back(name + ".up.weight", up);
+        products.push_back(up.mm(down));
+    };
+    add("double_blocks.0.processor.qkv_lora1", 12, 4);
+    add("double_blocks.0.processor.qkv_lora2", 12, 4);
+    add("double_blocks.0.processor.proj_lora1", 4, 4);
+    add("double_blocks.0.processor.proj_lora2", 4, 4);
+    add("single_blocks.3.processor.qkv_lora", 12, 4);
+    add("single_blocks.3.processor.proj_lora", 4, 20);
+    EXPECT_EQ(merge(layers, tensors).layers, 12);
+    EXPECT_TRUE(are_close(torch::cat({q, k, v}), products[0]));
+    EXPECT_TRUE(are_close(torch::cat({tq, tk, tv}), products[1]));
+    EXPECT_TRUE(are_close(out, products[2]));
+    EXPECT_TRUE(are_close(text_out, products[3]));
+    EXPECT_TRUE(are_close(torch::cat({sq, sk, sv}), products[4]));
+    EXPECT_TRUE(are_close(last, products[5]));
+}
+
 TEST_F(MergeAdapterFile, WhatDoesNotFitIsOneErrorAndNothingChanges) {
     const at::Tensor weight = torch::zeros({6, 4}), down = torch::randn({2, 4}), up = torch::randn({6, 2});
     const std::string other = "down_blocks.0.attentions.7.transformer_blocks.0.attn1.to_q";

@@ -29,10 +29,11 @@ struct Ending {
     std::string_view text;
     AdapterTensors::Tensor AdapterTensors::*tensor;  // nullptr: alpha
     FileNaming naming = FileNaming::peft;
+    std::size_t kept = 0;  // letters of it that belong to the module
 };
 
 /// No name ends as two of them.
-inline constexpr std::array<Ending, 27> endings{{
+inline constexpr std::array<Ending, 31> endings{{
     {".lora_A.weight", &AdapterTensors::down},
     {".lora_B.weight", &AdapterTensors::up},
     {".lora_A.default.weight", &AdapterTensors::down},
@@ -43,6 +44,10 @@ inline constexpr std::array<Ending, 27> endings{{
     {".lora.up.weight", &AdapterTensors::up},
     {"_lora.down.weight", &AdapterTensors::down},
     {"_lora.up.weight", &AdapterTensors::up},
+    {"_lora1.down.weight", &AdapterTensors::down, FileNaming::peft, 6},
+    {"_lora1.up.weight", &AdapterTensors::up, FileNaming::peft, 6},
+    {"_lora2.down.weight", &AdapterTensors::down, FileNaming::peft, 6},
+    {"_lora2.up.weight", &AdapterTensors::up, FileNaming::peft, 6},
     {".lora_magnitude_vector", &AdapterTensors::magnitude},
     {".lora_magnitude_vector.weight", &AdapterTensors::magnitude},
     {".lora_magnitude_vector.default.weight", &AdapterTensors::magnitude},
@@ -156,7 +161,7 @@ STRATA_INLINE AdapterFile::AdapterFile(const std::filesystem::path& path) : file
             if (said == files_.metadata().end() || said->second != "<embed>") unread_.push_back(name);
             continue;
         }
-        const std::string module = name.substr(0, name.size() - ending->text.size());
+        const std::string module = name.substr(0, name.size() - ending->text.size() + ending->kept);
         AdapterTensors& tensors = modules[module];
         tensors.module = module;
         if (is_alpha) {
