@@ -75,6 +75,7 @@ strata_room(options
         engine_options.hpp
         export_options.hpp
         gradient_norms_options.hpp
+        layer_options.hpp
         loss_scale_options.hpp
         on_non_finite.hpp
         pipeline_options.hpp

@@ -96,7 +96,7 @@ void adapt(families::AnyModel& model, const config::AdapterSettings& settings, c
     train::AdapterOptions<Kind> chosen;
     train::detail::take_adapter<Setup<Adapter<Kind>>>(settings, config::model_family_of(family.name()), chosen);
     static_cast<void>(adapters::adapt<Kind>(model, chosen.kind, adapters::patterns_of(chosen.targets),
-                                            adapters::patterns_of(chosen.excluded)));
+                                            adapters::patterns_of(chosen.excluded), chosen.by_layer));
 }
 
 /// Without values: files of weights are not looked at.

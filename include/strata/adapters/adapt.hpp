@@ -67,11 +67,15 @@ private:
 
 namespace detail {
 
+/// An adapter for the layer of that path.
+using MakeAdapter =
+    std::function<std::shared_ptr<models::LayerAdapter>(const models::LayerShape& shape, const std::string& path)>;
 /// Freezes the model and attaches what make() returns to the layers that targets name.
-[[nodiscard]] Adapted adapt(
-    torch::nn::Module& model, const std::vector<std::string>& targets, const std::vector<std::string>& excluded,
-    const std::string& name,
-    const std::function<std::shared_ptr<models::LayerAdapter>(const models::LayerShape&)>& make);
+///
+///   lists  of patterns of options of their own: check_own_options()
+[[nodiscard]] Adapted adapt(torch::nn::Module& model, const std::vector<std::string>& targets,
+                            const std::vector<std::string>& excluded, const std::vector<std::string>& lists,
+                            const std::string& name, const MakeAdapter& make);
 
 }  // namespace detail
 
@@ -79,12 +83,18 @@ namespace detail {
 /// require a gradient. Before an engine takes the model; one made in_units() too, whose weights have no memory yet. Local: every
 /// rank does it alike, with generators that stand alike.
 ///
-/// Throws Errc::bad_value as targeted() does, where a layer has an adapter already, and what make() throws.
+///   by_layer  options of some of the layers in place of `options`; of several that fit a layer, the first
+/// Throws Errc::bad_value as targeted() does, for patterns of by_layer that fit no adapted layer, where a layer has an adapter already, and
+/// what make() throws.
 template <AdapterKind Kind>
 [[nodiscard]] Adapted adapt(torch::nn::Module& model, const typename Kind::Options& options,
-                            const std::vector<std::string>& targets, const std::vector<std::string>& excluded = {}) {
-    return detail::adapt(model, targets, excluded, std::string{Kind::name},
-                         [&](const models::LayerShape& shape) { return Kind::make(shape, options); });
+                            const std::vector<std::string>& targets, const std::vector<std::string>& excluded = {},
+                            const std::vector<train::LayerOptions<typename Kind::Options>>& by_layer = {}) {
+    return detail::adapt(model, targets, excluded, pattern_lists(by_layer), std::string{Kind::name},
+                         [&](const models::LayerShape& shape, const std::string& path) {
+                             const auto* const own = own_options(by_layer, path);
+                             return Kind::make(shape, own == nullptr ? options : *own);
+                         });
 }
 
 }  // namespace strata::adapters
@@ -104,9 +114,9 @@ public:
     ///   options  train::AdapterOptions<Kind>
     work(torch::nn::Module& model, const auto& options)
         : adapted_{adapters::adapt<Kind>(model, options.kind, adapters::patterns_of(options.targets),
-                                         adapters::patterns_of(options.excluded))} {
+                                         adapters::patterns_of(options.excluded), options.by_layer)} {
         if (!options.init.empty())
-            adapters::load_adapter_file(model, options.init, adapters::facts_of<Kind>(options.kind));
+            adapters::load_adapter_file(model, options.init, adapters::facts_of<Kind>(options.kind, options.by_layer));
     }
     [[nodiscard]] adapters::Adapted& adapted() noexcept { return adapted_; }
     [[nodiscard]] models::AdaptersOff off() const { return models::AdaptersOff{adapted_.acts()}; }

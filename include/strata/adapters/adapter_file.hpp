@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <strata/core/inline.hpp>
@@ -43,6 +44,8 @@ struct AdapterTensors {
 /// The tensors of a file of adapters, layer by layer. Reads its header and its alphas. A value; copies share the file. Local.
 class AdapterFile {
 public:
+    ///   path  a file; or a folder with pytorch_lora_weights.safetensors or PEFT's adapter_model.safetensors, beside which its
+    ///         adapter_config.json says alphas
     /// Throws bad_adapter_file where nothing in the file is an adapter's, or its metadata cannot be read; what WeightFiles throws.
     explicit AdapterFile(const std::filesystem::path& path);
 
@@ -52,6 +55,8 @@ public:
     [[nodiscard]] const std::vector<AdapterTensors>& modules() const noexcept { return modules_; }
     /// Tensors that are of no kind of adapter that is read: a LoHa's, a trained embedding's.
     [[nodiscard]] const std::vector<std::string>& unread() const noexcept { return unread_; }
+    /// Tensors that say anew what another one of the file has said: one half of a pair under two names.
+    [[nodiscard]] const std::vector<std::string>& repeated() const noexcept { return repeated_; }
     /// alpha / rank of a layer of the part, as files and their metadata say it; 1 where they do not.
     ///
     ///   rank   of its matrices
@@ -65,16 +70,21 @@ private:
     /// What PEFT says of a part of the pipeline: `lora_adapter_metadata`.
     struct PeftConfig {
         std::optional<double> alpha{};
-        std::map<std::string, double> alphas{};  // by a layer's name, or the end of it, or an expression for them
-        bool is_rank_stabilised = false;         // alpha / sqrt(rank), arXiv:2312.03732
+        // By a layer's name, or the end of it, or an expression for them; the first that fits counts.
+        std::vector<std::pair<std::string, double>> alphas{};
+        bool is_rank_stabilised = false;  // alpha / sqrt(rank), arXiv:2312.03732
+        template <class Json>
+        void take(std::string_view key, const Json& value);
     };
     void read_metadata();
+    void read_config_beside();
 
     weights::WeightFiles files_;
     FileNaming naming_ = FileNaming::peft;
     std::vector<AdapterTensors> modules_;
     std::vector<std::string> unread_;
-    std::map<std::string, PeftConfig, std::less<>> configs_;  // by part
+    std::vector<std::string> repeated_;
+    std::map<std::string, PeftConfig, std::less<>> configs_;  // by part; of adapter_config.json "", which is any
 };
 
 }  // namespace strata::adapters

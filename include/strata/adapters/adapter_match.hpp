@@ -39,11 +39,12 @@ struct AdapterMatch {
     std::size_t of_other_parts = 0;        ///< layers of other models of the pipeline that the file has adapters of
 };
 
-/// The adapters that a file has for these layers. Reads headers and alphas.
+/// The adapters that a file has for these layers. Reads all of them, for values that are no numbers.
 ///
 /// Throws adapter_does_not_fit: one error that names all layers that the model does not have, halves of pairs that are missing, matrices whose
 /// shapes do not fit the layer's, layers that are named twice and tensors that are of no adapter that is read; also where the file has nothing
-/// for this part of the pipeline. bad_adapter_file for classes of cloneofsimo's files whose layers are not numbered here.
+/// for this part of the pipeline. bad_adapter_file for classes of cloneofsimo's files whose layers are not numbered here, and for values that are NaN
+/// or infinite, with the tensors that have them.
 [[nodiscard]] AdapterMatch match_adapter(std::shared_ptr<const AdapterFile> file, std::vector<NamedLayer> layers,
                                          const AdapterFileOptions& options = {});
 

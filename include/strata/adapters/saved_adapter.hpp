@@ -13,6 +13,7 @@
 
 #include <strata/adapters/adapter_file.hpp>
 #include <strata/adapters/layer_names.hpp>
+#include <strata/adapters/targets.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/storage/safetensors.hpp>
 #include <strata/weights/save_weights.hpp>
@@ -27,16 +28,27 @@ struct AdapterFacts {
     /// Of a kind of one's own: the name that its parameters have in PATH.KIND.*. They are written as `unet.PATH.KIND.*`, which load_weights() reads with that
     /// prefix. Empty: a LoRA or a LoKr, which names tell.
     std::string kind{};
-    double alpha = 0;    ///< 0: each layer's rank
-    double dropout = 0;  ///< of its inputs, in training
+    double alpha = 0;                                   ///< 0: each layer's rank
+    std::vector<train::LayerOptions<double>> alphas{};  ///< of layers with one of their own, likewise
+    double dropout = 0;                                 ///< of its inputs, in training
 };
 
+/// What a layer's scale is over its rank. 0: the rank, so that the scale is 1.
+[[nodiscard]] double alpha_of(const AdapterFacts& facts, std::string_view path);
+
 /// The facts of a kind with these options: the numbers that they have under these names.
+///
+///   by_layer  of layers with options of their own
 template <class Kind>
-[[nodiscard]] AdapterFacts facts_of(const typename Kind::Options& options) {
+[[nodiscard]] AdapterFacts facts_of(const typename Kind::Options& options,
+                                    const std::vector<train::LayerOptions<typename Kind::Options>>& by_layer = {}) {
     AdapterFacts facts;
     if (Kind::name != "lora" && Kind::name != "lokr") facts.kind = std::string{Kind::name};
-    if constexpr (requires { static_cast<double>(options.alpha); }) facts.alpha = static_cast<double>(options.alpha);
+    if constexpr (requires { static_cast<double>(options.alpha); }) {
+        facts.alpha = static_cast<double>(options.alpha);
+        for (const auto& own : by_layer)
+            facts.alphas.push_back({own.layers, static_cast<double>(own.options.alpha), own.also});
+    }
     if constexpr (requires { static_cast<double>(options.dropout); })
         facts.dropout = static_cast<double>(options.dropout);
     return facts;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <strata/config/intent.hpp>
@@ -68,6 +69,9 @@ struct AdapterSettings {
     std::vector<std::string> targets;  ///< `peft_lora_target_modules`; empty: flux_target, or the family's own
     std::vector<std::string> excluded;
     FluxLoraTarget flux_target = FluxLoraTarget::all;
+    /// `lora_rank_pattern`, `lora_alpha_pattern`: of layers whose rank or alpha is another; of patterns that fit a layer, the longest.
+    std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
+    std::vector<std::pair<std::string, double>> alpha_pattern;
 
     std::filesystem::path lycoris_file = "config/lycoris_config.json";
     LycorisConfig lycoris;  ///< what lycoris_file says
@@ -94,6 +98,15 @@ struct AdapterSettings {
 /// The layers in modules of a class as LyCORIS calls it ("Attention"), as patterns. Throws Errc::bad_value for one that the family does
 /// not have, with those that it has.
 [[nodiscard]] std::vector<std::string> lycoris_layers(std::string_view module, ModelFamily family);
+
+/// An exception of LyCORIS' and the layers that it is for, as patterns.
+struct LycorisLayers {
+    std::vector<std::string> layers;
+    LycorisConfig arguments;
+};
+/// Those of a file, the first that fits a layer being the layer's: names, then classes, those inside others first. Throws Errc::bad_value as
+/// lycoris_layers() does.
+[[nodiscard]] std::vector<LycorisLayers> lycoris_exceptions(const LycorisConfig& lycoris, ModelFamily family);
 
 /// The layers that get an adapter, and those of them that do not, as patterns of adapters::TargetOptions.
 struct AdapterTargets {

@@ -27,6 +27,9 @@ struct LycorisExceptions {
     std::optional<std::int64_t> rank;
     std::optional<double> alpha;
     std::optional<std::int64_t> factor;
+    std::optional<bool> full_matrix;
+    std::optional<bool> decompose_both;
+    std::optional<bool> weight_decompose;
     friend bool operator==(const LycorisExceptions&, const LycorisExceptions&) = default;
 };
 
@@ -41,15 +44,19 @@ struct LycorisConfig {
     double dropout = 0;
     bool weight_decompose = false;  ///< of locon: DoRA
 
-    std::vector<std::string> modules;  ///< `target_module`: classes, whose layers are adapted; see lycoris_layers()
-    std::vector<std::string> names;    ///< `target_name`: patterns of names of layers
+    std::vector<std::string>
+        modules;  ///< `target_module` and `module_algo_map`: classes, whose layers are adapted; see lycoris_layers()
+    std::vector<std::string> names;  ///< `target_name` and `name_algo_map`: patterns of names of layers
     std::vector<std::string> excluded;
-    std::vector<LycorisExceptions> exceptions;
+    std::vector<LycorisExceptions> exceptions;  ///< as the file has them, those of names in its order
+
+    /// The arguments of what an exception is of: these, and in their place what it says.
+    [[nodiscard]] LycorisConfig with(const LycorisExceptions& own) const;
     friend bool operator==(const LycorisConfig&, const LycorisConfig&) = default;
 };
 
 /// Reads the arguments in a file, or what stands in its place. What strata does not do alike is a problem with its place: an algorithm that
-/// it does not have, dropout of ranks and modules, a trained scalar, layers with different ranks or factors.
+/// it does not have, dropout of ranks and modules, a trained scalar, layers of different algorithms.
 [[nodiscard]] LycorisConfig read_lycoris(const Document& document, Problems& problems);
 
 /// The same of a file. Throws everything that is wrong as one Error; unreadable_config.

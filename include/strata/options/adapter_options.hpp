@@ -2,12 +2,15 @@
 // strata/options/adapter_options.hpp - AdapterOptions: which layers of a model have an adapter, and what it is like.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <strata/core/option_check.hpp>
 #include <strata/core/option_description.hpp>
+#include <strata/options/layer_options.hpp>
 
 namespace strata::train {
 
@@ -30,6 +33,8 @@ inline constexpr std::array<NamedValue<AdapterNames>, 3> adapter_names{{
 template <class Kind>
 struct AdapterOptions {
     typename Kind::Options kind{};  ///< rank and what else there is of it
+    /// In place of `kind`, for some of the layers: ranks and factors that differ. The first that fits a layer is the layer's.
+    std::vector<LayerOptions<typename Kind::Options>> by_layer{};
     /// Layers by their paths or the ends of them, with commas between: "attn.to_q,to_out.0"; `*` is anything. Of a layer `a.b.c` the names
     /// are "c", "b.c" and "a.b.c". The usual four of attention at first.
     std::string targets = "to_q,to_k,to_v,to_out.0";
@@ -52,6 +57,12 @@ struct AdapterOptions {
     }
     void check(OptionCheck& check) const {
         check.part("kind", kind);
+        for (std::size_t i = 0; i < by_layer.size(); ++i) {
+            const std::string place = "by_layer[" + std::to_string(i) + "]";
+            check.part(place, by_layer[i].options);
+            if (by_layer[i].layers.find_first_not_of(" ,") == std::string::npos)
+                check.refuse(check.name(place) + " names no layers", "name some, for instance \"ff.net.0.proj\"");
+        }
         if (targets.find_first_not_of(" ,") == std::string::npos)
             check.refuse(check.name("targets") + " is empty, so that no layer has an adapter",
                          "name layers, for instance \"to_q,to_k,to_v,to_out.0\"");

@@ -190,6 +190,44 @@ void check_averaging(const config::TrainerConfig& config) {
     }
 }
 
+template <class Options>
+[[nodiscard]] Options lora_of(const config::LycorisConfig& lycoris) {
+    return {
+        .rank = lycoris.rank, .alpha = lycoris.alpha, .dropout = lycoris.dropout, .use_dora = lycoris.weight_decompose};
+}
+template <class Options>
+[[nodiscard]] Options lokr_of(const config::LycorisConfig& lycoris) {
+    return {.rank = lycoris.rank,
+            .alpha = lycoris.alpha,
+            .factor = lycoris.factor,
+            .decompose_both = lycoris.decompose_both,
+            .full_matrix = lycoris.full_matrix};
+}
+
+/// A layer's rank is that of the first pattern of ranks that fits it, and its alpha that of the first pattern of alphas: both have to fit
+/// where both are another. Where no alpha is given, nothing is scaled, whatever a layer's rank.
+template <class Options>
+[[nodiscard]] std::vector<LayerOptions<Options>> by_pattern(const config::AdapterSettings& settings,
+                                                            const Options& rest) {
+    std::vector<LayerOptions<Options>> found;
+    Options own = rest;
+    for (const auto& [layers, rank] : settings.rank_pattern) {
+        own.rank = rank;
+        for (const auto& [also, alpha] : settings.alpha_pattern) {
+            own.alpha = alpha;
+            found.push_back({layers, own, also});
+        }
+        own.alpha = rest.alpha;
+        found.push_back({layers, own});
+    }
+    own = rest;
+    for (const auto& [layers, alpha] : settings.alpha_pattern) {
+        own.alpha = alpha;
+        found.push_back({layers, own});
+    }
+    return found;
+}
+
 /// The options of an adapter by the keys of a configuration, where that trains one. Those of a kind of the program's own stay as they are.
 ///
 ///   family  of the model, for the layers that words stand for; nothing: of no family, so that layers are named
@@ -200,21 +238,20 @@ void take_adapter(const config::AdapterSettings& settings, const std::optional<c
         using Kind = typename Setup::adaptation::kind;
         if (!settings.is_on()) return;
         const bool is_lycoris = settings.library == config::AdapterLibrary::lycoris;
-        const config::LycorisConfig& lycoris = settings.lycoris;
         if constexpr (std::same_as<Kind, Lora>) {
-            options.kind.rank = is_lycoris ? lycoris.rank : settings.rank;
-            options.kind.alpha = is_lycoris ? lycoris.alpha : settings.alpha.value_or(0);
-            options.kind.dropout = is_lycoris ? lycoris.dropout : settings.dropout;
-            options.kind.use_dora = is_lycoris ? lycoris.weight_decompose : settings.use_dora;
-            using Start = decltype(options.kind.start);
-            options.kind.start =
-                !is_lycoris && settings.init == config::LoraInit::gaussian ? Start::gaussian : Start::usual;
+            if (is_lycoris) {
+                options.kind = lora_of<typename Kind::Options>(settings.lycoris);
+            } else {
+                options.kind.rank = settings.rank;
+                options.kind.alpha = settings.alpha.value_or(0);
+                options.kind.dropout = settings.dropout;
+                options.kind.use_dora = settings.use_dora;
+                using Start = decltype(options.kind.start);
+                options.kind.start = settings.init == config::LoraInit::gaussian ? Start::gaussian : Start::usual;
+                options.by_layer = by_pattern(settings, options.kind);
+            }
         } else if constexpr (std::same_as<Kind, Lokr>) {
-            options.kind.rank = lycoris.rank;
-            options.kind.alpha = lycoris.alpha;
-            options.kind.factor = lycoris.factor;
-            options.kind.full_matrix = lycoris.full_matrix;
-            options.kind.decompose_both = lycoris.decompose_both;
+            options.kind = lokr_of<typename Kind::Options>(settings.lycoris);
         }
         options.init = settings.init_file;
         options.names = settings.format == config::LoraFormat::comfyui ? AdapterNames::comfyui
@@ -226,10 +263,17 @@ void take_adapter(const config::AdapterSettings& settings, const std::optional<c
             return all;
         };
         if (!family && settings.targets.empty()) return;
-        const config::AdapterTargets layers =
-            config::adapter_targets(settings, family.value_or(config::ModelFamily::small));
+        const config::ModelFamily known = family.value_or(config::ModelFamily::small);
+        const config::AdapterTargets layers = config::adapter_targets(settings, known);
         options.targets = joined(layers.targets);
         options.excluded = joined(layers.excluded);
+        if (!is_lycoris) return;
+        for (const config::LycorisLayers& own : config::lycoris_exceptions(settings.lycoris, known)) {
+            if constexpr (std::same_as<Kind, Lora>)
+                options.by_layer.push_back({joined(own.layers), lora_of<typename Kind::Options>(own.arguments)});
+            else if constexpr (std::same_as<Kind, Lokr>)
+                options.by_layer.push_back({joined(own.layers), lokr_of<typename Kind::Options>(own.arguments)});
+        }
     }
 }
 

@@ -115,7 +115,7 @@ template <class Setup>
         settings.adapter_facts = detail::adapter_facts(options.adapter);
         settings.adapter = adapters::SaveAdapterOptions{
             .naming = detail::naming_of(options.adapter.names),
-            .facts = adapters::facts_of<typename Setup::adaptation::kind>(options.adapter.kind)};
+            .facts = adapters::facts_of<typename Setup::adaptation::kind>(options.adapter.kind, options.adapter.by_layer)};
     }
     for (const std::string_view state : Setup::optimizer::rule::state_names)
         (settings.state_names += settings.state_names.empty() ? "" : ",") += state;

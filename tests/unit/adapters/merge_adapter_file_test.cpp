@@ -1,5 +1,7 @@
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -187,6 +189,38 @@ TEST_F(MergeAdapterFile, FusedLayersOfFluxAreCutByRows) {
     EXPECT_TRUE(are_close(out, torch::cat({last_up.narrow(0, 3, 3), last_up.narrow(0, 0, 3)}).mm(down)));
 }
 
+TEST_F(MergeAdapterFile, XlabsProcessorsAreLayersOfFlux) {
+    const std::string both = "transformer_blocks.0.attn.", one = "single_transformer_blocks.3.";
+    const auto zeros = [] { return torch::zeros({4, 4}); };
+    const at::Tensor q = zeros(), k = zeros(), v = zeros(), tq = zeros(), tk = zeros(), tv = zeros(), out = zeros(),
+                     text_out = zeros(), sq = zeros(), sk = zeros(), sv = zeros(), last = torch::zeros({4, 20});
+    const Tensors layers{
+        {both + "to_q", q},        {both + "to_k", k},        {both + "to_v", v},       {both + "add_q_proj", tq},
+        {both + "add_k_proj", tk}, {both + "add_v_proj", tv}, {both + "to_out.0", out}, {both + "to_add_out", text_out},
+        {one + "attn.to_q", sq},   {one + "attn.to_k", sk},   {one + "attn.to_v", sv},  {one + "proj_out", last}};
+    Tensors tensors;
+    std::vector<at::Tensor> products;
+    const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
+        const at::Tensor down = torch::randn({2, columns}), up = torch::randn({rows, 2});
+        tensors.emplace_back(name + ".down.weight", down);
+        tensors.emplace_back(name + ".up.weight", up);
+        products.push_back(up.mm(down));
+    };
+    add("double_blocks.0.processor.qkv_lora1", 12, 4);
+    add("double_blocks.0.processor.qkv_lora2", 12, 4);
+    add("double_blocks.0.processor.proj_lora1", 4, 4);
+    add("double_blocks.0.processor.proj_lora2", 4, 4);
+    add("single_blocks.3.processor.qkv_lora", 12, 4);
+    add("single_blocks.3.processor.proj_lora", 4, 20);
+    EXPECT_EQ(merge(layers, tensors).layers, 12);
+    EXPECT_TRUE(are_close(torch::cat({q, k, v}), products[0]));
+    EXPECT_TRUE(are_close(torch::cat({tq, tk, tv}), products[1]));
+    EXPECT_TRUE(are_close(out, products[2]));
+    EXPECT_TRUE(are_close(text_out, products[3]));
+    EXPECT_TRUE(are_close(torch::cat({sq, sk, sv}), products[4]));
+    EXPECT_TRUE(are_close(last, products[5]));
+}
+
 TEST_F(MergeAdapterFile, WhatDoesNotFitIsOneErrorAndNothingChanges) {
     const at::Tensor weight = torch::zeros({6, 4}), down = torch::randn({2, 4}), up = torch::randn({6, 2});
     const std::string other = "down_blocks.0.attentions.7.transformer_blocks.0.attn1.to_q";
@@ -230,6 +264,106 @@ TEST_F(MergeAdapterFile, WhatDoesNotFitIsOneErrorAndNothingChanges) {
                     .says("it has nothing for the unet, and 1 adapters for other models"));
     EXPECT_EQ(refused(layers, {{to_q + ".weight", weight}}).code, Errc::bad_adapter_file);
     EXPECT_EQ(thrown_by([&] { merge(layers, left, std::nan("")); }).code, Errc::bad_value);
+}
+
+TEST_F(MergeAdapterFile, PeftsOwnFolderHasItsConfigurationBeside) {
+    const at::Tensor down = torch::randn({4, 6}), up = torch::randn({6, 4});
+    const auto folder = folder_.path() / "style";
+    std::filesystem::create_directories(folder);
+    write_adapter(folder / "adapter_model.safetensors", {{"base_model.model." + to_q + ".lora_A.weight", down},
+                                                         {"base_model.model." + to_q + ".lora_B.weight", up}});
+    const auto scale_with = [&](const std::string& config) {
+        std::ofstream{folder / "adapter_config.json"} << config;
+        const at::Tensor weight = torch::zeros({6, 6});
+        EXPECT_EQ(merge_into(weights_of({{to_q, weight}}), folder, 1).layers, 1);
+        return (weight.norm() / up.mm(down).norm()).item<double>();
+    };
+    EXPECT_NEAR(scale_with(R"({"peft_type": "LORA", "r": 4, "lora_alpha": 8})"), 2, 1e-5);
+    // PEFT's rule is the first pattern that fits, as the file has them
+    EXPECT_NEAR(scale_with(R"({"lora_alpha": 8, "alpha_pattern": {"to_q": 2, "attn1.to_q": 12}})"), 0.5, 1e-5);
+    EXPECT_NEAR(scale_with(R"({"lora_alpha": 8, "alpha_pattern": {"^to_q": 2, "attn\\d.to_q": 12}})"), 3, 1e-5);
+    EXPECT_NEAR(scale_with(R"({"lora_alpha": 8, "use_rslora": true})"), 4, 1e-5);
+    for (const char* wrong : {R"({"peft_type": "LOHA"})", "[]", "{"})
+        EXPECT_EQ(thrown_by([&] { scale_with(wrong); }).code, Errc::bad_adapter_file) << wrong;
+}
+
+TEST_F(MergeAdapterFile, AlphasMayBeWholeNumbersAndAnyFloatIsRead) {
+    const at::Tensor down = torch::randn({2, 4}), up = torch::randn({6, 2});
+    for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+        const at::Tensor weight = torch::zeros({6, 4});
+        merge({{to_q, weight}}, {{flat_q + ".lora_down.weight", down.to(type)},
+                                 {flat_q + ".lora_up.weight", up.to(type)},
+                                 {flat_q + ".alpha", torch::full({}, 6, at::kLong)}});
+        EXPECT_TRUE(are_close(weight, 3 * up.to(type).to(at::kFloat).mm(down.to(type).to(at::kFloat)))) << type;
+    }
+}
+
+TEST_F(MergeAdapterFile, ValuesThatAreNoNumbersAreAllNamed) {
+    const at::Tensor weight = torch::zeros({6, 4}), down = torch::randn({2, 4}), up = torch::randn({6, 2});
+    at::Tensor diverged = up.clone(), overflown = down.clone();
+    diverged[5][1] = std::nan("");
+    overflown[0][0] = std::numeric_limits<float>::infinity();
+    const Thrown error = refused({{to_q, weight}}, {{flat_q + ".lora_down.weight", overflown},
+                                                    {flat_q + ".lora_up.weight", diverged.to(at::kBFloat16)},
+                                                    {flat_q + ".alpha", torch::full({}, std::nan(""))}});
+    EXPECT_EQ(error.code, Errc::bad_adapter_file);
+    EXPECT_TRUE(error.says("3 tensors with NaN or infinity in them: " + flat_q + ".lora_down.weight, " + flat_q +
+                           ".lora_up.weight, " + flat_q + ".alpha"))
+        << error.message;
+    EXPECT_EQ(weight.abs().max().item<float>(), 0);
+}
+
+TEST_F(MergeAdapterFile, OneMatrixUnderTwoNamesIsRefused) {
+    const at::Tensor down = torch::randn({2, 4}), up = torch::randn({6, 2});
+    const Thrown error = refused({{to_q, torch::zeros({6, 4})}}, {{"unet." + to_q + ".lora_A.weight", down},
+                                                                  {"unet." + to_q + ".lora.down.weight", down * 2},
+                                                                  {"unet." + to_q + ".lora_B.weight", up}});
+    EXPECT_EQ(error.code, Errc::adapter_does_not_fit);
+    EXPECT_TRUE(error.says("'unet." + to_q + ".lora_A.weight' is there under another name, too") ||
+                error.says("'unet." + to_q + ".lora.down.weight' is there under another name, too"))
+        << error.message;
+}
+
+TEST_F(MergeAdapterFile, OtherKindsAreCalledByTheirNames) {
+    const at::Tensor a = torch::randn({6, 2}), b = torch::randn({2, 4});
+    const Tensors layers{{to_q, torch::zeros({6, 4})}};
+    const Thrown whole = refused(layers, {{flat_q + ".hada_w1_a", a}, {flat_q + ".hada_w1_b", b}});
+    EXPECT_EQ(whole.code, Errc::bad_adapter_file);
+    EXPECT_TRUE(whole.says("they are of another kind, LoHa")) << whole.message;
+    const Thrown some = refused(layers, {{flat_q + ".lora_down.weight", b},
+                                         {flat_q + ".lora_up.weight", a},
+                                         {flat_q + ".a1.weight", a},
+                                         {flat_q + ".diff_b", a}});
+    EXPECT_EQ(some.code, Errc::adapter_does_not_fit);
+    EXPECT_TRUE(some.says("2 tensors that are of no LoRA, DoRA or LoKr") && some.says("(GLoRA, whole difference)"))
+        << some.message;
+}
+
+TEST_F(MergeAdapterFile, AnEncodersAdaptersInPeftsNamesAreForAnotherModel) {
+    const at::Tensor down = torch::randn({2, 4}), up = torch::randn({6, 2});
+    const std::string encoder = "base_model.model.text_model.encoder.layers.0.self_attn.q_proj";
+    const auto merged = merge({{to_q, torch::zeros({6, 4})}}, {{"base_model.model." + to_q + ".lora_A.weight", down},
+                                                               {"base_model.model." + to_q + ".lora_B.weight", up},
+                                                               {encoder + ".lora_A.weight", down},
+                                                               {encoder + ".lora_B.weight", up}});
+    EXPECT_EQ(merged.layers, 1);
+    EXPECT_EQ(merged.of_other_parts, 1);
+}
+
+TEST_F(MergeAdapterFile, SeveralFilesMayBeMergedInAnyOrder) {
+    const at::Tensor base = torch::randn({6, 4});
+    const auto style = folder_.path() / "style.safetensors", subject = folder_.path() / "subject.safetensors";
+    write_adapter(style, {{flat_q + ".lora_down.weight", torch::randn({2, 4})},
+                          {flat_q + ".lora_up.weight", torch::randn({6, 2})}});
+    write_adapter(subject, {{"unet." + to_q + ".lora_A.weight", torch::randn({3, 4})},
+                            {"unet." + to_q + ".lora_B.weight", torch::randn({6, 3})}});
+    const at::Tensor one = base.clone(), other = base.clone();
+    merge_into(weights_of({{to_q, one}}), style, 0.8);
+    merge_into(weights_of({{to_q, one}}), subject, -0.5);
+    merge_into(weights_of({{to_q, other}}), subject, -0.5);
+    merge_into(weights_of({{to_q, other}}), style, 0.8);
+    EXPECT_LT((one - other).abs().max().item<double>(), 1e-6);
+    EXPECT_GT((one - base).abs().max().item<double>(), 0.1);
 }
 
 struct Block : torch::nn::Module {

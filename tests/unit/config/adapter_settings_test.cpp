@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -55,6 +56,20 @@ TEST(AdapterSettings, AUsualLoraIsRead) {
     EXPECT_EQ(of(config, "--model_type").to, "Adapter<Lora>");
     EXPECT_EQ(of(config, "base_model_precision").to, "FrozenWeights<Int8>");
     EXPECT_EQ(of(config, "--lora_rank").effect, Effect::acts);
+}
+
+TEST(AdapterSettings, RanksAndAlphasMayDifferFromLayerToLayer) {
+    const TrainerConfig config = look(R"({"model_type": "lora", "model_family": "flux",
+        "lora_rank_pattern": {"to_q": 8, "single_transformer_blocks.*.to_q": 4}, "lora_alpha_pattern": {"to_v": 0.5}})");
+    EXPECT_EQ(config.reading.findings.refused(), 0U) << config.reading.findings.table();
+    using Ranks = std::vector<std::pair<std::string, std::int64_t>>;
+    EXPECT_EQ(config.adapter.rank_pattern, (Ranks{{"single_transformer_blocks.*.to_q", 4}, {"to_q", 8}}))
+        << "longest first";
+    EXPECT_EQ(config.adapter.alpha_pattern, (std::vector<std::pair<std::string, double>>{{"to_v", 0.5}}));
+    for (const char* wrong : {R"({"to_q": 0})", R"({"to_q": 2.5})", R"({"to_[qk]": 4})", "[4]"}) {
+        const TrainerConfig other = look(R"({"model_type": "lora", "lora_rank_pattern": )" + std::string{wrong} + "}");
+        EXPECT_EQ(other.reading.findings.refused(), 1U) << wrong;
+    }
 }
 
 TEST(AdapterSettings, WithoutAWordEverythingIsTrained) {

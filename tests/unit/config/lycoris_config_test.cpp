@@ -1,6 +1,8 @@
 // Files of LyCORIS' arguments: read, or refused with everything in them that strata does not do alike.
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -64,13 +66,50 @@ TEST(LycorisConfig, LayersMayBeNamed) {
     EXPECT_TRUE(refused(R"({"apply_preset": {"target_name": ["blocks\\.[0-9]+"]}})").says("regular expression"));
 }
 
-TEST(LycorisConfig, AllLayersHaveTheSameArguments) {
-    const char* const map = R"({"algo": "lokr", "factor": 4, "apply_preset": {"target_module": ["Attention"],
-        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 8}}}})";
-    EXPECT_EQ(read(map).factor, 16) << "of the layers that are adapted";
-    EXPECT_TRUE(refused(R"({"algo": "lokr", "apply_preset": {"target_module": ["Attention", "FeedForward"],
-        "module_algo_map": {"Attention": {"factor": 16}, "FeedForward": {"factor": 8}}}})")
-                    .says("'FeedForward' has another factor"));
+TEST(LycorisConfig, ClassesMayHaveArgumentsOfTheirOwn) {
+    const LycorisConfig config = read(R"({"algo": "lokr", "multiplier": 1.0, "linear_dim": 10000, "linear_alpha": 1,
+        "factor": 16, "apply_preset": {"target_module": ["Attention"], "module_algo_map": {
+        "FeedForward": {"factor": 8, "full_matrix": true}, "Attention": {"factor": 16, "use_scalar": false}}}})");
+    EXPECT_EQ(config.modules, (Names{"Attention", "FeedForward"})) << "what the map has is a target, too";
+    const auto own = lycoris_exceptions(config, ModelFamily::flux);
+    ASSERT_EQ(own.size(), 2U);
+    EXPECT_EQ(own[0].layers.size(), 8U) << "the attention";
+    EXPECT_EQ(own[0].arguments.factor, 16);
+    EXPECT_EQ(own[1].layers, (Names{"ff.net.0.proj", "ff.net.2", "ff_context.net.0.proj", "ff_context.net.2"}));
+    EXPECT_EQ(own[1].arguments.factor, 8);
+    EXPECT_TRUE(own[1].arguments.full_matrix);
+    EXPECT_EQ(own[1].arguments.rank, 10000) << "what is not said is as the rest has it";
+    EXPECT_EQ(config.factor, 16);
+    EXPECT_FALSE(config.full_matrix);
+}
+
+TEST(LycorisConfig, NamesGoBeforeClassesAndClassesInsideOthersFirst) {
+    const LycorisConfig config = read(R"({"algo": "lokr", "apply_preset": {
+        "target_module": ["BasicTransformerBlock"],
+        "module_algo_map": {"BasicTransformerBlock": {"dim": 1}, "Attention": {"dim": 2}},
+        "name_algo_map": {"mid_block.*.to_q": {"dim": 3}, "*.to_q": {"dim": 4}, "*.attn1.*": {"dim": 5}}}})");
+    std::vector<std::int64_t> ranks;
+    for (const LycorisLayers& own : lycoris_exceptions(config, ModelFamily::sdxl)) ranks.push_back(own.arguments.rank);
+    EXPECT_EQ(ranks, (std::vector<std::int64_t>{3, 4, 5, 2, 1}));
+    EXPECT_EQ(config.names, (Names{"*.attn1.*", "*.to_q", "mid_block.*.to_q"}));
+    const auto error = strata_test::thrown_by([] {
+        (void)lycoris_exceptions(read(R"({"apply_preset": {"module_algo_map": {"ResnetBlock2D": {"factor": 4}}}})"),
+                                 ModelFamily::flux);
+    });
+    EXPECT_TRUE(error.says("ResnetBlock2D") && error.says("FluxTransformerBlock")) << error.message;
+}
+
+TEST(LycorisConfig, ArgumentsOfClassesAreLookedAtWhereTheyStand) {
+    const auto of = [](const std::string& arguments) {
+        return refused(R"({"algo": "lokr", "apply_preset": {"module_algo_map": {"Attention": )" + arguments + "}}}");
+    };
+    EXPECT_TRUE(of(R"({"factor": 0})").says("module_algo_map.Attention.factor"));
+    EXPECT_TRUE(of(R"({"dim": 0})").says("module_algo_map.Attention.dim"));
+    EXPECT_TRUE(of(R"({"alpha": -1})").says("module_algo_map.Attention.alpha"));
+    EXPECT_TRUE(of(R"({"use_tucker": true})").says("differs from layer to layer"));
+    EXPECT_TRUE(of(R"({"weight_decompose": true})").says("this is lokr"));
+    EXPECT_NO_THROW((void)read(R"({"algo": "locon", "apply_preset": {"module_algo_map": {
+        "Attention": {"algo": "lora", "dim": 8, "alpha": 4, "dora_wd": true}}}})"));
 }
 
 TEST(LycorisConfig, AllThatIsNotAlikeIsToldAtOnceWithItsPlace) {

@@ -42,21 +42,25 @@ STRATA_INLINE void Adapted::merge() {
 
 namespace detail {
 
-STRATA_INLINE Adapted
-adapt(torch::nn::Module& model, const std::vector<std::string>& targets, const std::vector<std::string>& excluded,
-      const std::string& name,
-      const std::function<std::shared_ptr<models::LayerAdapter>(const models::LayerShape&)>& make) {
+STRATA_INLINE Adapted adapt(torch::nn::Module& model, const std::vector<std::string>& targets,
+                            const std::vector<std::string>& excluded, const std::vector<std::string>& lists,
+                            const std::string& name, const MakeAdapter& make) {
     const std::vector<NamedAdaptable> all = adaptable_layers(model);
     std::vector<std::string> paths;
     for (const NamedAdaptable& layer : all) paths.push_back(layer.path);
     std::vector<NamedAdaptable> layers;
-    for (const std::size_t i : targeted(paths, targets, excluded)) layers.push_back(all[i]);
+    std::vector<std::string> adapted;
+    for (const std::size_t i : targeted(paths, targets, excluded)) {
+        layers.push_back(all[i]);
+        adapted.push_back(all[i].path);
+    }
+    check_own_options(lists, paths, adapted);
 
     auto* const own = dynamic_cast<models::AdaptableModel*>(&model);
     const auto acts = own != nullptr ? own->adapter_switch() : std::make_shared<models::AdapterSwitch>();
     for (at::Tensor& parameter : model.parameters()) parameter.requires_grad_(false);
     for (const NamedAdaptable& layer : layers) {
-        const std::shared_ptr<models::LayerAdapter> adapter = make(layer.layer->shape());
+        const std::shared_ptr<models::LayerAdapter> adapter = make(layer.layer->shape(), layer.path);
         adapter->train(layer.layer->module().is_training());
         layer.layer->attach(name, adapter, acts);
     }

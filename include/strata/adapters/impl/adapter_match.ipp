@@ -2,10 +2,16 @@
 // strata/adapters/impl/adapter_match.ipp - names and shapes of a file's adapters beside those of a model's layers.
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 
 #include <strata/adapters/adapter_match.hpp>
 #include <strata/adapters/impl/adapter_file.ipp>
@@ -13,6 +19,7 @@
 #include <strata/adapters/impl/layer_names.ipp>
 #include <strata/adapters/impl/numbered_layers.ipp>
 #include <strata/core/error.hpp>
+#include <strata/weights/file_values.hpp>
 
 namespace strata::adapters {
 
@@ -36,9 +43,11 @@ inline std::string listed_names(std::string_view what, const std::vector<std::st
 
 [[noreturn]] inline void refuse(const AdapterFile& file, const AdapterMisfits& misfits) {
     std::vector<std::string> parts;
+    const std::string kinds = kinds_of_unread(misfits.unread);
     if (!misfits.unknown.empty()) parts.push_back(listed_names("layers that the model does not have", misfits.unknown));
     if (!misfits.unread.empty())
-        parts.push_back(listed_names("tensors that are of no LoRA, DoRA or LoKr", misfits.unread));
+        parts.push_back(listed_names("tensors that are of no LoRA, DoRA or LoKr", misfits.unread) +
+                        (kinds.empty() ? "" : " (" + kinds + ")"));
     parts.insert(parts.end(), misfits.others.begin(), misfits.others.end());
     std::string all;
     for (const std::string& part : parts) all += (all.empty() ? "" : "; ") + part;
@@ -47,6 +56,38 @@ inline std::string listed_names(std::string_view what, const std::vector<std::st
                     " names) does not fit the model: " + all,
                 misfits.nearest.empty() ? "take an adapter of this model; AdapterFileOptions says what may be left"
                                         : misfits.nearest};
+}
+
+/// Whether all values are numbers. Reads the tensor, 4 MiB at a time.
+inline bool is_finite(const weights::WeightFiles::Tensor& tensor) {
+    constexpr std::int64_t most = std::int64_t{1} << 20;
+    const std::int64_t numel = numel_of(tensor);
+    const at::ScalarType type = tensor.entry->dtype == storage::Dtype::f64 ? at::kDouble : at::kFloat;
+    for (std::int64_t begin = 0; begin < numel; begin += most) {
+        const at::Tensor piece = at::empty({std::min(most, numel - begin)}, at::TensorOptions{}.dtype(type));
+        weights::read_values(tensor, begin, piece);
+        if (!at::isfinite(piece).all().item().toBool()) return false;
+    }
+    return true;
+}
+/// Throws bad_adapter_file with all tensors of the adapters that have NaN or infinity in them.
+inline void check_finite(const AdapterMatch& match) {
+    std::vector<std::string> names;
+    std::set<const AdapterTensors*> seen;  // a fused one is several layers'
+    for (const MatchedAdapter& adapter : match.adapters) {
+        const AdapterTensors& own = *adapter.tensors;
+        if (!seen.insert(&own).second) continue;
+        for (const AdapterTensors::Tensor& tensor : {own.down, own.up, own.middle, own.magnitude, own.w1, own.w1_a,
+                                                     own.w1_b, own.w2, own.w2_a, own.w2_b, own.t2}) {
+            if (tensor && !is_finite(*tensor)) names.push_back(tensor->entry->name);
+        }
+        if (own.alpha && !std::isfinite(*own.alpha)) names.push_back(own.module + ".alpha");
+    }
+    if (!names.empty())
+        throw Error{Errc::bad_adapter_file,
+                    "the adapter file '" + match.file->files().path().string() + "' has " +
+                        listed_names("tensors with NaN or infinity in them", names),
+                    "take it from before the run that wrote it diverged"};
 }
 
 /// The layers of each module, of files that name them.
@@ -146,6 +187,8 @@ void find_all(AdapterMatch& match, const Finder& finder, ModelPart part, const A
     for (const std::string& name : match.file->unread()) {
         if (!finder.is_of_another_part(name) && !may_be_left(name)) misfits.unread.push_back(name);
     }
+    for (const std::string& name : match.file->repeated())
+        misfits.others.push_back("'" + name + "' is there under another name, too");
     if (!misfits.any() && match.adapters.empty())
         misfits.others.push_back("it has nothing for the " + std::string{name_of(part)} + ", and " +
                                  std::to_string(match.of_other_parts) + " adapters for other models of the pipeline");
@@ -164,6 +207,7 @@ STRATA_INLINE AdapterMatch match_adapter(std::shared_ptr<const AdapterFile> file
         detail::find_all(match, detail::NumberedFinder{*match.file, match.layers, part}, part, options);
     else
         detail::find_all(match, detail::NamedFinder{match.layers, part}, part, options);
+    detail::check_finite(match);
     return match;
 }
 

@@ -179,4 +179,26 @@ inline std::optional<FirstFluxLayer> first_flux_layer(std::string_view path) {
     return std::nullopt;
 }
 
+/// The same in files of XLabs' trainer, whose adapters are processors of attention: _lora1 of pictures, _lora2 of texts.
+inline std::optional<FirstFluxLayer> xlabs_flux_layer(std::string_view path) {
+    const auto steps = steps_of(path);
+    if (steps.size() < 3) return std::nullopt;
+    const std::string rest = joined(steps, 2);
+    const std::string ours = std::string{steps[0]} + "." + std::string{steps[1]} + ".";
+    const bool is_double = steps[0] == "transformer_blocks";
+    if (!is_double && steps[0] != "single_transformer_blocks") return std::nullopt;
+    const std::string theirs =
+        (is_double ? "double_blocks." : "single_blocks.") + std::string{steps[1]} + ".processor.";
+    if (rest == "attn.to_q" || rest == "attn.to_k" || rest == "attn.to_v")
+        return FirstFluxLayer{theirs + (is_double ? "qkv_lora1" : "qkv"),
+                              {ours + "attn.to_q", ours + "attn.to_k", ours + "attn.to_v"}};
+    if (rest == "attn.add_q_proj" || rest == "attn.add_k_proj" || rest == "attn.add_v_proj")
+        return FirstFluxLayer{theirs + "qkv_lora2",
+                              {ours + "attn.add_q_proj", ours + "attn.add_k_proj", ours + "attn.add_v_proj"}};
+    if (rest == "attn.to_out.0") return FirstFluxLayer{theirs + "proj_lora1", {std::string{path}}};
+    if (rest == "attn.to_add_out") return FirstFluxLayer{theirs + "proj_lora2", {std::string{path}}};
+    if (rest == "proj_out") return FirstFluxLayer{theirs + "proj", {std::string{path}}};
+    return std::nullopt;
+}
+
 }  // namespace strata::adapters::detail

@@ -93,20 +93,23 @@ STRATA_INLINE LayerNames::LayerNames(std::vector<NamedLayer> layers, ModelPart p
             if (const auto path = first_unet.of(layer.path)) add_path(*path, whole);
         }
         if (part != ModelPart::transformer) continue;
-        const auto theirs = detail::first_flux_layer(layer.path);
-        if (!theirs) continue;
-        FilePlace place{.layer = i, .halves_swapped = theirs->halves_swapped};
-        bool has_all = true;
-        for (const std::string& path : theirs->ours) {
-            const auto found = by_path.find(path);
-            if (found == by_path.end()) {
-                has_all = false;
-                break;
+        // Where a row of theirs is none of the model's, theirs is no name of ours.
+        const auto place_in = [&](const detail::FirstFluxLayer& theirs) -> std::optional<FilePlace> {
+            FilePlace place{.layer = i, .halves_swapped = theirs.halves_swapped};
+            for (const std::string& path : theirs.ours) {
+                const auto found = by_path.find(path);
+                if (found == by_path.end()) return std::nullopt;
+                if (found->second == i) place.first_row = place.rows;
+                place.rows += layers_[found->second].rows();
             }
-            if (found->second == i) place.first_row = place.rows;
-            place.rows += layers_[found->second].rows();
+            return place;
+        };
+        if (const auto theirs = detail::first_flux_layer(layer.path)) {
+            if (const auto place = place_in(*theirs)) add_path(theirs->path, *place);
         }
-        if (has_all) add_path(theirs->path, place);
+        if (const auto theirs = detail::xlabs_flux_layer(layer.path)) {
+            if (const auto place = place_in(*theirs)) add(theirs->path, *place);
+        }
     }
 }
 
@@ -135,6 +138,8 @@ STRATA_INLINE const std::vector<FilePlace>& LayerNames::find(const std::string& 
 
 STRATA_INLINE bool LayerNames::is_of_another_part(std::string_view in_file) const noexcept {
     using enum ModelPart;
+    constexpr std::string_view of_peft = "base_model.model.";
+    if (in_file.starts_with(of_peft)) in_file.remove_prefix(of_peft.size());
     for (const ModelPart part : {unet, transformer, text_encoder, text_encoder_2}) {
         if (part == part_) continue;
         if (in_file.starts_with(std::string{name_of(part)} + ".")) return true;

@@ -166,8 +166,8 @@ STRATA_INLINE LoadedAdapterFile load_adapter_into(const std::vector<weights::Loa
         detail::AdaptedLayer& layer = adapted.at(named.path);
         layer.weight = weights_of_layers[adapter.place.layer];
         const std::int64_t rank = detail::rank_of(*adapter.tensors);
-        const bool own_alpha = facts.alpha != 0 && rank != 0;
-        detail::load_layer(adapter, layer, named, own_alpha ? facts.alpha / static_cast<double>(rank) : 1);
+        const double alpha = alpha_of(facts, named.path);
+        detail::load_layer(adapter, layer, named, alpha != 0 && rank != 0 ? alpha / static_cast<double>(rank) : 1);
     }
     for (const auto& [path, layer] : adapted) {
         if (!is_in_file.contains(path)) loaded.missing.push_back(path);

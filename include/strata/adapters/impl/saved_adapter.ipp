@@ -99,6 +99,20 @@ inline void add_model_spec(storage::SafetensorsMetadata& metadata, const ModelFa
     add("modelspec.date", model.date);
 }
 
+/// What a layer's product is scaled by, times its rank.
+inline double alpha_or_rank(const AdapterFacts& facts, std::string_view path, std::int64_t rank) {
+    const double said = alpha_of(facts, path);
+    return said == 0 || rank == 0 ? static_cast<double>(std::max<std::int64_t>(rank, 1)) : said;
+}
+
+/// The pattern by which PEFT finds this layer alone: its path, which is anchored where another one ends with it. Before 0.15 PEFT took
+/// no anchor, so that it stands only where it has to.
+inline std::string pattern_of_layer(const std::string& path, const std::vector<std::string>& all) {
+    const bool is_ending =
+        std::any_of(all.begin(), all.end(), [&](const std::string& one) { return one.ends_with("." + path); });
+    return (is_ending ? "^" : "") + path;
+}
+
 /// PEFT's LoraConfig, as diffusers puts it into files.
 inline std::string peft_config(const std::map<std::string, OfLayer>& layers, const std::vector<std::string>& all,
                                const AdapterFacts& facts, ModelPart part) {
@@ -122,9 +136,11 @@ inline std::string peft_config(const std::map<std::string, OfLayer>& layers, con
                           {"rank_pattern", nlohmann::json::object()},
                           {"alpha_pattern", nlohmann::json::object()}};
     for (const auto& [path, layer] : layers) {
-        if (rank_of_layer(layer) == rank) continue;
-        config["rank_pattern"][path] = rank_of_layer(layer);
-        if (facts.alpha == 0) config["alpha_pattern"][path] = rank_of_layer(layer);
+        const std::int64_t own_rank = rank_of_layer(layer);
+        const double alpha = alpha_or_rank(facts, path, own_rank);
+        const std::string pattern = pattern_of_layer(path, all);
+        if (own_rank != rank) config["rank_pattern"][pattern] = own_rank;
+        if (alpha != config["lora_alpha"].get<double>()) config["alpha_pattern"][pattern] = alpha;
     }
     nlohmann::json named;
     for (const auto& [key, value] : config.items()) named[peft_name(key, part)] = value;
@@ -132,6 +148,11 @@ inline std::string peft_config(const std::map<std::string, OfLayer>& layers, con
 }
 
 }  // namespace detail
+
+STRATA_INLINE double alpha_of(const AdapterFacts& facts, std::string_view path) {
+    const double* const own = own_options(facts.alphas, path);
+    return own == nullptr ? facts.alpha : *own;
+}
 
 STRATA_INLINE bool is_of_adapter(std::string_view parameter) noexcept {
     return detail::adapter_parameter(parameter) != nullptr;
@@ -229,9 +250,7 @@ STRATA_INLINE SavedAdapter saved_adapter(const std::vector<weights::SavedTensor>
         }
         const std::int64_t rank = detail::rank_of_layer(layer);
         if (is_peft) continue;
-        const double alpha = options.facts.alpha == 0 || rank == 0
-                                 ? static_cast<double>(std::max<std::int64_t>(rank, 1))
-                                 : options.facts.alpha;
+        const double alpha = detail::alpha_or_rank(options.facts, path, rank);
         saved.tensors.push_back({.name = module + ".alpha", .tensor = at::full({}, alpha), .keeps_type = true});
     }
     saved.metadata["format"] = "pt";
@@ -239,11 +258,11 @@ STRATA_INLINE SavedAdapter saved_adapter(const std::vector<weights::SavedTensor>
     if (!loras.empty() && options.naming == FileNaming::peft)
         saved.metadata[detail::peft_metadata_key] = detail::peft_config(loras, all_paths, options.facts, part);
     if (!loras.empty() && naming == FileNaming::kohya) {
-        const auto rank = detail::rank_of_layer(loras.begin()->second);
+        const auto& [path, layer] = *loras.begin();
+        const std::int64_t rank = detail::rank_of_layer(layer);
         saved.metadata["ss_network_module"] = "networks.lora";
         saved.metadata["ss_network_dim"] = std::to_string(rank);
-        saved.metadata["ss_network_alpha"] =
-            detail::number_text(options.facts.alpha == 0 ? static_cast<double>(rank) : options.facts.alpha);
+        saved.metadata["ss_network_alpha"] = detail::number_text(detail::alpha_or_rank(options.facts, path, rank));
     }
     return saved;
 }

@@ -46,6 +46,16 @@ inline std::string names_in(const std::vector<std::string>& paths) {
     return all;
 }
 
+/// "'a', 'b'": the patterns that fit none of the paths. Empty: all fit one.
+inline std::string without_a_path(const std::vector<std::string>& patterns, const std::vector<std::string>& paths) {
+    std::string all;
+    for (const std::string& pattern : patterns) {
+        const auto is = [&](const std::string& path) { return fits(pattern, path); };
+        if (std::none_of(paths.begin(), paths.end(), is)) (all += all.empty() ? "'" : ", '") += pattern + "'";
+    }
+    return all;
+}
+
 }  // namespace detail
 
 STRATA_INLINE bool fits(std::string_view pattern, std::string_view path) noexcept {
@@ -72,16 +82,9 @@ STRATA_INLINE std::vector<std::string> patterns_of(std::string_view text) {
 STRATA_INLINE std::vector<std::size_t> targeted(const std::vector<std::string>& paths,
                                                 const std::vector<std::string>& targets,
                                                 const std::vector<std::string>& excluded) {
-    std::string unknown;
-    const auto look = [&](const std::vector<std::string>& patterns) {
-        for (const std::string& pattern : patterns) {
-            const auto is = [&](const std::string& path) { return fits(pattern, path); };
-            if (std::none_of(paths.begin(), paths.end(), is))
-                (unknown += unknown.empty() ? "'" : ", '") += pattern + "'";
-        }
-    };
-    look(targets);
-    look(excluded);
+    std::vector<std::string> patterns = targets;
+    patterns.insert(patterns.end(), excluded.begin(), excluded.end());
+    const std::string unknown = detail::without_a_path(patterns, paths);
     if (!unknown.empty())
         throw Error{
             Errc::bad_value, "an adapter's targets name no layer of the model: " + unknown,
@@ -99,6 +102,23 @@ STRATA_INLINE std::vector<std::size_t> targeted(const std::vector<std::string>& 
         throw Error{Errc::bad_value, "an adapter's targets leave no layer, once those that are excluded are left out",
                     "name other targets, or exclude less"};
     return found;
+}
+
+STRATA_INLINE void check_own_options(const std::vector<std::string>& lists, const std::vector<std::string>& paths,
+                                     const std::vector<std::string>& adapted) {
+    std::string idle;
+    for (const std::string& list : lists) {
+        const std::vector<std::string> patterns = patterns_of(list);
+        std::string of_list = detail::without_a_path(patterns, paths);
+        const auto is_of_list = [&](const std::string& path) {
+            return std::any_of(patterns.begin(), patterns.end(), [&](const auto& one) { return fits(one, path); });
+        };
+        if (of_list.empty() && std::none_of(adapted.begin(), adapted.end(), is_of_list)) of_list = "'" + list + "'";
+        if (!of_list.empty()) (idle += idle.empty() ? "" : ", ") += of_list;
+    }
+    if (!idle.empty())
+        throw Error{Errc::bad_value, "options for some of an adapter's layers fit none that has one: " + idle,
+                    "name adapted layers by the ends of their paths; there are " + detail::names_in(adapted)};
 }
 
 }  // namespace strata::adapters

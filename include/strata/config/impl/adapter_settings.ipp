@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include <strata/config/adapter_settings.hpp>
@@ -134,6 +135,30 @@ inline const std::vector<LycorisModule>& lycoris_modules() {
     return modules;
 }
 
+/// Patterns of layers' names with a number each, longest first: {"ff.net.2": 4}.
+template <class Number>
+std::vector<std::pair<std::string, Number>> read_pattern(const Value& value, const Range& range) {
+    if (!value.is_object())
+        value.refuse(Errc::bad_value, "is " + value.shown() + ", no object", R"(write {"ff.net.2": 4})");
+    std::vector<std::pair<std::string, Number>> found;
+    for (const auto& [pattern, one] : value.json().items()) {
+        const Value number{one, value.source(), value.key() + "." + pattern};
+        if (!is_name_pattern(pattern))
+            number.refuse(Errc::unsupported_key, "has a regular expression as its name",
+                          "write names of layers, with * for any text: transformer_blocks.*.attn.to_q");
+        Number own{};
+        if constexpr (std::is_same_v<Number, double>)
+            own = number.number();
+        else
+            own = number.integer();
+        check_range(number, static_cast<double>(own), range);
+        found.emplace_back(pattern, own);
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+    return found;
+}
+
 inline void add_all(std::vector<std::string>& to, const std::vector<std::string>& more) {
     for (const std::string& one : more)
         if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
@@ -170,6 +195,18 @@ STRATA_INLINE const Schema<AdapterSettings>& adapter_schema() {
             "peft_lora_target_modules", &A::targets,
             "Layers that get a LoRA: whole names, last steps of names (`to_q`, `attn.to_out.0`), or patterns with `*`; "
             "empty: those of `flux_lora_target`, or `to_k`, `to_q`, `to_v` and `to_out.0` of sdxl and sd15");
+        s.custom(
+            "lora_rank_pattern", "object", "{}",
+            "Layers whose rank is another, by patterns of their names: {\"ff.net.2\": 4}; of several that fit, the "
+            "longest counts" +
+                only,
+            [](A& settings, const Value& value) {
+                settings.rank_pattern = detail::read_pattern<std::int64_t>(value, {1, 65536});
+            });
+        s.custom("lora_alpha_pattern", "object", "{}", "Likewise of `lora_alpha`" + only,
+                 [](A& settings, const Value& value) {
+                     settings.alpha_pattern = detail::read_pattern<double>(value, {1e-6, 1e9});
+                 });
         s.texts("lora_exclude_modules", &A::excluded, "Layers among these that get none");
         s.choice<FluxLoraTarget>("flux_lora_target", &A::flux_target, detail::flux_lora_target_names(),
                                  "Which layers of flux get a LoRA; [docs/adapters.md](adapters.md) lists them");
@@ -243,6 +280,20 @@ STRATA_INLINE std::vector<std::string> lycoris_layers(std::string_view module, M
                 "the LyCORIS configuration names the module '" + std::string{module} + "', which " +
                     std::string{name_of(family)} + " does not have",
                 "name one of " + there + ", or layers in 'target_name'"};
+}
+
+STRATA_INLINE std::vector<LycorisLayers> lycoris_exceptions(const LycorisConfig& lycoris, ModelFamily family) {
+    std::vector<LycorisLayers> found;
+    for (const LycorisExceptions& one : lycoris.exceptions)
+        if (!one.is_class) found.push_back({{one.of}, lycoris.with(one)});
+    for (const LycorisExceptions& one : lycoris.exceptions)  // an unknown class is an error, wherever it stands
+        if (one.is_class) static_cast<void>(lycoris_layers(one.of, family));
+    const bool is_flux = family == ModelFamily::flux || family == ModelFamily::small;
+    for (const detail::LycorisModule& module : detail::lycoris_modules())  // which has them from the inside out
+        for (const LycorisExceptions& one : lycoris.exceptions)
+            if (one.is_class && module.is_of_flux == is_flux && module.name == one.of)
+                found.push_back({module.layers, lycoris.with(one)});
+    return found;
 }
 
 STRATA_INLINE AdapterTargets adapter_targets(const AdapterSettings& settings, ModelFamily family) {

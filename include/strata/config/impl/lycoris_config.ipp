@@ -2,7 +2,10 @@
 // strata/config/impl/lycoris_config.ipp - the keys of LyCORIS' arguments, and of the preset among them.
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -44,14 +47,33 @@ inline LycorisExceptions read_exceptions(const std::string& of, bool is_class, c
     found.is_class = is_class;
     if (!value.is_object())
         value.refuse(Errc::bad_value, "is " + value.shown() + ", no object", R"(write {"factor": 8})");
+    const auto whole = [&](const Value& number, double least) {
+        const std::int64_t integer = number.integer();
+        check_range(number, static_cast<double>(integer), {least, 1e9});
+        return integer;
+    };
+    constexpr std::array<std::string_view, 5> off_only{"use_tucker", "use_cp", "use_scalar", "rs_lora",
+                                                       "unbalanced_factorization"};
     for (const auto& [key, one] : value.json().items()) {
-        if (one.is_null()) continue;
+        if (one.is_null() || key == "bypass_mode" || key == "wd_on_out") continue;
+        if (std::find(off_only.begin(), off_only.end(), key) != off_only.end() && !member(key.c_str()).flag()) continue;
         if (key == "factor") {
-            found.factor = member("factor").integer();
+            found.factor = whole(member("factor"), -1);
+            if (found.factor == 0)
+                member("factor").refuse(Errc::bad_value, "is 0", "write -1, or a factor of the widths");
         } else if (key == "dim" || key == "linear_dim") {
-            found.rank = member(key.c_str()).integer();
+            found.rank = whole(member(key.c_str()), 1);
         } else if (key == "alpha" || key == "linear_alpha") {
             found.alpha = member(key.c_str()).number();
+            check_range(member(key.c_str()), *found.alpha, {0, 1e9});
+        } else if (key == "full_matrix") {
+            found.full_matrix = member("full_matrix").flag();
+        } else if (key == "decompose_both") {
+            found.decompose_both = member("decompose_both").flag();
+        } else if (key == "weight_decompose" || key == "dora_wd") {
+            found.weight_decompose = member(key.c_str()).flag();
+            if (*found.weight_decompose && rest.algo == LycorisAlgo::lokr)
+                member(key.c_str()).refuse(Errc::unsupported_key, "is of algo locon, and this is lokr", "remove it");
         } else if (key == "algo") {
             const bool is_lokr = one == "lokr", is_locon = one == "locon" || one == "lora";
             if ((rest.algo == LycorisAlgo::lokr && !is_lokr) || (rest.algo == LycorisAlgo::locon && !is_locon))
@@ -60,7 +82,8 @@ inline LycorisExceptions read_exceptions(const std::string& of, bool is_class, c
         } else {
             member(key.c_str())
                 .refuse(Errc::unsupported_key, "differs from layer to layer",
-                        "give factor, dim and alpha here, and the rest to all layers alike");
+                        "give factor, dim, alpha, full_matrix, decompose_both and weight_decompose here, and the rest "
+                        "to all layers alike");
         }
     }
     return found;
@@ -191,32 +214,31 @@ inline const Schema<LycorisConfig>& lycoris_schema() {
 
 namespace detail {
 
-/// Arguments of the layers that are adapted, where these have the same; else what differs is a problem.
-inline void take_exceptions(LycorisConfig& config, const std::string& source, Problems& problems) {
-    const LycorisConfig rest = config;
-    bool is_first = true;
-    const auto take = [&](const std::string& of, bool is_class) {
-        LycorisExceptions its;
-        for (const LycorisExceptions& one : rest.exceptions)
-            if (one.of == of && one.is_class == is_class) its = one;
-        const std::int64_t rank = its.rank.value_or(rest.rank), factor = its.factor.value_or(rest.factor);
-        const double alpha = its.alpha.value_or(rest.alpha);
-        if (!is_first && (rank != config.rank || factor != config.factor || alpha != config.alpha))
-            problems.add({Errc::unsupported_key,
-                          source + ": '" + of + "' has another factor, dim or alpha than other layers",
-                          "give all layers the same: one 'factor', 'linear_dim' and 'linear_alpha'"});
-        if (is_first) {
-            config.rank = rank;
-            config.factor = factor;
-            config.alpha = alpha;
-        }
-        is_first = false;
+/// Names before classes, and names in the order of the file, which decides where two of them fit a layer.
+inline void put_in_order(std::vector<LycorisExceptions>& exceptions, const Document& document) {
+    const Node* const names = document.root.at("apply_preset.name_algo_map");
+    const auto place = [&](const LycorisExceptions& one) {
+        if (one.is_class || names == nullptr) return std::size_t{1} << 32U;
+        const auto& members = names->members();
+        const auto found = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.key == one.of; });
+        return static_cast<std::size_t>(found - members.begin());
     };
-    for (const std::string& module : rest.modules) take(module, true);
-    for (const std::string& name : rest.names) take(name, false);
+    std::stable_sort(exceptions.begin(), exceptions.end(),
+                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
 }  // namespace detail
+
+STRATA_INLINE LycorisConfig LycorisConfig::with(const LycorisExceptions& own) const {
+    LycorisConfig config = *this;
+    config.rank = own.rank.value_or(rank);
+    config.alpha = own.alpha.value_or(alpha);
+    config.factor = own.factor.value_or(factor);
+    config.full_matrix = own.full_matrix.value_or(full_matrix);
+    config.decompose_both = own.decompose_both.value_or(decompose_both);
+    config.weight_decompose = own.weight_decompose.value_or(weight_decompose);
+    return config;
+}
 
 STRATA_INLINE LycorisConfig read_lycoris(const Document& document, Problems& problems) {
     LycorisConfig config;
@@ -231,9 +253,15 @@ STRATA_INLINE LycorisConfig read_lycoris(const Document& document, Problems& pro
         refuse("'dropout' is of algo locon, and this is lokr, which has none", "write 0, or remove it");
     if (config.algo == LycorisAlgo::lokr && config.weight_decompose)
         refuse("'weight_decompose' is of algo locon, and this is lokr", "write false, or remove it");
-    detail::take_exceptions(config, document.source, problems);
-    // Without a preset LyCORIS takes every linear layer and every convolution.
-    if (config.modules.empty() && config.names.empty()) config.names = {"*"};
+    detail::put_in_order(config.exceptions, document);
+    // Without targets LyCORIS takes every linear layer and every convolution; what its map of classes has is a target besides.
+    if (config.modules.empty() && config.names.empty()) {
+        config.names = {"*"};
+        return config;
+    }
+    for (const LycorisExceptions& one : config.exceptions)
+        if (one.is_class && std::find(config.modules.begin(), config.modules.end(), one.of) == config.modules.end())
+            config.modules.push_back(one.of);
     return config;
 }
 

@@ -24,11 +24,18 @@ inline std::string policy_of(AdapterName kind) {
     return kind == AdapterName::none ? type_name(kind) : "Adapter<" + type_name(kind) + ">";
 }
 
-/// "factor 16, rank 10000".
+/// "factor 16, rank 10000; FeedForward: factor 8, rank 10000".
 inline std::string words_of(const LycorisConfig& lycoris) {
-    const std::string rank = "rank " + std::to_string(lycoris.rank);
-    if (lycoris.algo == LycorisAlgo::locon) return rank + (lycoris.weight_decompose ? ", DoRA" : "");
-    return "factor " + std::to_string(lycoris.factor) + ", " + (lycoris.full_matrix ? "second factor whole" : rank);
+    const auto numbers = [](const LycorisConfig& one) {
+        const std::string rank = "rank " + std::to_string(one.rank);
+        if (one.algo == LycorisAlgo::locon) return rank + (one.weight_decompose ? ", DoRA" : "");
+        return "factor " + std::to_string(one.factor) + ", " + (one.full_matrix ? "second factor whole" : rank);
+    };
+    std::string words = numbers(lycoris);
+    for (const LycorisExceptions& own : lycoris.exceptions)
+        if (const std::string its = numbers(lycoris.with(own)); its != numbers(lycoris))
+            words += "; " + own.of + ": " + its;
+    return words;
 }
 
 /// Reads what `lycoris_config` names, below the working directory or beside the file.
@@ -95,7 +102,7 @@ inline void finish_adapter(const Document& document, const TrainerTranslation& t
             node != nullptr && reading.findings.of(node->pointer()) == nullptr)
             reading.findings.acts(*node, policy_of(settings.kind()));
         no_effect({"lora_rank", "lora_alpha", "lora_dropout", "lora_init_type", "use_dora", "peft_lora_target_modules",
-                   "flux_lora_target"},
+                   "lora_rank_pattern", "lora_alpha_pattern", "flux_lora_target"},
                   "`lycoris_config` says it");
     } else {
         no_effect({"lycoris_config"}, "only `lora_type` lycoris reads it");
