@@ -33,6 +33,7 @@ struct HealthSources {
 /// One rank's. Thread-safe. Local: telling other ranks is for whoever asks `ends_run()`.
 ///
 /// Every look is made on its thread, poll_interval_seconds after the one before; the training thread pays for a lock when it asks.
+/// A folder on a server that hangs makes its look wait, and then failed() and the destructor with it; ends_run() and snapshot() answer.
 class HealthMonitor {
 public:
     struct Snapshot {

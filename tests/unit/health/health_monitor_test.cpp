@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

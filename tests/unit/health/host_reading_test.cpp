@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/temporary_folder.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 
