@@ -75,6 +75,7 @@ strata_room(options
         engine_options.hpp
         export_options.hpp
         gradient_norms_options.hpp
+        health_options.hpp
         layer_options.hpp
         loss_scale_options.hpp
         on_non_finite.hpp
@@ -529,6 +530,21 @@ strata_room(diffusion
         step_plan.hpp
         timestep_density.hpp
         with_method.hpp)
+
+# NVML is opened by dlopen(), which is in glibc itself from 2.34 on.
+strata_room(health
+    NEEDS core options http
+    PACKAGES Threads
+    LINKS Threads::Threads
+    HEADERS
+        circuit_breaker.hpp
+        failure_class.hpp
+        fault.hpp
+        gpu_reading.hpp
+        health_monitor.hpp
+        host_reading.hpp
+        nvml.hpp
+        visible_gpu.hpp)
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero

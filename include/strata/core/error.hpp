@@ -15,6 +15,7 @@ namespace strata {
 /// 0xxx are compile-time sentences (policies and rules) and do not appear here.
 ///   20xx bytes and files    21xx configuration    22xx data sets and pictures
 ///   23xx ranks              24xx engine           25xx checkpoints    26xx session and trainer   27xx models
+///   28xx health and webhooks
 enum class Errc : std::uint16_t {
     io_failed = 2001,            ///< an operating system call on a file failed
     not_found = 2002,            ///< a file or object that must exist does not
@@ -114,6 +115,9 @@ enum class Errc : std::uint16_t {
     adapter_does_not_fit =
         2718,  ///< adapters of a file are for other layers or shapes than the model's, or pairs are not complete
     bad_adapter_file = 2719,  ///< a file has no adapters, or its metadata cannot be read
+
+    gpu_fault = 2801,   ///< a circuit breaker opened: a GPU counts errors, is slowed by its hardware, or is lost
+    host_fault = 2802,  ///< a circuit breaker opened: a disk of the host fails, or it is about to run out of memory
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.

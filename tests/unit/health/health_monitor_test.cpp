@@ -1,0 +1,208 @@
+// tests/unit/health/health_monitor_test.cpp - a GPU's driver that a script plays, and the thread that looks at it.
+
+#include <strata/health/health_monitor.hpp>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "../../support/temporary_folder.hpp"
+
+namespace {
+
+using namespace strata::health;
+using std::chrono::seconds;
+
+/// tests/support/fake_nvml.cpp, and what it reads.
+class FakeDriver {
+public:
+    FakeDriver() {
+        ::setenv("STRATA_FAKE_NVML", script().c_str(), 1);
+        for (const auto& [key, value] : std::map<std::string, std::string>{{"count", "2"},
+                                                                           {"gpu0.name", "NVIDIA H100"},
+                                                                           {"gpu0.uuid", "GPU-aaaa"},
+                                                                           {"gpu1.name", "NVIDIA H100"},
+                                                                           {"gpu1.uuid", "GPU-bbbb"},
+                                                                           {"gpu1.temperature", "60"}})
+            answers_[key] = value;
+        write();
+    }
+    ~FakeDriver() { ::unsetenv("STRATA_FAKE_NVML"); }
+    void set(const std::string& key, const std::string& value) {
+        answers_[key] = value;
+        write();
+    }
+    [[nodiscard]] static OpenedGpu open(const std::string& visible) {
+        return open_gpu(
+            0,
+            [visible](const std::string& name) {
+                return name == "CUDA_VISIBLE_DEVICES" ? std::optional{visible} : std::nullopt;
+            },
+            STRATA_FAKE_NVML_LIBRARY);
+    }
+
+private:
+    [[nodiscard]] std::string script() const { return (folder_.path() / "script").string(); }
+    void write() const {
+        std::ofstream out{script()};
+        for (const auto& [key, value] : answers_) out << key << ' ' << value << '\n';
+    }
+    strata_test::TemporaryFolder folder_;
+    std::map<std::string, std::string> answers_;
+};
+
+TEST(HealthMonitor, AHostWithoutTheLibrarySaysSoAndGoesOn) {
+    const OpenedGpu opened = open_gpu(0, strata::process_environment, "libno-such-nvml.so.1");
+    EXPECT_FALSE(opened.monitor);
+    EXPECT_EQ(opened.note, "no GPU is watched: libno-such-nvml.so.1 is not on this host");
+}
+
+TEST(HealthMonitor, ADriverThatDoesNotStartIsQuoted) {
+    FakeDriver driver;
+    driver.set("init", "!9");
+    const OpenedGpu opened = FakeDriver::open("0");
+    EXPECT_FALSE(opened.monitor);
+    EXPECT_NE(opened.note.find("does not start: Driver Not Loaded"), std::string::npos);
+}
+
+TEST(HealthMonitor, TheGpuOfTheRankIsReadAndNoOther) {
+    const FakeDriver driver;
+    const OpenedGpu opened = FakeDriver::open("GPU-bb");
+    ASSERT_TRUE(opened.monitor) << opened.note;
+    EXPECT_EQ(opened.monitor->index(), 1U);
+    EXPECT_EQ(opened.monitor->uuid(), "GPU-bbbb");
+    EXPECT_EQ(opened.monitor->read().temperature, 60);
+}
+
+TEST(HealthMonitor, AGpuWithoutAccessIsNamed) {
+    FakeDriver driver;
+    driver.set("gpu0.handle", "!4");
+    EXPECT_NE(FakeDriver::open("0").note.find("does not give access to GPU 0"), std::string::npos);
+    EXPECT_TRUE(FakeDriver::open("1").monitor);  // which keeps its number
+}
+
+TEST(HealthMonitor, WhatAGpuDoesNotTellStaysEmpty) {
+    const FakeDriver driver;
+    const GpuReading reading = FakeDriver::open("0").monitor->read();
+    EXPECT_FALSE(reading.temperature || reading.below_shutdown || reading.ecc_volatile.uncorrected || reading.throttle);
+    EXPECT_FALSE(reading.remapped_rows || reading.retired_pages || reading.fan_percent || reading.memory_total);
+    EXPECT_FALSE(reading.lost);
+}
+
+TEST(HealthMonitor, EveryReadingComesFromItsCall) {
+    FakeDriver driver;
+    for (const auto& [key, value] : std::map<std::string, std::string>{{"shutdown_at", "95"},
+                                                                       {"slowdown_at", "92"},
+                                                                       {"volatile_corrected", "1"},
+                                                                       {"volatile_uncorrected", "2"},
+                                                                       {"remapped", "5"},
+                                                                       {"aggregate_corrected", "3"},
+                                                                       {"aggregate_uncorrected", "4294967300"},
+                                                                       {"remap_pending", "1"},
+                                                                       {"remap_failed", "0"},
+                                                                       {"throttle", "72"},
+                                                                       {"power", "351500"},
+                                                                       {"power_limit", "700000"},
+                                                                       {"fan", "30"},
+                                                                       {"memory_total", "85899345920"},
+                                                                       {"memory_used", "42949672960"},
+                                                                       {"busy", "97"}})
+        driver.set("gpu1." + key, value);
+    const GpuReading reading = FakeDriver::open("1").monitor->read();
+    EXPECT_EQ(reading.below_shutdown, 35);
+    EXPECT_EQ(reading.below_slowdown, 32);
+    EXPECT_EQ(reading.ecc_volatile.corrected, 1U);
+    EXPECT_EQ(reading.ecc_volatile.uncorrected, 2U);
+    EXPECT_EQ(reading.ecc_aggregate.corrected, 3U);
+    EXPECT_EQ(reading.ecc_aggregate.uncorrected, 4'294'967'300U);
+    EXPECT_EQ(reading.remapped_rows, 5U);
+    EXPECT_EQ(reading.remap_pending, true);
+    EXPECT_EQ(reading.remap_failed, false);
+    EXPECT_EQ(throttle_reasons(*reading.throttle),
+              (std::vector<std::string_view>{"hw_slowdown", "hw_thermal_slowdown"}));
+    EXPECT_EQ(reading.power_watt, 351.5);
+    EXPECT_EQ(reading.power_limit_watt, 700.0);
+    EXPECT_EQ(reading.fan_percent, 30U);
+    EXPECT_EQ(reading.memory_used_percent(), 50.0);
+    EXPECT_EQ(reading.busy_percent, 97U);
+}
+
+TEST(HealthMonitor, MarginsComeBeforeThresholds) {
+    FakeDriver driver;
+    driver.set("gpu1.shutdown_at", "95");
+    driver.set("gpu1.slowdown_at", "92");
+    driver.set("gpu1.margin", "27");
+    driver.set("gpu1.field193", "-8");  // 8 degrees beyond the GPU's limit
+    const GpuReading reading = FakeDriver::open("1").monitor->read();
+    EXPECT_EQ(reading.below_shutdown, 35);
+    EXPECT_EQ(reading.below_slowdown, 32);  // of which there is no margin
+}
+
+TEST(HealthMonitor, PagesOfBothCausesAreCounted) {
+    FakeDriver driver;
+    driver.set("gpu0.retired_single", "3");
+    driver.set("gpu0.retired_double", "0");
+    EXPECT_EQ(FakeDriver::open("0").monitor->read().retired_pages, 3U);
+}
+
+TEST(HealthMonitor, AFaultOfTheDriverOpensTheBreakerAtTheNextLook) {
+    FakeDriver driver;
+    std::vector<std::string> told;
+    HealthSources sources = sources_of(FakeDriver::open("1"), {});
+    sources.on_fault = [&told](const Fault& fault, const CircuitBreaker::Status& status) {
+        told.push_back(std::string{name_of(fault.kind)} + " " + std::string{name_of(status.state)});
+    };
+    HealthMonitor monitor{HealthOptions{}, std::move(sources)};
+    monitor.poll();
+    EXPECT_FALSE(monitor.ends_run());
+    driver.set("gpu1.temperature", "!15");
+    monitor.poll();
+    EXPECT_TRUE(monitor.ends_run());
+    EXPECT_EQ(told, std::vector<std::string>{"gpu_lost open"});
+    EXPECT_EQ(monitor.snapshot().critical->kind, FaultKind::gpu_lost);
+    EXPECT_EQ(monitor.snapshot().polls, 2);
+}
+
+TEST(HealthMonitor, AFailedCallOpensItWithoutALook) {
+    HealthMonitor monitor{HealthOptions{}, HealthSources{}};
+    EXPECT_FALSE(monitor.failed("CUDA out of memory"));
+    EXPECT_TRUE(monitor.failed("CUDA error: unknown error"));
+    EXPECT_TRUE(monitor.ends_run());
+}
+
+TEST(HealthMonitor, ItsThreadLooksUntilItIsEnded) {
+    std::mutex mutex;
+    std::condition_variable looked;
+    int looks = 0;
+    HealthSources sources;
+    sources.gpu = [&]() -> std::optional<GpuReading> {
+        const std::lock_guard lock{mutex};
+        ++looks;
+        looked.notify_all();
+        return std::nullopt;
+    };
+    HealthOptions options;
+    options.poll_interval_seconds = 0.1;
+    {
+        HealthMonitor monitor{options, std::move(sources)};
+        monitor.start();
+        std::unique_lock lock{mutex};
+        EXPECT_TRUE(looked.wait_for(lock, seconds{60}, [&] { return looks >= 3; }));
+    }
+    const int at_end = looks;
+    EXPECT_GE(at_end, 3);
+}
+
+TEST(HealthMonitor, LooksTakeLessThanAThousandthOfTheirInterval) {
+    const FakeDriver driver;
+    const HealthOptions options;
+    HealthMonitor monitor{options, sources_of(FakeDriver::open("1"), {"/tmp"})};
+    constexpr int looks = 50;
+    for (int i = 0; i < looks; ++i) monitor.poll();
+    const std::chrono::duration<double> bound{looks * options.poll_interval_seconds / 1000};
+    EXPECT_LT(monitor.snapshot().cpu_time, bound);
+}
+
+}  // namespace
