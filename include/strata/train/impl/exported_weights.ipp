@@ -1,13 +1,13 @@
 #pragma once
 // strata/train/impl/exported_weights.ipp - what is there already, what is written, and what is taken away.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <strata/comm/agree.hpp>
 #include <strata/core/amounts.hpp>
@@ -124,31 +124,41 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
 }
 
 STRATA_INLINE std::vector<std::filesystem::path> remove_exported(const std::filesystem::path& folder,
-                                                                 const ExportOptions& options) {
+                                                                 const ExportOptions& options,
+                                                                 const std::filesystem::path& begins_with) {
     std::vector<std::filesystem::path> stay;
     std::error_code unknown;
     const auto of_run = [](const storage::SafetensorsMetadata& metadata) {
         return metadata.contains(detail::export_key);
     };
-    const auto remove = [&](const std::filesystem::path& weights, const std::filesystem::path& adapter) {
-        for (const auto& [file, is_adapter] : {std::pair{weights, false}, std::pair{adapter, true}}) {
-            const std::filesystem::path average = detail::file_of_average(file, is_adapter);
-            weights::remove_weights(file, of_run);
-            if (!weights::remove_weights(average, of_run) || !is_adapter) continue;
-            std::filesystem::remove(average.parent_path(), unknown);  // where nothing else is in it
+    const auto remove = [&](const std::filesystem::path& file) {
+        if (!begins_with.empty() && std::filesystem::equivalent(file, begins_with, unknown)) {
+            stay.push_back(file);
+            return;
         }
+        weights::remove_weights(file, of_run);
     };
-    remove(folder / detail::weights_file_name, folder / adapters::adapter_file_name);
+    const auto remove_with_average = [&](const std::filesystem::path& file, bool is_adapter) {
+        remove(file);
+        remove(detail::file_of_average(file, is_adapter));
+        if (is_adapter && std::filesystem::is_empty(file.parent_path() / "ema", unknown))
+            std::filesystem::remove(file.parent_path() / "ema", unknown);
+    };
+    remove_with_average(folder / detail::weights_file_name, false);
+    remove_with_average(folder / adapters::adapter_file_name, true);
     if (options.path.empty()) return stay;
-    if (detail::is_within(folder, options.path)) {
-        remove(options.path, options.path);
-        return stay;
+    for (const bool is_adapter : {false, true}) {
+        if (detail::is_within(folder, options.path)) {
+            remove_with_average(options.path, is_adapter);
+            continue;
+        }
+        for (std::filesystem::path file : {options.path, detail::file_of_average(options.path, is_adapter)}) {
+            if (!std::filesystem::exists(file, unknown)) file += ".index.json";
+            if (std::filesystem::exists(file, unknown)) stay.push_back(file);
+        }
     }
-    for (std::filesystem::path file :
-         {options.path, detail::file_of_average(options.path, false), detail::file_of_average(options.path, true)}) {
-        if (!std::filesystem::exists(file, unknown)) file += ".index.json";
-        if (std::filesystem::exists(file, unknown)) stay.push_back(file);
-    }
+    std::sort(stay.begin(), stay.end());
+    stay.erase(std::unique(stay.begin(), stay.end()), stay.end());
     return stay;
 }
 

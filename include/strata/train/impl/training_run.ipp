@@ -89,7 +89,7 @@ STRATA_INLINE void TrainingRun::start(const RunPlan& plan) {
 
 STRATA_INLINE void TrainingRun::clear() {
     // Weights first: without checkpoints a start without --fresh begins anew, too, and would find them.
-    for (const std::filesystem::path& file : remove_exported(folder_, settings_.exported))
+    for (const std::filesystem::path& file : remove_exported(folder_, settings_.exported, settings_.begins_with))
         session_.progress().note(file.string() + " stays as it is until this run is complete");
     RunRecord::clear(folder_);
 }
