@@ -547,6 +547,7 @@ strata_room(weights
     HEADERS
         file_values.hpp
         load_weights.hpp
+        remove_weights.hpp
         save_weights.hpp
         weight_files.hpp
         weight_match.hpp

@@ -2,6 +2,7 @@
 // strata/train/run_settings.hpp - RunSettings: what a run reads of a composition and its options.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,7 @@ struct RunSettings {
     ExportOptions exported{};
     /// Adapters are trained, and what their files say; none: all weights are.
     std::optional<adapters::SaveAdapterOptions> adapter{};
+    std::filesystem::path begins_with{};  ///< the file that adapters have their first values of; empty: none
     std::string name{};
 
     bool averages = false;             ///< the engine keeps an average of the weights
@@ -76,10 +78,12 @@ template <class Setup>
                          .updates_in_backward = Setup::timing::in_backward,
                          .parameter_type = zero::detail::dtype_v<typename Setup::precision::element>,
                          .precision = std::string{precision_name<typename Setup::precision>()}};
-    if constexpr (Setup::adaptation::enabled)
+    if constexpr (Setup::adaptation::enabled) {
+        settings.begins_with = options.adapter.init;
         settings.adapter = adapters::SaveAdapterOptions{
             .naming = detail::naming_of(options.adapter.names),
             .facts = adapters::facts_of<typename Setup::adaptation::kind>(options.adapter.kind)};
+    }
     for (const std::string_view state : Setup::optimizer::rule::state_names)
         (settings.state_names += settings.state_names.empty() ? "" : ",") += state;
     return settings;
