@@ -682,6 +682,7 @@ strata_room(train
         gallery.hpp
         gallery_options.hpp
         gradient_norms.hpp
+        leftovers.hpp
         loss_curve.hpp
         metrics.hpp
         model_record.hpp

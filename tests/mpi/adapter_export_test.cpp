@@ -140,16 +140,20 @@ TEST_F(AdapterExport, ARunLeavesItsAdapterAndAnotherBeginsWithIt) {
     EXPECT_FALSE(next.equal(down));
 }
 
-TEST_F(AdapterExport, ARunThatStartsOverTakesAwayAllButWhatItBeginsWith) {
+TEST_F(AdapterExport, ARunThatStartsOverIsRefusedWhereItWouldTakeAwayWhatItBeginsWith) {
     static_cast<void>(trained("run", 1));
     const auto file = root / "run" / "pytorch_lora_weights.safetensors";
-    static_cast<void>(trained("run", 3, file, true));
+    const strata::Error error = error_of([&] { static_cast<void>(trained("run", 3, file, true)); });
+    EXPECT_EQ(error.code(), strata::Errc::bad_reference) << error.what();
+    EXPECT_NE(std::string{error.what()}.find(file.string()), std::string::npos) << error.what();
+    comm.barrier();
     EXPECT_TRUE(std::filesystem::exists(file));
-    EXPECT_FALSE(std::filesystem::exists(root / "run" / "ema")) << "nothing else was in it";
-    expect_said(file.string() + " stays as it is until this run is complete");
+    EXPECT_TRUE(std::filesystem::exists(root / "run" / "ema" / "pytorch_lora_weights.safetensors"));
+    EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 1))) << "nothing went before the refusal";
     comm.barrier();
     static_cast<void>(trained("run", 3, {}, true));
     EXPECT_FALSE(std::filesystem::exists(file));
+    EXPECT_FALSE(std::filesystem::exists(root / "run" / "ema")) << "nothing else was in it";
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #pragma once
-// strata/train/exported_weights.hpp - exported_weights(): a run that is complete leaves its weights for other programs, once;
-// remove_exported(): a run that starts over takes them away.
+// strata/train/exported_weights.hpp - exported_weights(): a run that is complete leaves its weights for other programs, once.
 
 #include <cstdint>
 #include <filesystem>
@@ -42,17 +41,6 @@ struct ExportedWeights {
 /// Collective. Throws what weights::save_weights() throws.
 [[nodiscard]] ExportedWeights exported_weights(Session& session, AnyModel& model, AnyEngine& engine,
                                                const ExportSettings& settings);
-
-/// Removes what earlier runs left in a trainer's folder by exported_weights(), so that nobody takes it for the weights of the run that starts
-/// over: weights and adapters, with their averages, under their usual names and under that of `options`, one after the other, each as
-/// weights::remove_weights() does. Files of these names that do not say that a run left them stay. Until the run that starts has its own to put
-/// there, so do the file that it begins with, and what lies outside of the folder, where others may be reading it.
-///
-///   options      of the run that starts; its path may lie anywhere
-///   begins_with  a file of adapters, or empty
-/// Returns the files that stay until then. Local, for rank 0. Throws Errc::io_failed.
-std::vector<std::filesystem::path> remove_exported(const std::filesystem::path& folder, const ExportOptions& options,
-                                                   const std::filesystem::path& begins_with = {});
 
 }  // namespace strata::train
 

@@ -87,4 +87,22 @@ TEST_F(RemoveWeights, WhatCannotBeReadStays) {
     EXPECT_FALSE(remove_weights(folder.path() / "no" / "such" / "model.safetensors", any));
 }
 
+TEST_F(RemoveWeights, LinksAndWhatTheyLeadToStay) {
+    const TemporaryFolder elsewhere;
+    write_ours(elsewhere.path() / "base.safetensors");
+    fs::create_symlink(elsewhere.path() / "base.safetensors", model);
+    fs::create_symlink(elsewhere.path() / "base.safetensors", folder.path() / first);
+    EXPECT_FALSE(remove_weights(model, any));
+    EXPECT_EQ(left(), (std::set<std::string>{"model.safetensors", first}));
+    EXPECT_TRUE(fs::exists(elsewhere.path() / "base.safetensors"));
+}
+
+TEST_F(RemoveWeights, AnIndexThatNamesAForeignShardKeepsAllOfThem) {
+    write_ours(folder.path() / first);
+    write_weights(folder.path() / second, {{"b", {2}}});
+    write_index(folder.path() / "model.safetensors.index.json", {{"a", first}, {"b", second}});
+    EXPECT_FALSE(remove_weights(model, ours));
+    EXPECT_EQ(left(), (std::set<std::string>{first, second, "model.safetensors.index.json"}));
+}
+
 }  // namespace

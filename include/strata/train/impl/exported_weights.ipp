@@ -1,7 +1,6 @@
 #pragma once
-// strata/train/impl/exported_weights.ipp - what is there already, what is written, and what is taken away.
+// strata/train/impl/exported_weights.ipp - what is there already, and what is written.
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -15,18 +14,15 @@
 #include <strata/core/option_check.hpp>
 #include <strata/storage/safetensors.hpp>
 #include <strata/train/exported_weights.hpp>
+#include <strata/train/leftovers.hpp>
 #include <strata/train/written_adapter.hpp>
 #include <strata/train/written_weights.hpp>
-#include <strata/weights/remove_weights.hpp>
 #include <strata/weights/save_weights.hpp>
 #include <strata/weights/weight_files.hpp>
 
 namespace strata::train {
 
 namespace detail {
-
-inline constexpr const char* export_key = "strata.export";
-inline constexpr std::string_view weights_file_name = "model.safetensors";
 
 inline std::optional<storage::Dtype> dtype_of(ExportType type) {
     switch (type) {
@@ -48,19 +44,6 @@ inline std::string name_of(ExportType type) {
     return {};
 }
 
-/// Beside the weights; an adapter's in a folder of its own with the name that programs look for.
-inline std::filesystem::path file_of_average(const std::filesystem::path& file, bool is_adapter) {
-    if (is_adapter) return file.parent_path() / "ema" / file.filename();
-    return file.parent_path() / (file.stem().string() + "_ema.safetensors");
-}
-
-/// Whether a file lies somewhere in a folder, as far as their names tell.
-inline bool is_within(const std::filesystem::path& folder, const std::filesystem::path& file) {
-    const auto way = std::filesystem::absolute(file).lexically_normal().lexically_relative(
-        std::filesystem::absolute(folder).lexically_normal());
-    return !way.empty() && *way.begin() != "..";
-}
-
 /// Whether weights are there that say this of themselves: in the file, or in shards and an index beside it.
 inline bool says(const std::filesystem::path& file, const std::string& what) {
     std::filesystem::path place = file;
@@ -69,7 +52,7 @@ inline bool says(const std::filesystem::path& file, const std::string& what) {
     if (!std::filesystem::exists(place, unknown)) return false;
     try {
         const weights::WeightFiles written{place};
-        const auto found = written.metadata().find(export_key);
+        const auto found = written.metadata().find(std::string{export_key});
         return found != written.metadata().end() && found->second == what;
     } catch (const Error&) {  // damaged, or a shard of it is gone
         return false;
@@ -88,15 +71,14 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
                                                const ExportSettings& settings) {
     auto& comm = session.comm();
     const ExportOptions& options = settings.options;
-    const std::filesystem::path usual{settings.adapter ? adapters::adapter_file_name : detail::weights_file_name};
+    const std::filesystem::path usual{settings.adapter ? adapters::adapter_file_name : usual_weights_name};
     const std::filesystem::path file = options.path.empty() ? settings.folder / usual : options.path;
     const std::string what = "step " + std::to_string(settings.step) + ", loss " + OptionCheck::shown(settings.loss) +
                              ", " + detail::name_of(options.dtype) + ", " + options.max_shard_size;
     ExportedWeights exported;
     for (const bool average : {false, true}) {
         if (average && !settings.averages) break;
-        const std::filesystem::path its_file =
-            average ? detail::file_of_average(file, settings.adapter.has_value()) : file;
+        const std::filesystem::path its_file = average ? file_of_average(file, settings.adapter.has_value()) : file;
         exported.files.push_back(its_file);
         std::array<std::byte, 1> is_there{};
         comm::agree(comm, [&] {
@@ -110,7 +92,7 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
         if (settings.adapter) {
             WriteAdapterOptions of_adapter{
                 .file = *settings.adapter, .dtype = detail::dtype_of(options.dtype), .average = average};
-            of_adapter.file.metadata[detail::export_key] = what;
+            of_adapter.file.metadata[std::string{export_key}] = what;
             static_cast<void>(write_adapter(session, model, engine, settings.averages, its_file, of_adapter));
             continue;
         }
@@ -118,48 +100,9 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
                                         {.dtype = detail::dtype_of(options.dtype),
                                          .max_shard_size = core::bytes_in(options.max_shard_size).value_or(0),
                                          .average = average,
-                                         .metadata = {{"format", "pt"}, {detail::export_key, what}}}));
+                                         .metadata = {{"format", "pt"}, {std::string{export_key}, what}}}));
     }
     return exported;
-}
-
-STRATA_INLINE std::vector<std::filesystem::path> remove_exported(const std::filesystem::path& folder,
-                                                                 const ExportOptions& options,
-                                                                 const std::filesystem::path& begins_with) {
-    std::vector<std::filesystem::path> stay;
-    std::error_code unknown;
-    const auto of_run = [](const storage::SafetensorsMetadata& metadata) {
-        return metadata.contains(detail::export_key);
-    };
-    const auto remove = [&](const std::filesystem::path& file) {
-        if (!begins_with.empty() && std::filesystem::equivalent(file, begins_with, unknown)) {
-            stay.push_back(file);
-            return;
-        }
-        weights::remove_weights(file, of_run);
-    };
-    const auto remove_with_average = [&](const std::filesystem::path& file, bool is_adapter) {
-        remove(file);
-        remove(detail::file_of_average(file, is_adapter));
-        if (is_adapter && std::filesystem::is_empty(file.parent_path() / "ema", unknown))
-            std::filesystem::remove(file.parent_path() / "ema", unknown);
-    };
-    remove_with_average(folder / detail::weights_file_name, false);
-    remove_with_average(folder / adapters::adapter_file_name, true);
-    if (options.path.empty()) return stay;
-    for (const bool is_adapter : {false, true}) {
-        if (detail::is_within(folder, options.path)) {
-            remove_with_average(options.path, is_adapter);
-            continue;
-        }
-        for (std::filesystem::path file : {options.path, detail::file_of_average(options.path, is_adapter)}) {
-            if (!std::filesystem::exists(file, unknown)) file += ".index.json";
-            if (std::filesystem::exists(file, unknown)) stay.push_back(file);
-        }
-    }
-    std::sort(stay.begin(), stay.end());
-    stay.erase(std::unique(stay.begin(), stay.end()), stay.end());
-    return stay;
 }
 
 }  // namespace strata::train

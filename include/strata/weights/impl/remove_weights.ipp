@@ -25,21 +25,20 @@ inline bool is_shard_of(std::string_view name, const std::string& stem) {
                       [](char c, char wanted) { return wanted == '0' ? '0' <= c && c <= '9' : c == wanted; });
 }
 
-inline void remove_file(const std::filesystem::path& file) {
-    std::error_code failure;
-    std::filesystem::remove(file, failure);
-    if (failure)
-        throw Error{Errc::io_failed, "removing '" + file.string() + "': " + failure.message(),
-                    "remove it by hand, or give this user the right to"};
+/// A file itself, no link to one.
+inline bool is_own_file(const std::filesystem::path& path) {
+    std::error_code unknown;
+    return std::filesystem::symlink_status(path, unknown).type() == std::filesystem::file_type::regular;
 }
 
 }  // namespace detail
 
-STRATA_INLINE bool remove_weights(const std::filesystem::path& path,
-                                  core::FunctionRef<bool(const storage::SafetensorsMetadata&)> is_meant) {
+STRATA_INLINE std::vector<std::filesystem::path> written_weights(
+    const std::filesystem::path& path, core::FunctionRef<bool(const storage::SafetensorsMetadata&)> is_meant) {
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path{"."};
     const std::string stem = detail::stem_of(path);
     const auto goes = [&](const std::filesystem::path& file) {
+        if (!detail::is_own_file(file)) return false;
         storage::SafetensorsMetadata says;
         try {
             says = storage::SafetensorsFile{file}.header().metadata;
@@ -50,20 +49,43 @@ STRATA_INLINE bool remove_weights(const std::filesystem::path& path,
     };
     std::error_code none;
     std::set<std::string> shards;
-    for (const auto& entry : std::filesystem::directory_iterator{folder, none}) {
-        const std::string name = entry.path().filename().string();
-        if (detail::is_shard_of(name, stem) && goes(entry.path())) shards.insert(name);
+    std::filesystem::directory_iterator entry{folder, none};
+    for (; !none && entry != std::filesystem::directory_iterator{}; entry.increment(none)) {
+        const std::string name = entry->path().filename().string();
+        if (detail::is_shard_of(name, stem) && goes(entry->path())) shards.insert(name);
     }
+    std::vector<std::filesystem::path> files;
     const std::filesystem::path index = detail::index_of(path);
-    if (!shards.empty() && std::filesystem::exists(index, none)) {
-        const std::set<std::string> named = detail::shards_named_by(path);
-        if (std::any_of(named.begin(), named.end(), [&](const std::string& one) { return shards.contains(one); }))
-            detail::remove_file(index);
+    const std::set<std::string> named = detail::shards_named_by(path);
+    const bool is_foreign =
+        !named.empty() && (!detail::is_own_file(index) || std::any_of(named.begin(), named.end(), [&](const auto& one) {
+            return !shards.contains(one) && std::filesystem::exists(folder / one, none);
+        }));
+    if (is_foreign) {
+        std::erase_if(shards, [&](const std::string& shard) { return named.contains(shard); });
+    } else if (std::any_of(named.begin(), named.end(), [&](const auto& one) { return shards.contains(one); })) {
+        files.push_back(index);
     }
-    for (const std::string& shard : shards) detail::remove_file(folder / shard);
-    const bool has_file = std::filesystem::exists(path, none) && goes(path);
-    if (has_file) detail::remove_file(path);
-    return has_file || !shards.empty();
+    for (const std::string& shard : shards) files.push_back(folder / shard);
+    if (goes(path)) files.push_back(path);
+    return files;
+}
+
+STRATA_INLINE void remove_files(const std::vector<std::filesystem::path>& files) {
+    for (const std::filesystem::path& file : files) {
+        std::error_code failure;
+        std::filesystem::remove(file, failure);
+        if (failure)
+            throw Error{Errc::io_failed, "removing '" + file.string() + "': " + failure.message(),
+                        "remove it by hand, or give this user the right to"};
+    }
+}
+
+STRATA_INLINE bool remove_weights(const std::filesystem::path& path,
+                                  core::FunctionRef<bool(const storage::SafetensorsMetadata&)> is_meant) {
+    const std::vector<std::filesystem::path> files = written_weights(path, is_meant);
+    remove_files(files);
+    return !files.empty();
 }
 
 }  // namespace strata::weights
