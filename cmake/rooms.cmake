@@ -564,6 +564,7 @@ strata_room(weights
     HEADERS
         file_values.hpp
         load_weights.hpp
+        remove_weights.hpp
         save_weights.hpp
         weight_files.hpp
         weight_match.hpp
@@ -698,6 +699,7 @@ strata_room(train
         gallery.hpp
         gallery_options.hpp
         gradient_norms.hpp
+        leftovers.hpp
         loss_curve.hpp
         metrics.hpp
         model_record.hpp

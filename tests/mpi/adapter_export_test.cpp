@@ -47,20 +47,26 @@ struct AdapterExport : TrainerRuns {
     using Engine = EngineOf<ZeroStage<3>, strata::Ema<strata::Cpu>>;
     using Composed = strata::Trainer<AdaptableNet, strata::ZeroStage<3>, strata::Adapter<strata::Lora>, strata::Ema<>>;
     /// Runs, and returns the adapter of the block's layer.
-    at::Tensor trained(const std::string& name, std::int64_t steps, const std::filesystem::path& init = {}) {
+    at::Tensor trained(const std::string& name, std::int64_t steps, const std::filesystem::path& init = {},
+                       bool fresh = false) {
         at::Tensor down;
-        in_session(name, [&](strata::Session& session) {
+        const auto run = [&](strata::Session& session) {
             Composed::Options given{.max_steps = steps, .schedule = {.lr = 1e-2}};
             given.exported.weights = true;
             given.adapter.kind = {.rank = 2, .alpha = 4, .dropout = 0};
             given.adapter.targets = "in,to_q";
             given.adapter.init = init;
             Composed trainer{session, AdaptableNet{}, given};
+            if (fresh) {  // not to its end
+                trainer.fit(strata::FunctionSource{plain, 10, 8}, steps - 1);
+                return;
+            }
             trainer.fit(strata::FunctionSource{plain, 10, 8});
             trainer.with_whole_model([&] {
                 down = trainer.model().named_parameters()["block.to_q.lora.down"].detach().to(at::kFloat).clone();
             });
-        });
+        };
+        in_session(name, run, fresh);
         comm.barrier();
         return down;
     }
@@ -132,6 +138,22 @@ TEST_F(AdapterExport, ARunLeavesItsAdapterAndAnotherBeginsWithIt) {
     const at::Tensor next = trained("next", 1, file);
     EXPECT_LT((next - down).abs().max().item<float>(), 0.05F);  // a step away; another beginning is far
     EXPECT_FALSE(next.equal(down));
+}
+
+TEST_F(AdapterExport, ARunThatStartsOverIsRefusedWhereItWouldTakeAwayWhatItBeginsWith) {
+    static_cast<void>(trained("run", 1));
+    const auto file = root / "run" / "pytorch_lora_weights.safetensors";
+    const strata::Error error = error_of([&] { static_cast<void>(trained("run", 3, file, true)); });
+    EXPECT_EQ(error.code(), strata::Errc::bad_reference) << error.what();
+    EXPECT_NE(std::string{error.what()}.find(file.string()), std::string::npos) << error.what();
+    comm.barrier();
+    EXPECT_TRUE(std::filesystem::exists(file));
+    EXPECT_TRUE(std::filesystem::exists(root / "run" / "ema" / "pytorch_lora_weights.safetensors"));
+    EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 1))) << "nothing went before the refusal";
+    comm.barrier();
+    static_cast<void>(trained("run", 3, {}, true));
+    EXPECT_FALSE(std::filesystem::exists(file));
+    EXPECT_FALSE(std::filesystem::exists(root / "run" / "ema")) << "nothing else was in it";
 }
 
 }  // namespace

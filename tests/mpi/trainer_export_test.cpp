@@ -129,6 +129,59 @@ TEST_F(TrainerExport, TypeSizeAndPlaceOfTheFilesAreOptions) {
     EXPECT_EQ(weights::WeightFiles{index}.find("in.weight")->entry->dtype, storage::Dtype::f32);
 }
 
+TEST_F(TrainerExport, WhatAnEarlierRunLeftIsGoneWhenARunStartsOver) {
+    run<ZeroStage<1>, Ema<>>("run", exporting(2));
+    Options given = exporting(2);
+    given.exported.path = root / "run" / "shards" / "net.safetensors";
+    given.exported.max_shard_size = "500";
+    run<ZeroStage<1>, Ema<>>("run", given);  // as another file of the same folder
+    on_disk([&] {
+        ASSERT_TRUE(std::filesystem::exists(root / "run" / "shards" / "net_ema.safetensors.index.json"));
+        std::filesystem::copy_file(file("model.safetensors"), file("kept.safetensors"));
+    });
+    std::string left;
+    in_session(
+        "run",
+        [&](Session& session) {
+            Trainer<strata_test::SmallNet, ZeroStage<3>> trainer{session, strata_test::SmallNet{}, given};
+            trainer.fit(FunctionSource{plain, 10, 8}, 1);  // and no further
+            comm.barrier();
+            for (const auto& entry : std::filesystem::recursive_directory_iterator{root / "run"})
+                if (entry.path().string().find("checkpoints") == std::string::npos &&
+                    entry.path().string().find(".safetensors") != std::string::npos)
+                    left += entry.path().filename().string() + " ";
+            comm.barrier();
+        },
+        true);
+    EXPECT_EQ(left, "kept.safetensors ") << "a name that no run gives is somebody's own";
+}
+
+TEST_F(TrainerExport, WeightsOutsideOfTheFolderStayUntilARunThatStartsOverIsComplete) {
+    Options given = exporting(2);
+    given.exported.path = root / "served" / "net.safetensors";
+    run<ZeroStage<1>>("run", given);
+    comm.barrier();
+    const auto before = bytes_of(given.exported.path);
+    std::vector<std::byte> meanwhile, after;
+    given.schedule.lr = 2e-2;  // other weights
+    in_session(
+        "run",
+        [&](Session& session) {
+            Trainer<strata_test::SmallNet, ZeroStage<1>> trainer{session, strata_test::SmallNet{}, given};
+            trainer.fit(FunctionSource{plain, 10, 8}, 1);
+            comm.barrier();
+            meanwhile = bytes_of(given.exported.path);
+            comm.barrier();
+            trainer.fit(FunctionSource{plain, 10, 8}, 1);
+            comm.barrier();
+            after = bytes_of(given.exported.path);
+        },
+        true);
+    EXPECT_EQ(meanwhile, before);
+    EXPECT_NE(after, before);
+    expect_said(given.exported.path.string() + " stays as it is until this run is complete");
+}
+
 TEST_F(TrainerExport, OptionsThatCannotBeAreRefusedBeforeTheRun) {
     Options given = exporting(1);
     given.exported.path = "weights.bin";

@@ -204,6 +204,20 @@ TEST_F(TrainFamilies, AQuantisedBaseIsTrainedOverAtStageThree) {
     expect_words(below.err, {"no composition", "ZeroStage<3>", "Fix: "});
 }
 
+TEST_F(TrainFamilies, ARunThatBeginsWithItsOwnWeightsIsNotStartedOver) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
+    fs::create_directories(folder / "run" / "checkpoints");
+    const fs::path own = folder / "run" / "model.safetensors";
+    fs::copy_file(folder / "model" / trained_part(PipelineKind::sd15), own);
+    write_config("sd15", {{"pretrained_unet_model_name_or_path", own.string()}});
+    const Outcome outcome = train({path("config.json"), "-n", "2", "--output", path("run"), "--fresh"});
+    EXPECT_EQ(outcome.status, 1) << outcome.out;
+    expect_words(outcome.err, {"ST2105", own.string(), "--fresh", "Fix: "});
+    EXPECT_TRUE(fs::exists(own));
+    EXPECT_TRUE(fs::exists(folder / "run" / "checkpoints"));
+    EXPECT_FALSE(fs::exists(folder / "vae")) << "it was refused before pictures were encoded";
+}
+
 TEST_F(TrainFamilies, ADryRunSaysWhichModelAndFromWhere) {
     write_config("sdxl");
     const Outcome outcome = train({path("config.json"), "--dry-run"});

@@ -8,6 +8,7 @@
 
 #include "../config_output.hpp"
 #include "../sample/draw_samples.hpp"
+#include "check_fresh.hpp"
 #include "picture_run.hpp"
 #include "train_plan.hpp"
 #include "train_settings.hpp"
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
         const tools::TrainPlan plan = tools::plan_training(settings, session.world());
         if (session.rank() == 0) tools::print(plan.text + "\n");
         session.output();  // taken before hours of encoding: no other run works there
+        tools::check_fresh(session, settings);
         tools::AsConfigured::every = plan.recompute;
         tools::PictureRun run{session, settings};
         train_in(run, plan, tools::TrainCompositions{});

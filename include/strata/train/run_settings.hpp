@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -82,7 +83,8 @@ struct RunSettings {
     ExportOptions exported{};
     /// Adapters are trained, and what their files say; none: all weights are.
     std::optional<adapters::SaveAdapterOptions> adapter{};
-    checkpoint::Facts adapter_facts{};  ///< of the same; empty: none are trained
+    checkpoint::Facts adapter_facts{};    ///< of the same; empty: none are trained
+    std::filesystem::path begins_with{};  ///< the file that adapters have their first values of; empty: none
     std::string name{};
 
     bool averages = false;             ///< the engine keeps an average of the weights
@@ -112,10 +114,11 @@ template <class Setup>
                          .parameter_type = zero::detail::dtype_v<typename Setup::precision::element>,
                          .precision = std::string{precision_name<typename Setup::precision>()}};
     if constexpr (Setup::adaptation::enabled) {
+        settings.begins_with = options.adapter.init;
         settings.adapter_facts = detail::adapter_facts(options.adapter);
-        settings.adapter = adapters::SaveAdapterOptions{
-            .naming = detail::naming_of(options.adapter.names),
-            .facts = adapters::facts_of<typename Setup::adaptation::kind>(options.adapter.kind, options.adapter.by_layer)};
+        settings.adapter = adapters::SaveAdapterOptions{.naming = detail::naming_of(options.adapter.names),
+                                                        .facts = adapters::facts_of<typename Setup::adaptation::kind>(
+                                                            options.adapter.kind, options.adapter.by_layer)};
     }
     for (const std::string_view state : Setup::optimizer::rule::state_names)
         (settings.state_names += settings.state_names.empty() ? "" : ",") += state;

@@ -145,6 +145,8 @@ protected:
     [[nodiscard]] int& steps_under_way() noexcept { return in_step_; }
 
 private:
+    /// --fresh: what an earlier run left goes. Rank 0's.
+    void clear();
     [[nodiscard]] RunRecord::Say saying() const;
     /// The weights of a run that is complete, where the options want them and they are not there yet.
     void export_weights();

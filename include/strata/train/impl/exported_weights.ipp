@@ -14,6 +14,7 @@
 #include <strata/core/option_check.hpp>
 #include <strata/storage/safetensors.hpp>
 #include <strata/train/exported_weights.hpp>
+#include <strata/train/leftovers.hpp>
 #include <strata/train/written_adapter.hpp>
 #include <strata/train/written_weights.hpp>
 #include <strata/weights/save_weights.hpp>
@@ -22,8 +23,6 @@
 namespace strata::train {
 
 namespace detail {
-
-inline constexpr const char* export_key = "strata.export";
 
 inline std::optional<storage::Dtype> dtype_of(ExportType type) {
     switch (type) {
@@ -45,12 +44,6 @@ inline std::string name_of(ExportType type) {
     return {};
 }
 
-/// Beside the weights, or in a folder of its own with the name that programs look for.
-inline std::filesystem::path file_of_average(const std::filesystem::path& file, const ExportSettings& settings) {
-    if (settings.adapter) return file.parent_path() / "ema" / file.filename();
-    return file.parent_path() / (file.stem().string() + "_ema.safetensors");
-}
-
 /// Whether weights are there that say this of themselves: in the file, or in shards and an index beside it.
 inline bool says(const std::filesystem::path& file, const std::string& what) {
     std::filesystem::path place = file;
@@ -59,7 +52,7 @@ inline bool says(const std::filesystem::path& file, const std::string& what) {
     if (!std::filesystem::exists(place, unknown)) return false;
     try {
         const weights::WeightFiles written{place};
-        const auto found = written.metadata().find(export_key);
+        const auto found = written.metadata().find(std::string{export_key});
         return found != written.metadata().end() && found->second == what;
     } catch (const Error&) {  // damaged, or a shard of it is gone
         return false;
@@ -78,15 +71,14 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
                                                const ExportSettings& settings) {
     auto& comm = session.comm();
     const ExportOptions& options = settings.options;
-    const std::filesystem::path usual{settings.adapter ? adapters::adapter_file_name
-                                                       : std::string_view{"model.safetensors"}};
+    const std::filesystem::path usual{settings.adapter ? adapters::adapter_file_name : usual_weights_name};
     const std::filesystem::path file = options.path.empty() ? settings.folder / usual : options.path;
     const std::string what = "step " + std::to_string(settings.step) + ", loss " + OptionCheck::shown(settings.loss) +
                              ", " + detail::name_of(options.dtype) + ", " + options.max_shard_size;
     ExportedWeights exported;
     for (const bool average : {false, true}) {
         if (average && !settings.averages) break;
-        const std::filesystem::path its_file = average ? detail::file_of_average(file, settings) : file;
+        const std::filesystem::path its_file = average ? file_of_average(file, settings.adapter.has_value()) : file;
         exported.files.push_back(its_file);
         std::array<std::byte, 1> is_there{};
         comm::agree(comm, [&] {
@@ -100,7 +92,7 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
         if (settings.adapter) {
             WriteAdapterOptions of_adapter{
                 .file = *settings.adapter, .dtype = detail::dtype_of(options.dtype), .average = average};
-            of_adapter.file.metadata[detail::export_key] = what;
+            of_adapter.file.metadata[std::string{export_key}] = what;
             static_cast<void>(write_adapter(session, model, engine, settings.averages, its_file, of_adapter));
             continue;
         }
@@ -108,7 +100,7 @@ STRATA_INLINE ExportedWeights exported_weights(Session& session, AnyModel& model
                                         {.dtype = detail::dtype_of(options.dtype),
                                          .max_shard_size = core::bytes_in(options.max_shard_size).value_or(0),
                                          .average = average,
-                                         .metadata = {{"format", "pt"}, {detail::export_key, what}}}));
+                                         .metadata = {{"format", "pt"}, {std::string{export_key}, what}}}));
     }
     return exported;
 }

@@ -11,6 +11,7 @@
 #include <strata/train/environment.hpp>
 #include <strata/train/exported_weights.hpp>
 #include <strata/train/gradient_norms.hpp>
+#include <strata/train/leftovers.hpp>
 #include <strata/train/training_run.hpp>
 #include <strata/zero/buffers.hpp>
 
@@ -80,11 +81,19 @@ STRATA_INLINE void TrainingRun::start(const RunPlan& plan) {
     undo_step();  // of a fit() that failed
     comm::agree(comm, [&] {
         if (comm.rank() != 0) return;
-        if (session_.fresh() && !std::exchange(has_begun_, true)) RunRecord::clear(folder_);
+        if (session_.fresh() && !has_begun_) clear();
+        has_begun_ = true;  // a start that was refused is none
         std::filesystem::create_directories(folder_);
     });
     if (settings_.trains_adapters && base_.empty()) base_ = base_weights_id(session_, model_, engine_);
     plan_ = plan;
+}
+
+STRATA_INLINE void TrainingRun::clear() {
+    // Weights first: without checkpoints a start without --fresh begins anew, too, and would find them.
+    for (const std::filesystem::path& file : remove_leftovers(folder_, settings_.exported, {settings_.begins_with}))
+        session_.progress().note(file.string() + " stays as it is until this run is complete");
+    RunRecord::clear(folder_);
 }
 
 STRATA_INLINE void TrainingRun::find_place() {

@@ -13,19 +13,12 @@
 #include <strata/storage/atomic_file.hpp>
 #include <strata/weights/file_values.hpp>
 #include <strata/weights/impl/file_values.ipp>
+#include <strata/weights/impl/weight_files.ipp>
 #include <strata/weights/save_weights.hpp>
 #include <strata/zero/detail/preparation.hpp>
 
 namespace strata::weights::detail {
 
-/// "model" of model.safetensors.
-inline std::string stem_of(const std::filesystem::path& path) {
-    const std::string name = path.filename().string();
-    return name.substr(0, name.size() - weights_ending.size());
-}
-inline std::filesystem::path index_of(const std::filesystem::path& path) {
-    return path.parent_path() / (stem_of(path) + std::string{index_ending});
-}
 inline std::string shard_name(const std::string& stem, std::size_t number, std::size_t count) {
     char text[64];
     std::snprintf(text, sizeof text, "-%05zu-of-%05zu.safetensors", number, count);
@@ -39,20 +32,6 @@ inline storage::Dtype written_type(const SavedTensor& saved, const SaveOptions& 
                     "the tensor " + saved.name + " has an element type that safetensors files do not have",
                     "convert it to a real floating point or integer type"};
     return options.dtype && saved.tensor.is_floating_point() && !saved.keeps_type ? *options.dtype : *own;
-}
-
-/// The files that an index of an earlier call names and that are of its making. None where there is no index.
-inline std::set<std::string> shards_named_by(const std::filesystem::path& path) {
-    std::set<std::string> shards;
-    std::error_code unknown;
-    if (!std::filesystem::exists(index_of(path), unknown)) return shards;
-    try {
-        for (const auto& [name, shard] : weight_map_of(index_of(path))) {
-            if (shard.starts_with(stem_of(path) + "-")) shards.insert(shard);
-        }
-    } catch (const Error&) {  // then it is no index of ours
-    }
-    return shards;
 }
 
 STRATA_INLINE std::vector<SavedTensor> saved_tensors(const std::filesystem::path& path,

@@ -37,6 +37,14 @@ inline bool is_index(const std::filesystem::path& path) {
     return name.ends_with(index_ending) || name.ends_with(".safetensors.index.fp16.json");
 }
 
+/// "model" of model.safetensors.
+inline std::string stem_of(const std::filesystem::path& path) {
+    const std::string name = path.filename().string();
+    return name.substr(0, name.size() - weights_ending.size());
+}
+inline std::filesystem::path index_of(const std::filesystem::path& path) {
+    return path.parent_path() / (stem_of(path) + std::string{index_ending});
+}
 /// Everything that is wrong, in one error.
 class Wrongs {
 public:
@@ -117,6 +125,20 @@ inline std::map<std::string, std::string> weight_map_of(const std::filesystem::p
     }
     wrongs.finish(where, fix);
     return files;
+}
+
+/// The files that an index of an earlier call names and that are of its making. None where there is no index.
+inline std::set<std::string> shards_named_by(const std::filesystem::path& path) {
+    std::set<std::string> shards;
+    std::error_code unknown;
+    if (!std::filesystem::exists(index_of(path), unknown)) return shards;
+    try {
+        for (const auto& [name, shard] : weight_map_of(index_of(path))) {
+            if (shard.starts_with(stem_of(path) + "-")) shards.insert(shard);
+        }
+    } catch (const Error&) {  // then it is no index of ours
+    }
+    return shards;
 }
 
 }  // namespace detail
