@@ -1,6 +1,7 @@
 #pragma once
 // strata/testing/recipe_conformance.hpp - recipe_failures(): does a recipe do what data::Recipe asks for and no compiler sees?
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -27,19 +28,27 @@ struct RecipeTrial {
     at::Device device = at::kCPU;  ///< that encoders compute on
     std::int64_t edge = 64;        ///< pixels of a picture, at least: rounded up to the recipe's alignment()
     /// How far a picture's numbers may be from those that it has on its own, where others are encoded with it: of the
-    /// largest. Libraries sum in another order there.
+    /// largest. Libraries sum in another order there. Of numbers that are kept in 16 bits, no less than four units in the
+    /// last place of the largest, since each layer rounds anew: 1/32 for bf16.
     double company = 1e-2;
 };
 
 namespace detail {
 
-/// The same bits, or within `share` of the largest value.
+/// The distance of 1 to the next larger number: a unit in the last place is that much of a value, or less.
+inline double unit_in_last_place(at::ScalarType type) {
+    if (type == at::kBFloat16) return 0x1p-7;
+    return type == at::kHalf ? 0x1p-10 : 0x1p-23;
+}
+
+/// The same bits, or within `share` of the largest value, if not 0.
 inline bool is_near(const at::Tensor& a, const at::Tensor& b, double share) {
     if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
     if (a.equal(b)) return true;
     if (share == 0 || a.numel() == 0) return false;
     const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-    return x.sub(y).abs().max().item<double>() <= share * x.abs().max().item<double>();
+    const double bound = std::max(share, 4 * unit_in_last_place(a.scalar_type()));
+    return x.sub(y).abs().max().item<double>() <= bound * x.abs().max().item<double>();
 }
 
 inline bool are_near(const data::NamedTensors& a, const data::NamedTensors& b, double share) {
