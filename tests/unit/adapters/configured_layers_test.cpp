@@ -24,7 +24,7 @@ namespace {
 
 using namespace strata;
 
-class ConfiguredLayers : public testing::Test {
+class ConfiguredLayers : public ::testing::Test {
 protected:
     std::string write(const std::string& name, std::string_view text) {
         std::ofstream{folder_.path() / name} << text;
