@@ -208,10 +208,10 @@ TEST_F(TrainFamilies, ARunThatBeginsWithItsOwnWeightsIsNotStartedOver) {
     strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
     fs::create_directories(folder / "run" / "checkpoints");
     const fs::path own = folder / "run" / "model.safetensors";
-    fs::copy_file(folder / "model" / trained_part(PipelineKind::sd15), own);
+    fs::copy_file(folder / "model" / trained_part(PipelineKind::sd15) / "diffusion_pytorch_model.safetensors", own);
     write_config("sd15", {{"pretrained_unet_model_name_or_path", own.string()}});
     const Outcome outcome = train({path("config.json"), "-n", "2", "--output", path("run"), "--fresh"});
-    EXPECT_EQ(outcome.status, 1) << outcome.out;
+    EXPECT_EQ(outcome.status, 2) << outcome.out;
     expect_words(outcome.err, {"ST2105", own.string(), "--fresh", "Fix: "});
     EXPECT_TRUE(fs::exists(own));
     EXPECT_TRUE(fs::exists(folder / "run" / "checkpoints"));
