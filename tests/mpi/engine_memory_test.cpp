@@ -113,10 +113,10 @@ TEST(EngineMemory, IsWhatThePaperSays) {
     ASSERT_EQ(unit_numel % world, 0);
     expect_formula<0>(comm, 2 * numel, 2 * numel, 12 * numel, 0, 0);
     expect_formula<1>(comm, 2 * numel, 2 * numel, 12 * share, 0, 0);
-    const std::int64_t in_flight = world == 1 ? 1 : Case{}.buckets_in_flight + 1;
+    const std::int64_t in_flight = world == 1 ? 0 : Case{}.buckets_in_flight + 1;  // one rank's gradients are its sums
     expect_formula<2>(comm, 2 * numel, 2 * share, 12 * share, in_flight, 0);
     if (world == 1) {  // whole units are what a world of one keeps
-        expect_formula<3>(comm, 2 * numel, 2 * numel, 12 * numel, 1, 0);
+        expect_formula<3>(comm, 2 * numel, 2 * numel, 12 * numel, 0, 0);
     } else {
         expect_formula<3>(comm, 2 * share, 2 * share, 12 * share, 2, 2);
     }

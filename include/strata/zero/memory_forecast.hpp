@@ -138,7 +138,7 @@ template <class Setup, ComputeDevice Compute = CpuDevice>
     options = detail::checked(std::move(options));
     const Settings settings{options};
     settings.check();
-    PassFacts facts{.gradients = settings.gradients(),
+    PassFacts facts{.gradients = settings.gradients(whom.world),
                     .dtype = Formats::dtype(false),
                     .excepted_dtype = Formats::dtype(true),
                     .device_is_host = Compute::is_host,

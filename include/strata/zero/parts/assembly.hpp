@@ -159,7 +159,7 @@ public:
     std::unique_ptr<ShardedAverage> average;  ///< nullptr without one
     std::unique_ptr<ShardStore> sums = Sums::store(options.gradient_accumulation_steps, buckets,
                                                    *pool);  ///< of gradients; nullptr where no tier has them
-    GradientReduction gradients{exchange, *pool, buckets, settings_.gradients(), sums.get(), &failure};
+    GradientReduction gradients{exchange, *pool, buckets, settings_.gradients(exchange.world()), sums.get(), &failure};
     WeightGathering weights{exchange, buckets};
     Pass pass{state, shards, buckets, *pool, failure};
     std::unique_ptr<UnitGathering> gathering;          ///< where units are gathered or recomputed
@@ -219,7 +219,7 @@ private:
                         .dtype = Formats::dtype(false),
                         .excepted_dtype = Formats::dtype(true),
                         .quantised = Settings::frozen_format,
-                        .gradients = settings_.gradients(),
+                        .gradients = settings_.gradients(exchange.world()),
                         .beside = model.bytes_beside()};
         exchange.agree([&] {  // tiers and averages may be a program's own
             average = made_average<typename Setup::averaging, Kept>(options);

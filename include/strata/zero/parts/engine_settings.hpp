@@ -106,11 +106,15 @@ public:
                 .rank = rank,
                 .world = world};
     }
-    [[nodiscard]] GradientReduction::Options gradients() const {
+    /// Gradients of one rank's only micro-batch are their sums where they arrive, unless those are elsewhere: a second bucket beside each
+    /// would only be copied.
+    [[nodiscard]] GradientReduction::Options gradients(int world) const {
         using Formats = FormatsOf<typename Setup::precision>;
+        constexpr bool sums_stay = !updates_in_backward && std::same_as<typename Setup::gradient_offload::tier, Device>;
+        const bool are_sums = sums_stay && world == 1 && options_.gradient_accumulation_steps == 1;
         return {.dtype = Formats::gradient_dtype(false),
                 .excepted_dtype = Formats::gradient_dtype(true),
-                .sharded = sharded.gradients || updates_in_backward,
+                .sharded = (sharded.gradients || updates_in_backward) && !are_sums,
                 .sums_on_tier = !std::same_as<typename Setup::gradient_offload::tier, Device>,
                 .used_at_once = updates_in_backward,
                 .overlap = options_.overlap,
