@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -18,6 +19,7 @@
 #include <strata/adapters/merge_adapter_file.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/kept_blocks.hpp>
 #include <strata/core/text.hpp>
 #include <strata/families/any_model.hpp>
 #include <strata/families/any_recipe.hpp>
@@ -60,7 +62,9 @@ public:
           model_{sample_model(settings)},
           family_{families::make_family(model_.settings)},
           usual_{usual_sampling(family_->name(), model_.settings.flavour)},
-          size_{settings.size.value_or(PictureSize{usual_.edge, usual_.edge})} {
+          size_{settings.size.value_or(PictureSize{usual_.edge, usual_.edge})},
+          added_{settings.adapters()} {
+        if (!model_.adapter.empty()) added_.insert(added_.begin(), {model_.adapter, 1});
         check_alignment(size_, family_->recipe()->alignment());
     }
 
@@ -69,12 +73,21 @@ public:
         check_files(output);
         const at::NoGradGuard no_gradients;
         const at::Device device = train::compute_device<Setup<>>(session_);
+        checkpoint_ = looked_up();
+        if (session_.rank() == 0) {
+            const std::string weights = weights_text();
+            session_.progress().note("draws with " + family_->title() + (weights.empty() ? "" : ", " + weights));
+        }
         comm::agree(session_.comm(), [&] {
             if (!own(session_.rank())) return;
             const Captions captions = encoded(device);
-            const auto model = loaded(device);
+            std::vector<std::size_t> own;
             for (std::size_t i = 0; i < pictures_.size(); ++i)
-                if (is_own(i)) draw_one(*model, captions, output, i);
+                if (is_own(i)) own.push_back(i);
+            constexpr std::size_t at_once = 16;
+            for (std::size_t begin = 0; begin < own.size(); begin += at_once)
+                draw_some(captions, std::span{own}.subspan(begin, std::min(at_once, own.size() - begin)), output,
+                          device);
         });
         comm::agree(session_.comm(), [&] {
             if (session_.rank() == 0 && has_grid()) write_grid(output);
@@ -131,52 +144,89 @@ private:
         return captions;
     }
 
-    [[nodiscard]] std::shared_ptr<families::AnyModel> loaded(at::Device device) {
+    /// Where the denoiser's weights are, once for all pictures: a run that goes on would have newer ones for later ones.
+    [[nodiscard]] std::optional<train::FoundCheckpoint> looked_up() {
+        if (!model_.weights.empty() || model_.checkpoint.empty()) return std::nullopt;
+        const auto which = settings_.ema       ? train::CheckpointWeights::average
+                           : settings_.masters ? train::CheckpointWeights::masters
+                                               : train::CheckpointWeights::parameters;
+        // Rank 0 looks for the newest; the others check that they see it.
+        std::int64_t step = 0;
+        std::optional<train::FoundCheckpoint> found;
+        comm::agree(session_.comm(), [&] {
+            if (session_.rank() != 0) return;
+            found = train::find_checkpoint(model_.checkpoint, model_.step, which);
+            step = found->manifest.step;
+            for (const std::string& note : found->notes) session_.progress().note(note);
+        });
+        session_.comm().broadcast(std::as_writable_bytes(std::span{&step, 1}), 0);
+        comm::agree(session_.comm(), [&] {
+            if (session_.rank() != 0 && own(session_.rank()))
+                found = train::find_checkpoint(model_.checkpoint, step, which);
+        });
+        return found;
+    }
+
+    /// What the denoiser draws with, in words; empty: the model's own.
+    [[nodiscard]] std::string weights_text() const {
+        std::string text;
+        if (!model_.weights.empty()) text = fs::absolute(model_.weights).lexically_normal().string();
+        if (checkpoint_)
+            text = (settings_.ema       ? "average of "
+                    : settings_.masters ? "masters of "
+                                        : "") +
+                   fs::absolute(checkpoint_->folder).lexically_normal().string();
+        for (const SampleSettings::AddedAdapter& one : added_)
+            text += (text.empty() ? "" : ", ") + std::string{"with "} +
+                    fs::absolute(one.file).lexically_normal().string() +
+                    (one.strength == 1 ? "" : " at " + core::shortest_text(one.strength));
+        return text;
+    }
+
+    [[nodiscard]] std::shared_ptr<families::AnyModel> loaded(at::Device device) const {
         const auto model = family_->make_model();
-        if (!model_.weights.empty()) {
-            weights::load_weights(*model, weights::WeightFiles{model_.weights});
-            weights_text_ = fs::absolute(model_.weights).lexically_normal().string();
-        } else if (!model_.checkpoint.empty()) {
-            const auto which = settings_.ema       ? train::CheckpointWeights::average
-                               : settings_.masters ? train::CheckpointWeights::masters
-                                                   : train::CheckpointWeights::parameters;
-            const auto found = train::find_checkpoint(model_.checkpoint, model_.step, which);
-            for (const std::string& note : found.notes) session_.progress().note(note);
-            train::load_checkpoint(*model, found);
-            weights_text_ = (settings_.ema       ? "average of "
-                             : settings_.masters ? "masters of "
-                                                 : "") +
-                            fs::absolute(found.folder).lexically_normal().string();
-        }
-        std::vector<SampleSettings::AddedAdapter> added = settings_.adapters();
-        if (!model_.adapter.empty()) added.insert(added.begin(), {model_.adapter, 1});
-        for (const SampleSettings::AddedAdapter& one : added) {
+        if (!model_.weights.empty()) weights::load_weights(*model, weights::WeightFiles{model_.weights});
+        if (checkpoint_) train::load_checkpoint(*model, *checkpoint_);
+        for (const SampleSettings::AddedAdapter& one : added_)
             adapters::merge_adapter_file(*model, one.file, one.strength);
-            weights_text_ += (weights_text_.empty() ? "" : ", ") + std::string{"with "} +
-                             fs::absolute(one.file).lexically_normal().string() +
-                             (one.strength == 1 ? "" : " at " + core::shortest_text(one.strength));
-        }
         const auto dtype = settings_.dtype.value_or(settings_.masters ? SampleDtype::fp32 : SampleDtype::bf16);
         const at::ScalarType type = dtype == SampleDtype::fp32 ? at::kFloat : at::kBFloat16;
         make_whole(*model, type);
         for (at::Tensor& parameter : model->parameters()) parameter.set_data(parameter.detach().to(device, type));
         model->to(device);  // buffers, which keep their type
         model->eval();
-        if (session_.rank() == 0)
-            session_.progress().note("draws with " + family_->title() +
-                                     (weights_text_.empty() ? "" : ", " + weights_text_));
         return model;
     }
 
-    void draw_one(families::AnyModel& model, const Captions& captions, const fs::path& output, std::size_t number) {
-        const PlannedPicture& picture = pictures_[number];
-        const models::SamplerOptions options = sampler_options(picture.seed);
-        const std::vector<data::NamedTensors> prompt{captions.prompts.at(picture.prompt)};
-        const auto drawn = family_->recipe()->draw(model, prompt, captions.negative, size_, options, 0);
-        storage::write_file(output / picture.file,
-                            pictures::encode_png(size_.width, size_.height, bytes_of(drawn.front()),
-                                                 texts_of(facts_of(picture, options))));
-        session_.progress().note("drew " + (output / picture.file).string());
+    /// The denoiser goes before they are decoded, and the autoencoder after.
+    void draw_some(const Captions& captions, std::span<const std::size_t> numbers, const fs::path& output,
+                   at::Device device) {
+        std::vector<at::Tensor> latents = drawn_latents(captions, numbers, device);
+        core::give_back_memory();
+        const std::vector<at::Tensor> drawn = family_->recipe()->decoded(latents, device);
+        core::give_back_memory();
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            const PlannedPicture& picture = pictures_[numbers[i]];
+            storage::write_file(output / picture.file,
+                                pictures::encode_png(size_.width, size_.height, bytes_of(drawn[i]),
+                                                     texts_of(facts_of(picture, sampler_options(picture.seed)))));
+            session_.progress().note("drew " + (output / picture.file).string());
+        }
+    }
+    [[nodiscard]] std::vector<at::Tensor> drawn_latents(const Captions& captions, std::span<const std::size_t> numbers,
+                                                        at::Device device) {
+        const auto model = loaded(device);
+        std::vector<at::Tensor> latents;
+        for (const std::size_t number : numbers) {
+            const PlannedPicture& picture = pictures_[number];
+            // Alone, so that its bits do not depend on those beside it.
+            const std::vector<data::NamedTensors> prompt{captions.prompts.at(picture.prompt)};
+            latents.push_back(
+                std::move(family_->recipe()
+                              ->draw_latents(*model, prompt, captions.negative, size_, sampler_options(picture.seed), 0)
+                              .front()));
+        }
+        return latents;
     }
 
     [[nodiscard]] models::SamplerOptions sampler_options(std::uint64_t seed) const {
@@ -203,7 +253,7 @@ private:
         for (const auto& one : sampling_methods)
             if (options.method == one.value) facts.solver = one.name;
         facts.model = family_->title();
-        facts.weights = weights_text_;
+        facts.weights = weights_text();
         facts.size = size_;
         return facts;
     }
@@ -253,7 +303,8 @@ private:
     std::unique_ptr<families::Family> family_;
     UsualSampling usual_;
     PictureSize size_;
-    std::string weights_text_;
+    std::vector<SampleSettings::AddedAdapter> added_;  ///< to those weights, in this order
+    std::optional<train::FoundCheckpoint> checkpoint_;
 };
 
 }  // namespace

@@ -16,7 +16,9 @@
 #include <strata/core/inline.hpp>
 #include <strata/data/recipe.hpp>
 #include <strata/families/any_model.hpp>
-#include <strata/models/flow_sampler.hpp>
+#include <strata/models/drawing.hpp>
+#include <strata/models/sampler_options.hpp>
+#include <strata/pictures/picture.hpp>
 
 namespace strata::families {
 
@@ -67,6 +69,13 @@ public:
                                                        const pictures::PictureSize& size,
                                                        const models::SamplerOptions& options,
                                                        std::int64_t first) const = 0;
+    /// The two halves of draw(), so that the model need not be there when latents are decoded: see models::Flux1Recipe::draw_latents(), and
+    /// models::decoded(). They throw as draw() does.
+    [[nodiscard]] virtual std::vector<at::Tensor> draw_latents(
+        AnyModel& model, std::span<const data::NamedTensors> prompts, const data::NamedTensors& empty,
+        const pictures::PictureSize& size, const models::SamplerOptions& options, std::int64_t first) const = 0;
+    [[nodiscard]] virtual std::vector<at::Tensor> decoded(std::span<const at::Tensor> latents,
+                                                          at::Device device) const = 0;
 };
 static_assert(data::Recipe<AnyRecipe>);
 
@@ -77,6 +86,9 @@ concept DrawsWith = requires(const R& recipe, Model& model, std::span<const data
                              const data::NamedTensors& empty, const pictures::PictureSize& size,
                              const models::SamplerOptions& options) {
     { recipe.draw(model, prompts, empty, size, options, std::int64_t{}) } -> std::same_as<std::vector<at::Tensor>>;
+    {
+        recipe.draw_latents(model, prompts, empty, size, options, std::int64_t{})
+        } -> std::same_as<std::vector<at::Tensor>>;
 };
 
 [[noreturn]] void throw_cannot_draw(bool is_other_model);
@@ -123,6 +135,25 @@ public:
         if (inner == nullptr) throw_cannot_draw(true);
         if constexpr (DrawsWith<R, Model>)
             return recipe_.draw(*inner, prompts, empty, size, options, first);
+        else
+            throw_cannot_draw(false);
+    }
+    [[nodiscard]] std::vector<at::Tensor> draw_latents(AnyModel& model, std::span<const data::NamedTensors> prompts,
+                                                       const data::NamedTensors& empty,
+                                                       const pictures::PictureSize& size,
+                                                       const models::SamplerOptions& options,
+                                                       std::int64_t first) const override {
+        Model* const inner = model.as<Model>();
+        if (inner == nullptr) throw_cannot_draw(true);
+        if constexpr (DrawsWith<R, Model>)
+            return recipe_.draw_latents(*inner, prompts, empty, size, options, first);
+        else
+            throw_cannot_draw(false);
+    }
+    [[nodiscard]] std::vector<at::Tensor> decoded(std::span<const at::Tensor> latents,
+                                                  at::Device device) const override {
+        if constexpr (DrawsWith<R, Model>)
+            return models::decoded(recipe_, latents, device);
         else
             throw_cannot_draw(false);
     }

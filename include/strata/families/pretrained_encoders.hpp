@@ -47,7 +47,8 @@ using T5Loader = models::DeferredText<models::T5TextEncoder>;
 /// that it computes in and reads its values one tensor at a time: the host's memory holds that, and 1 MiB where types differ, or of an
 /// AutoencoderKl one block in fp32. It throws Errc::weights_do_not_fit, io_failed.
 ///
-/// The autoencoder whose class a config.json names. Latents are the means of what pictures are encoded to.
+/// The autoencoder whose class a config.json names. Latents are the means of what pictures are encoded to; pictures above 2^20 pixels are
+/// decoded in tiles.
 /// Throws Errc::bad_model_config, and what WeightFiles throws.
 [[nodiscard]] AutoencoderLoader autoencoder_loader(const ModelPart& part, at::ScalarType type);
 

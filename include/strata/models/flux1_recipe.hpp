@@ -88,20 +88,21 @@ public:
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] FluxBatch collate(std::span<const data::Example> examples) const { return collate_flux(examples); }
 
-    /// Pictures of prompts, see train::DrawingRecipe, one after another, so that a picture has the same bits in any
+    /// Latents of prompts, see train::DrawingRecipe, one after another, so that a picture has the same bits in any
     /// company: along the schedule of the model's training, shifted for this size, from noise that every prompt has of
-    /// its own (PromptNoise). The autoencoder is in memory while it decodes.
+    /// its own (PromptNoise).
     ///
     ///   model            a Flux; with a guidance embedding it is told options.guidance in one pass, and
     ///                    options.real_guidance is the strength of classifier-free guidance; without one that is
     ///                    options.guidance. Classifier-free guidance takes a doubled batch
     ///   prompts, empty   as encode_captions() made them; `empty` as negative_caption() says
     ///   first            index of prompts[0] in the whole list
-    /// Returns (3, H, W) fp32 on the CPU, not clamped, a prompt. Collective where the model's forward pass is.
+    /// Returns (C, h, w) fp32 on the model's device a prompt. Collective where the model's forward pass is.
     template <class Model>
-    [[nodiscard]] std::vector<at::Tensor> draw(Model& model, std::span<const data::NamedTensors> prompts,
-                                               const data::NamedTensors& empty, const pictures::PictureSize& size,
-                                               const SamplerOptions& options, std::int64_t first) const {
+    [[nodiscard]] std::vector<at::Tensor> draw_latents(Model& model, std::span<const data::NamedTensors> prompts,
+                                                       const data::NamedTensors& empty,
+                                                       const pictures::PictureSize& size, const SamplerOptions& options,
+                                                       std::int64_t first) const {
         const at::NoGradGuard no_gradients;
         const at::Device device = detail::device_of(model);
         const bool is_told = model.flux_options().has_guidance;
@@ -126,9 +127,17 @@ public:
                 const at::Tensor guidance_B = is_told ? at::full_like(sigma_B, options.guidance) : at::Tensor{};
                 return model.velocity(x, text_BTE, pooled_BE, sigma_B, guidance_B, mask_BT);
             };
-            latents.push_back(draw_latents(drawing, first + static_cast<std::int64_t>(i), 1, velocity).select(0, 0));
+            latents.push_back(
+                models::draw_latents(drawing, first + static_cast<std::int64_t>(i), 1, velocity).select(0, 0));
         }
-        return decoded(*this, latents, device);
+        return latents;
+    }
+    /// draw_latents(), decoded: (3, H, W) fp32 on the CPU, not clamped, a prompt. The autoencoder is in memory while it decodes.
+    template <class Model>
+    [[nodiscard]] std::vector<at::Tensor> draw(Model& model, std::span<const data::NamedTensors> prompts,
+                                               const data::NamedTensors& empty, const pictures::PictureSize& size,
+                                               const SamplerOptions& options, std::int64_t first) const {
+        return decoded(*this, draw_latents(model, prompts, empty, size, options, first), detail::device_of(model));
     }
 
 private:

@@ -97,15 +97,16 @@ public:
     [[nodiscard]] std::optional<std::string> dropped_caption() const { return ""; }
     [[nodiscard]] FluxBatch collate(std::span<const data::Example> examples) const { return collate_flux(examples); }
 
-    /// Pictures of prompts, all together, see train::DrawingRecipe and sample_flow().
+    /// Latents of prompts, all together, see train::DrawingRecipe and sample_flow().
     ///
     ///   prompts, empty  as encode_captions() made them; `empty` as negative_caption() says
     ///   first           index of prompts[0] in the whole list
-    /// Returns (3, H, W) fp32 on the CPU, not clamped, a prompt. Collective where the model's forward pass is.
+    /// Returns (C, h, w) fp32 on the model's device a prompt. Collective where the model's forward pass is.
     template <class Model>
-    [[nodiscard]] std::vector<at::Tensor> draw(Model& model, std::span<const data::NamedTensors> prompts,
-                                               const data::NamedTensors& empty, const pictures::PictureSize& size,
-                                               const SamplerOptions& options, std::int64_t first) const {
+    [[nodiscard]] std::vector<at::Tensor> draw_latents(Model& model, std::span<const data::NamedTensors> prompts,
+                                                       const data::NamedTensors& empty,
+                                                       const pictures::PictureSize& size, const SamplerOptions& options,
+                                                       std::int64_t first) const {
         const auto embedding = [](const data::NamedTensors& caption) {
             return TextEmbedding{caption.at("tokens"), caption.at("pooled")};
         };
@@ -115,7 +116,14 @@ public:
         const at::Device device = detail::device_of(model);
         const at::Tensor latents_BCHW =
             sample_flow(model, embedded, embedding(empty), C, H, W, options, first).to(device);
-        return decoded(*this, latents_BCHW.unbind(), device);
+        return latents_BCHW.unbind();
+    }
+    /// draw_latents(), decoded: (3, H, W) fp32 on the CPU, not clamped, a prompt. The autoencoder is in memory while it decodes.
+    template <class Model>
+    [[nodiscard]] std::vector<at::Tensor> draw(Model& model, std::span<const data::NamedTensors> prompts,
+                                               const data::NamedTensors& empty, const pictures::PictureSize& size,
+                                               const SamplerOptions& options, std::int64_t first) const {
+        return decoded(*this, draw_latents(model, prompts, empty, size, options, first), detail::device_of(model));
     }
 
 private:

@@ -62,12 +62,20 @@ public:
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {
         return collate_unet(examples, false);
     }
-    /// Pictures of prompts, see train::DrawingRecipe and draw_by_unet().
+    /// Latents of prompts, see train::DrawingRecipe and draw_by_unet().
+    template <class Unet>
+    [[nodiscard]] std::vector<at::Tensor> draw_latents(Unet& model, std::span<const data::NamedTensors> prompts,
+                                                       const data::NamedTensors& empty,
+                                                       const pictures::PictureSize& size, const SamplerOptions& options,
+                                                       std::int64_t first) const {
+        return draw_by_unet(*this, model, prompts, empty, size, options_.solver, {}, options, first);
+    }
+    /// draw_latents(), decoded: (3, H, W) fp32 on the CPU, not clamped, a prompt. The autoencoder is in memory while it decodes.
     template <class Unet>
     [[nodiscard]] std::vector<at::Tensor> draw(Unet& model, std::span<const data::NamedTensors> prompts,
                                                const data::NamedTensors& empty, const pictures::PictureSize& size,
                                                const SamplerOptions& options, std::int64_t first) const {
-        return draw_by_unet(*this, model, prompts, empty, size, options_.solver, {}, options, first);
+        return decoded(*this, draw_latents(model, prompts, empty, size, options, first), detail::device_of(model));
     }
 
 private:

@@ -90,15 +90,23 @@ public:
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {
         return collate_unet(examples, options_.dropped_is_zeros);
     }
-    /// Pictures of prompts, see train::DrawingRecipe and draw_by_unet(). The model is told that they have their size and
+    /// Latents of prompts, see train::DrawingRecipe and draw_by_unet(). The model is told that they have their size and
     /// are not cropped.
+    template <class Unet>
+    [[nodiscard]] std::vector<at::Tensor> draw_latents(Unet& model, std::span<const data::NamedTensors> prompts,
+                                                       const data::NamedTensors& empty,
+                                                       const pictures::PictureSize& size, const SamplerOptions& options,
+                                                       std::int64_t first) const {
+        const auto width = static_cast<double>(size.width), height = static_cast<double>(size.height);
+        return draw_by_unet(*this, model, prompts, empty, size, options_.solver,
+                            sdxl_time_ids({size, {size, width, height, 0, 0}}), options, first);
+    }
+    /// draw_latents(), decoded: (3, H, W) fp32 on the CPU, not clamped, a prompt. The autoencoder is in memory while it decodes.
     template <class Unet>
     [[nodiscard]] std::vector<at::Tensor> draw(Unet& model, std::span<const data::NamedTensors> prompts,
                                                const data::NamedTensors& empty, const pictures::PictureSize& size,
                                                const SamplerOptions& options, std::int64_t first) const {
-        const auto width = static_cast<double>(size.width), height = static_cast<double>(size.height);
-        return draw_by_unet(*this, model, prompts, empty, size, options_.solver,
-                            sdxl_time_ids({size, {size, width, height, 0, 0}}), options, first);
+        return decoded(*this, draw_latents(model, prompts, empty, size, options, first), detail::device_of(model));
     }
     [[nodiscard]] const SdxlRecipeOptions& options() const noexcept { return options_; }
 

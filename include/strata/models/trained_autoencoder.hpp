@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +25,8 @@ struct LatentOptions {
     /// Latents of a distribution: drawn from it instead of its mean. What is drawn follows from the picture alone, so
     /// that the same picture has the same latents in any batch and run.
     bool draws = false;
-    bool decodes_in_tiles = false;
+    /// Pictures of more pixels are decoded in tiles; none: all are decoded whole.
+    std::optional<std::int64_t> most_pixels_whole;
     TileOptions tiles;
 };
 
@@ -61,8 +63,11 @@ public:
         const torch::NoGradGuard no_gradient;
         if (latents.dim() == 3) return decode(latents.unsqueeze(0))[0];
         const at::Tensor unscaled = model_->unscaled(latents);
-        const at::Tensor images =
-            options_.decodes_in_tiles ? model_->decode(unscaled, options_.tiles) : model_->decode(unscaled);
+        const std::int64_t edge = pixels_per_latent();
+        const std::int64_t pixels = latents.size(2) * latents.size(3) * edge * edge;
+        const at::Tensor images = options_.most_pixels_whole && pixels > *options_.most_pixels_whole
+                                      ? model_->decode(unscaled, options_.tiles)
+                                      : model_->decode(unscaled);
         return images.to(latents.device(), at::kFloat);
     }
 

@@ -1,5 +1,5 @@
 #pragma once
-// strata/models/unet_drawing.hpp - draw_by_unet(): pictures of prompts by a U-Net of SD 1.5's or SDXL's kind.
+// strata/models/unet_drawing.hpp - draw_by_unet(): latents of prompts by a U-Net of SD 1.5's or SDXL's kind.
 
 #include <cstdint>
 #include <optional>
@@ -29,7 +29,7 @@ namespace strata::models {
                                                    const diffusion::DdpmSchedule& schedule,
                                                    const SamplerOptions& options);
 
-/// Pictures of prompts one after another, so that a picture has the same bits in any company, and memory is that of one.
+/// Latents of prompts one after another, so that a picture has the same bits in any company, and memory is that of one.
 ///
 ///   recipe      SdxlRecipe, Sd15Recipe or one of their shape: captions have "tokens", and "pooled" where there are time ids;
 ///               pictures have "latents"
@@ -37,7 +37,7 @@ namespace strata::models {
 ///   of_authors  see unet_solver()
 ///   time_ids_6  what SDXL is told of size and crop (sdxl_time_ids); undefined for SD 1.5
 ///   others      as of DrawingRecipe, train/gallery.hpp
-/// Returns (3, H, W) fp32 on the CPU, not clamped, a prompt. Collective where the model's forward pass is. Throws
+/// Returns (C, h, w) fp32 on the model's device a prompt. Collective where the model's forward pass is. Throws
 /// Errc::bad_diffusion_options for steps that the schedule does not have, and for epsilon that begins without any signal.
 template <data::Recipe R, class Unet>
 [[nodiscard]] std::vector<at::Tensor> draw_by_unet(const R& recipe, Unet& model,
@@ -72,7 +72,7 @@ template <data::Recipe R, class Unet>
             });
         latents.push_back(drawn_BCHW.select(0, 0));
     }
-    return decoded(recipe, latents, device);
+    return latents;
 }
 
 }  // namespace strata::models

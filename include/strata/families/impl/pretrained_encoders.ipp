@@ -59,7 +59,9 @@ PretrainedAutoencoder load_autoencoder(const Options& options, const weights::We
     strata::make_whole(*model, type);
     model->to(device, type);
     model->eval();
-    return {id, models::TrainedAutoencoder<Model>{std::move(model), id}};
+    models::LatentOptions latents;
+    latents.most_pixels_whole = std::int64_t{1} << 20;
+    return {id, models::TrainedAutoencoder<Model>{std::move(model), id, latents}};
 }
 
 template <class Model, class Options>
