@@ -668,7 +668,7 @@ strata_room(families
         weights_id.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models adapters families
+    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models adapters families health
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp
@@ -715,6 +715,7 @@ strata_room(train
         rescue.hpp
         run_actions.hpp
         run_folders.hpp
+        run_health.hpp
         run_log.hpp
         run_plan.hpp
         run_record.hpp

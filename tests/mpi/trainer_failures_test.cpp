@@ -56,4 +56,40 @@ TEST_F(TrainerFailures, ARankThatIsKilledLeavesTheLastCheckpointWhole) {
     EXPECT_FALSE(fs::exists(folder / "checkpoints/.reserve")) << "what the killed run left is removed";
 }
 
+// ---- health ---------------------------------------------------------------------------------------------------------
+
+TEST_F(TrainerFailures, AFaultOfOneGpuSavesAndEndsTheJobWithItsOwnStatus) {
+    const auto outcome = run("faulty-stop");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "rank 1: fault: rank 1/2 on ");
+    expect_words(outcome, "rank 0/2: [ST2801] rank 1/2 on ");
+    expect_words(outcome, "GPU 0 (NVIDIA H100): the GPU's memory had 12 uncorrectable errors in this run");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000004/manifest.json")) << outcome.text;
+    EXPECT_FALSE(fs::exists(folder / "checkpoints/step_00000005")) << "all ranks were told at the end of that step";
+    const auto again = run("none");
+    EXPECT_EQ(again.status, 0) << again.text;
+    expect_words(again, "resuming from " + (folder / "checkpoints/step_00000004").string());
+}
+
+TEST_F(TrainerFailures, AHostThatIsDrainedIsToldFromOneThatFailed) {
+    const auto outcome = run("faulty-drain");
+    EXPECT_EQ(outcome.status, 70) << outcome.text;
+    expect_words(outcome, "[ST2801] rank 1/2 on ");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000004/manifest.json")) << outcome.text;
+}
+
+TEST_F(TrainerFailures, AFaultIsAWarningWhereThatIsAskedFor) {
+    const auto outcome = run("faulty-warn");
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    expect_words(outcome, "rank 1: warning: rank 1/2 on ");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000008/manifest.json")) << outcome.text;
+}
+
+TEST_F(TrainerFailures, AGpuWhoseCallsFailIsAFaultOfItsRank) {
+    const auto outcome = run("cuda");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "rank 0/2: [ST2801] rank 1's calls to its GPU fail: step 3 on rank 1 failed: CUDA error");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000002/manifest.json")) << outcome.text;
+}
+
 }  // namespace

@@ -13,6 +13,7 @@
 #include <strata/options/engine_options.hpp>
 #include <strata/options/export_options.hpp>
 #include <strata/options/gradient_norms_options.hpp>
+#include <strata/options/health_options.hpp>
 #include <strata/options/run_length.hpp>
 #include <strata/options/schedule.hpp>
 
@@ -34,7 +35,8 @@ struct TrainOptions {
     bool reserve_checkpoint_room = true;           ///< room for one checkpoint is kept on the disk while training
     train::GradientNormsOptions gradient_norms{};  ///< in metrics.jsonl, by layer
     train::ExportOptions exported{};               ///< the weights that a complete run ends with
-    std::string name{};                            ///< of a trainer with others in its session: it works in OUTPUT/NAME
+    health::HealthOptions health{};  ///< of this rank's GPU and host; of a session's trainers those of the first count
+    std::string name{};              ///< of a trainer with others in its session: it works in OUTPUT/NAME
 
     /// The name is the program's to give.
     static void describe(auto& option) {
@@ -55,6 +57,7 @@ struct TrainOptions {
                {.help = "Newest checkpoints that are kept", .key = "checkpoints_total_limit"});
         option.part("gradient_norms", &T::gradient_norms, "gradient_norms_");
         option.part("exported", &T::exported, "export_");
+        option.part("health", &T::health, "health_");
         option("reserve_checkpoint_room", &T::reserve_checkpoint_room,
                "Room for one checkpoint is kept on the disk while training");
     }

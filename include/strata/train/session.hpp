@@ -23,6 +23,7 @@
 #include <strata/train/phases.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/run_folders.hpp>
+#include <strata/train/run_health.hpp>
 #include <strata/train/stop_signal.hpp>
 
 namespace strata {
@@ -78,8 +79,21 @@ public:
     template <config::Settings S>
     [[nodiscard]] S settings();
 
-    /// True once SIGINT, SIGTERM, SIGHUP or SIGUSR1 asked this rank to stop; other ranks may not have theirs yet.
-    [[nodiscard]] bool stop_requested() const noexcept { return stop_.requested(); }
+    /// True once SIGINT, SIGTERM, SIGHUP or SIGUSR1 asked this rank to stop, or a breaker of its health ends the run; other ranks may not
+    /// have theirs yet.
+    [[nodiscard]] bool stop_requested() const { return stop_.requested() || health_.asks_to_stop(); }
+
+    /// Watches this rank's GPU and its host until the session ends, as docs/health.md says: lines about faults, and for `breaker` stop and drain
+    /// stop_requested(). A Trainer calls it with TrainOptions::health when it is made; the first call counts.
+    ///
+    ///   gpu  CUDA's number of the GPU in this process; none where the CPU computes
+    /// Local.
+    void watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu);
+    /// The same with sources of the program's own.
+    ///
+    ///   what  that is watched beside the host, for messages: "GPU 1 (NVIDIA H100)"
+    void watch_health(const health::HealthOptions& options, health::HealthSources sources, const std::string& what);
+    [[nodiscard]] train::RunHealth& health() noexcept { return health_; }
 
     /// --fresh: what an earlier run left in the output directory is to be started over.
     [[nodiscard]] bool fresh() const noexcept { return command_line_.fresh; }
@@ -141,15 +155,21 @@ private:
     core::FileLock lock_;  // rank 0
     train::RunFolders folders_;
     train::StopSignal stop_;
+    train::RunHealth health_;  // behind progress_, which its thread writes to
 };
 
 namespace train {
 /// Reports a failure in one line on standard error, and ends every rank of the job.
 ///
-/// Returns 0 for Errc::interrupted, which all ranks throw together; 2 for bad input (is_bad_input); 1 otherwise.
+/// Returns 0 for Errc::interrupted, which all ranks throw together; 2 for bad input (is_bad_input); what EndedByFault says; 1 otherwise.
 ///
 ///   comm  nullptr when the ranks could not be started
 [[nodiscard]] int report_failure(comm::AnyComm* comm, std::exception_ptr failure);
+
+/// What leaves a program's body goes on from here, unless a fault of a GPU or host is behind it, which is thrown in its place.
+///
+/// Collective where all ranks were interrupted, else local. Throws EndedByFault, or `failure`.
+[[noreturn]] void rethrow_or_fault(Session& session, std::exception_ptr failure);
 
 /// Leaves before anything is begun, if any rank was asked to stop by now.
 ///
@@ -173,7 +193,8 @@ int run_on(int argc, char** argv, Body&& body);
 ///             describes itself, as a trainer's Options do, or has a schema():
 ///             strata::run<train::ConfigFor<MyTrainer>>(argc, argv, [](Session&, const config::TrainerConfig&) { ... })
 ///   body      Session&, const Settings&... -> void
-///   returns   0, also when it was stopped by a signal; 2 after bad input; 1 after another failure
+///   returns   0, also when it was stopped by a signal; 2 after bad input; 69 and 70 after a fault of a GPU or host that ended the run
+///             (train::status_of_fault); 1 after another failure
 template <config::Settings... Settings, std::invocable<Session&, const Settings&...> Body>
 int run(int argc, char** argv, Body&& body) {
     return run_on<comm::DefaultComm, Settings...>(argc, argv, std::forward<Body>(body));
@@ -193,10 +214,10 @@ int run_on(int argc, char** argv, Body&& body) {
         try {
             train::heed_early_stop(session);
             std::forward<Body>(body)(session, session.settings<Settings>()...);
-        } catch (const Error& error) {
-            if (is_bad_input(error.code())) session.leave_no_trace();
-            throw;
+        } catch (...) {
+            train::rethrow_or_fault(session, std::current_exception());
         }
+        session.health().heed(session.comm());
         return 0;
     } catch (...) {
         return train::report_failure(ranks ? &*ranks : nullptr, std::current_exception());

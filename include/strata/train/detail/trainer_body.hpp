@@ -59,7 +59,7 @@ public:
         : session_{checked(session, options)},
           compute_{session.template ranks<typename Compute::Ranks>()},
           model_{train::with_buffers_taken(std::move(model), compute_)},
-          options_{std::move(options)},
+          options_{watched(session, compute_, std::move(options))},
           adapter_{with_adapter(session, *model_, options_)},
           engine_{compute_.comm(), zero::parameters_of(*model_), options_.engine, compute_.device()} {}
     TrainerBody(Session& session, Model model, Options options)
@@ -260,6 +260,14 @@ private:
         });
         session.set_collective_timeout(options.collective_timeout);
         return session;
+    }
+
+    /// From now on a fault of the GPU that it computes on, or of its host, is seen.
+    static Options watched(Session& session, Compute& compute, Options options) {
+        const at::Device device = compute.device().device();
+        session.watch_health(options.health,
+                             device.is_cuda() ? std::optional{static_cast<unsigned>(device.index())} : std::nullopt);
+        return options;
     }
 
     static typename Setup::adaptation::work with_adapter(Session& session, Model& model, const Options& options) {

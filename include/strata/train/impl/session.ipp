@@ -24,6 +24,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
+#include <strata/health/nvml.hpp>
 #include <strata/storage/leftovers.hpp>
 #include <strata/train/run_log.hpp>
 #include <strata/train/seed.hpp>
@@ -216,13 +217,52 @@ STRATA_INLINE void Session::remove_folders(std::filesystem::path folder) {
         folder = folder.parent_path();
 }
 
+STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu) {
+    if (health_.watches()) return;
+    const std::filesystem::path folder = output_.empty() ? std::filesystem::path{"."} : output_;
+    if (!gpu) return watch_health(options, health::sources_of({}, {folder}), "");
+    const health::OpenedGpu opened = health::open_gpu(*gpu);
+    if (!opened.note.empty()) say("the health of GPU " + std::to_string(*gpu) + ": " + opened.note);
+    watch_health(options, health::sources_of(opened, {folder}),
+                 opened.monitor ? "GPU " + std::to_string(*gpu) + " (" + opened.monitor->name() + ")" : "");
+}
+
+STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, health::HealthSources sources,
+                                         const std::string& what) {
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    std::string where =
+        "rank " + std::to_string(rank()) + "/" + std::to_string(world()) + " on " + std::string{host.data()};
+    if (!what.empty()) where += ", " + what;
+    health_.watch(options, std::move(sources), std::move(where), [this](const std::string& line) { say(line); });
+}
+
 namespace train {
+
+STRATA_INLINE void rethrow_or_fault(Session& session, std::exception_ptr failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error& error) {
+        if (is_bad_input(error.code())) session.leave_no_trace();
+        if (error.code() == Errc::interrupted) session.health().heed(session.comm());
+        // Ranks throw the same Error together: it says whose failure it was, or it is nobody's.
+        if (session.world() == 1 || error.problem().find(" on rank ") != std::string::npos)
+            session.health().failed(error.problem(), session.rank());
+        throw;
+    } catch (const std::exception& error) {
+        session.health().failed(error.what(), session.rank());
+        throw;
+    }
+}
 
 STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure) {
     int status = 1;
     std::string text;
     try {
         std::rethrow_exception(failure);
+    } catch (const EndedByFault& fault) {
+        status = fault.status();
+        text = fault.what();
     } catch (const Error& error) {
         status = error.code() == Errc::interrupted ? 0 : is_bad_input(error.code()) ? 2 : 1;
         text = error.what();

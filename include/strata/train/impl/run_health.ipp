@@ -1,0 +1,79 @@
+#pragma once
+// strata/train/impl/run_health.ipp - lines of faults, and the end of a run.
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <strata/comm/agree.hpp>
+#include <strata/health/failure_class.hpp>
+#include <strata/train/run_health.hpp>
+
+namespace strata::train {
+
+STRATA_INLINE void RunHealth::watch(const health::HealthOptions& options, health::HealthSources sources,
+                                    std::string where, std::function<void(const std::string&)> say) {
+    if (monitor_ != nullptr) return;
+    options_ = options;
+    where_ = std::move(where);
+    sources.on_fault = [where = where_, say = std::move(say), policy = options.breaker](const health::Fault& fault,
+                                                                                        const auto& /*status*/) {
+        const bool ends = fault.critical && policy != health::BreakerPolicy::warn;
+        say((ends ? "fault: " : "warning: ") + where + ": " + fault.what + (ends ? ": the run saves and ends" : "") +
+            ". Fix: " + fault.fix);
+    };
+    monitor_ = std::make_unique<health::HealthMonitor>(options, std::move(sources));
+    monitor_->start();
+}
+
+STRATA_INLINE bool RunHealth::asks_to_stop() const {
+    if (monitor_ == nullptr || !monitor_->ends_run()) return false;
+    asked_ = true;
+    return true;
+}
+
+STRATA_INLINE void RunHealth::heed(comm::AnyComm& comm) const {
+    try {
+        comm::agree(comm, [this] {
+            if (!asked_) return;
+            throw health::CircuitBreaker::error_of(*monitor_->snapshot().critical, where_);
+        });
+    } catch (const Error& fault) {
+        if (fault.code() != Errc::gpu_fault && fault.code() != Errc::host_fault) throw;
+        throw EndedByFault{fault, status()};
+    }
+}
+
+namespace detail {
+
+/// 1 of "step 7 on rank 1 failed: ..."; none where no rank is named.
+inline std::optional<int> rank_named_in(std::string_view message) {
+    constexpr std::string_view words = " on rank ";
+    const std::size_t at = message.find(words);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string_view rest = message.substr(at + words.size());
+    int rank = 0;
+    if (std::from_chars(rest.data(), rest.data() + rest.size(), rank).ec != std::errc{}) return std::nullopt;
+    return rank;
+}
+
+}  // namespace detail
+
+STRATA_INLINE void RunHealth::failed(std::string_view message, int rank) {
+    if (monitor_ == nullptr || health::classify_failure(message) != health::FailureClass::device) return;
+    const std::string text{message.substr(0, message.find('\n'))};
+    const std::optional<int> named = detail::rank_named_in(message);
+    if (named && *named != rank) {  // whose breaker opens at its first failure, or goes on counting in its next run
+        if (options_.breaker == health::BreakerPolicy::warn || options_.cuda_failure_threshold > 1) return;
+        throw EndedByFault{
+            Error{Errc::gpu_fault, "rank " + std::to_string(*named) + "'s calls to its GPU fail: " + text,
+                  "look for Xid lines in the kernel log of its host"},
+            status()};
+    }
+    if (!monitor_->failed(text) || !monitor_->ends_run()) return;
+    throw EndedByFault{health::CircuitBreaker::error_of(*monitor_->snapshot().critical, where_), status()};
+}
+
+}  // namespace strata::train

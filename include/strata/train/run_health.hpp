@@ -1,0 +1,75 @@
+#pragma once
+// strata/train/run_health.hpp - RunHealth: a session's monitor of GPU and host, and how a run ends by it.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <strata/comm/any_comm.hpp>
+#include <strata/core/error.hpp>
+#include <strata/core/inline.hpp>
+#include <strata/health/health_monitor.hpp>
+#include <strata/options/health_options.hpp>
+
+namespace strata::train {
+
+/// Exit statuses of a run that a fault has ended, beside 0, 1 and 2: a launcher starts no further try on that host.
+inline constexpr int status_of_fault = 69;    ///< `breaker` stop
+inline constexpr int status_of_drained = 70;  ///< `breaker` drain: others may go on without this host
+
+/// What ends a program whose run a breaker has ended. Errc::gpu_fault or host_fault.
+class EndedByFault : public Error {
+public:
+    EndedByFault(const Error& fault, int status) : Error{fault}, status_{status} {}
+    [[nodiscard]] int status() const noexcept { return status_; }
+
+private:
+    int status_;
+};
+
+/// A breaker that opens is one more reason to stop: the run asks `asks_to_stop()` where it asks for a stop signal, so that its ranks learn of it in
+/// the exchange that ends their step, and save. heed() then says why.
+class RunHealth {
+public:
+    /// Begins to watch, by a thread of its own; once: a second call changes nothing.
+    ///
+    ///   sources  whose `on_fault` is set here
+    ///   where    "rank 3/8 on node2, GPU 1 (NVIDIA H100)", for messages
+    ///   say      told of each fault in one line, from the monitor's thread
+    /// Local.
+    void watch(const health::HealthOptions& options, health::HealthSources sources, std::string where,
+               std::function<void(const std::string&)> say);
+    [[nodiscard]] bool watches() const noexcept { return monitor_ != nullptr; }
+
+    /// Whether this rank's breaker ends the run. Local, from any thread.
+    [[nodiscard]] bool asks_to_stop() const;
+
+    /// After what was asked has stopped, or has not. Throws EndedByFault on all ranks if a breaker has ended the run on one, naming that.
+    /// Collective.
+    void heed(comm::AnyComm& comm) const;
+
+    /// A call failed: on this rank, or on the one that the message names, as "step 7 on rank 1 failed: ..." does. Throws EndedByFault, with the
+    /// message, if that was a fault of that rank's own GPU and ends the run. Local, and where the message names a rank alike on all.
+    void failed(std::string_view message, int rank);
+
+    /// nullptr before watch().
+    [[nodiscard]] const health::HealthMonitor* monitor() const noexcept { return monitor_.get(); }
+
+private:
+    [[nodiscard]] int status() const noexcept {
+        return options_.breaker == health::BreakerPolicy::drain ? status_of_drained : status_of_fault;
+    }
+
+    health::HealthOptions options_;
+    std::string where_;
+    mutable std::atomic<bool> asked_ = false;  // and the answer was yes
+    std::unique_ptr<health::HealthMonitor> monitor_;
+};
+
+}  // namespace strata::train
+
+#ifndef STRATA_COMPILED
+#include <strata/train/impl/run_health.ipp>
+#endif
