@@ -52,7 +52,8 @@ constexpr std::array options{
     Option{"--log-dir", "FOLDER", "what each rank prints also goes to FOLDER/rank_N.log"},
     Option{"--tag-output", "", "lines begin with the rank that printed them"},
     Option{"--max-restarts", "N", "starts again from the newest checkpoint when a rank or a host fails; 0"},
-    Option{"--elastic", "MIN:MAX", "goes on with the hosts that are left, if so many are, and with those that come back"},
+    Option{"--elastic", "MIN:MAX",
+           "goes on with the hosts that are left, if so many are, and with those that come back"},
     Option{"--elastic-batch", "keep|change", "the effective batch on fewer hosts: kept by accumulation, or smaller"},
     Option{"-v", "", "says what is set, how the ranks are started, and how each ends"},
     Option{"--help", "", "prints this text"},
@@ -171,7 +172,8 @@ Company company_of(const config::LaunchIntent& launch, const std::string& file, 
     };
     const std::string machines = std::to_string(company.machines) + " machines";
     if (!launch.ranks)
-        throw refuse("is for " + machines + " and has no num_processes", "write num_processes: the ranks of all machines");
+        throw refuse("is for " + machines + " and has no num_processes",
+                     "write num_processes: the ranks of all machines");
     if (*launch.ranks % company.machines != 0)
         throw refuse("has " + std::to_string(*launch.ranks) + " processes for " + machines,
                      "give a multiple of num_machines, or name hosts of different sizes in a hostfile (--hostfile)");
@@ -212,7 +214,8 @@ Company company_of(const Arguments& arguments) {
         company.hosts = hosts_of_slurm(nodelist, variable("SLURM_TASKS_PER_NODE"));
         company.how = "hosts of Slurm's job " + variable("SLURM_JOB_ID");
     } else if (!include.empty() || !exclude.empty()) {
-        throw Error{Errc::bad_argument, "--include and --exclude choose from the hosts of a hostfile, and there is none",
+        throw Error{Errc::bad_argument,
+                    "--include and --exclude choose from the hosts of a hostfile, and there is none",
                     "give --hostfile FILE"};
     }
     if (const auto ranks = arguments.integer("-n", 1, 1024)) {
@@ -228,7 +231,8 @@ Company company_of(const Arguments& arguments) {
         throw Error{Errc::bad_argument, "strata launch needs the number of ranks",
                     "type strata launch -n RANKS -- PROGRAM ARGUMENTS, or name hosts with --hostfile or --config"};
     if (*company.ranks < 1 || *company.ranks > 100'000)
-        throw Error{Errc::bad_argument, std::to_string(*company.ranks) + " ranks are asked for", "type -n with 1 or more"};
+        throw Error{Errc::bad_argument, std::to_string(*company.ranks) + " ranks are asked for",
+                    "type -n with 1 or more"};
     return company;
 }
 
@@ -249,11 +253,12 @@ std::string secret_of(const Arguments& arguments) {
     }
     while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
     if (secret.size() < 16)
-        throw Error{Errc::bad_argument,
-                    secret.empty() ? "hosts that are started by themselves need a secret, and there is none"
-                                   : "the secret is shorter than 16 characters",
-                    "make one with `openssl rand -hex 32`, and give it to every node as --secret-file or as the variable "
-                    "STRATA_LAUNCH_SECRET"};
+        throw Error{
+            Errc::bad_argument,
+            secret.empty() ? "hosts that are started by themselves need a secret, and there is none"
+                           : "the secret is shorter than 16 characters",
+            "make one with `openssl rand -hex 32`, and give it to every node as --secret-file or as the variable "
+            "STRATA_LAUNCH_SECRET"};
     return derived_key(secret, "hosts");
 }
 
@@ -262,7 +267,9 @@ Elastic elastic_of(const Arguments& arguments, std::size_t hosts) {
     const auto text = arguments.text("--elastic");
     const auto batch = arguments.text("--elastic-batch");
     if (!text) {
-        if (batch) throw Error{Errc::bad_argument, "--elastic-batch is about --elastic, which is not given", "give --elastic MIN:MAX"};
+        if (batch)
+            throw Error{Errc::bad_argument, "--elastic-batch is about --elastic, which is not given",
+                        "give --elastic MIN:MAX"};
         return elastic;
     }
     const std::size_t colon = text->find(':');
@@ -280,9 +287,10 @@ Elastic elastic_of(const Arguments& arguments, std::size_t hosts) {
         throw Error{Errc::bad_argument, "--elastic is about several hosts, and there is one",
                     "name them with --hostfile or --config"};
     if (static_cast<std::size_t>(elastic.least) > hosts)
-        throw Error{Errc::bad_argument,
-                    "--elastic wants " + std::to_string(elastic.least) + " hosts, and there are " + std::to_string(hosts),
-                    "type a smaller least number"};
+        throw Error{
+            Errc::bad_argument,
+            "--elastic wants " + std::to_string(elastic.least) + " hosts, and there are " + std::to_string(hosts),
+            "type a smaller least number"};
     if (batch != "keep" && batch != "change")
         throw Error{Errc::bad_argument,
                     batch ? "--elastic-batch is '" + *batch + "'"
@@ -318,7 +326,8 @@ bool has_slurm_support() {
 void prepare_way(LaunchEnvironment& environment, const std::string& shell, const std::string& key, bool is_by_nodes) {
     const std::string agent = own_file();
     if (agent.find_first_of(" :,;") != std::string::npos)
-        throw Error{Errc::cannot_launch, "mpirun cannot start '" + agent + "' in place of ssh: its path has a space or a sign",
+        throw Error{Errc::cannot_launch,
+                    "mpirun cannot start '" + agent + "' in place of ssh: its path has a space or a sign",
                     "install strata in a folder without such"};
     ::setenv(key_variable, key.c_str(), 1);
     ::setenv(remote_shell_variable, shell.c_str(), 1);
@@ -334,6 +343,10 @@ void prepare_way(LaunchEnvironment& environment, const std::string& shell, const
         environment.force(name, agent + " launch-shell", why);
     for (const char* name : {"OMPI_MCA_plm_rsh_no_tree_spawn", "PRTE_MCA_plm_ssh_no_tree_spawn"})
         environment.force(name, "1", "from this host to every other");
+    // As soon as strata's own connections; Open MPI's own is five minutes.
+    for (const auto& [name, value] : {std::pair{"time", "10"}, {"intvl", "5"}, {"probes", "3"}})
+        for (const char* front : {"OMPI_MCA_oob_tcp_keepalive_", "PRTE_MCA_oob_tcp_keepalive_"})
+            environment.force((std::string{front} + name).c_str(), value, "a host that is lost is noticed");
     for (const char* name : {"OMPI_MCA_orte_leave_session_attached", "PRTE_MCA_prte_leave_session_attached"})
         environment.force(name, "1", "so that the end of one is seen");
 }
@@ -345,12 +358,13 @@ int run_launch(const Arguments& arguments, std::vector<std::string> program, Whe
     const bool verbose = arguments.has("-v");
     const auto seconds = arguments.integer("--wait", 1, 86'400);
     const int ranks = static_cast<int>(*company.ranks);
-    const auto hosts = by_nodes ? static_cast<std::size_t>(company.machines) : std::max<std::size_t>(1, company.hosts.size());
+    const auto hosts =
+        by_nodes ? static_cast<std::size_t>(company.machines) : std::max<std::size_t>(1, company.hosts.size());
 
     SeriesPlan series;
     series.elastic = elastic_of(arguments, hosts);
-    series.restarts = static_cast<int>(
-        arguments.integer("--max-restarts", 0, 1'000'000).value_or(series.elastic.least > 0 ? 3 : 0));
+    series.restarts =
+        static_cast<int>(arguments.integer("--max-restarts", 0, 1'000'000).value_or(series.elastic.least > 0 ? 3 : 0));
     series.wait_seconds = static_cast<int>(seconds.value_or(600));
     series.first_node = company.first;
     if (by_nodes && company.machine_rank > 0)

@@ -54,8 +54,8 @@ void LaunchEnvironment::force(const char* name, const std::string& value, const 
 }
 
 std::vector<std::string> LaunchEnvironment::for_all_hosts() {
-    constexpr std::array<std::string_view, 12> prefixes{"OMP_", "OPENBLAS_", "MKL_", "BLIS_", "GOMP_", "KMP_",
-                                                        "NCCL_", "UCX_",      "FI_",  "STRATA_", "HF_", "TORCH_"};
+    constexpr std::array<std::string_view, 12> prefixes{"OMP_",  "OPENBLAS_", "MKL_", "BLIS_",   "GOMP_", "KMP_",
+                                                        "NCCL_", "UCX_",      "FI_",  "STRATA_", "HF_",   "TORCH_"};
     constexpr std::array<std::string_view, 2> names{"LD_LIBRARY_PATH=", "LD_PRELOAD="};
     constexpr std::array<std::string_view, 2> not_these{"STRATA_LAUNCH_", "HF_TOKEN"};
     std::vector<std::string> words;

@@ -34,6 +34,8 @@ constexpr auto mpirun_is_heard_after = 2s;
 /// How long processes that were ended may take to go, before mpirun is ended too, and then killed.
 constexpr auto patience = 10s;
 
+constexpr auto time_between_probes = 15s;
+
 /// How long a program may take to hear that it is to stop, before a person is told that none has.
 constexpr auto hint_after = 10s;
 
@@ -104,12 +106,15 @@ void LaunchJob::wait() {
     for (std::size_t i = before_ranks; i < behind_ranks; ++i)
         if (watched[i].revents != 0) take_messages(ranks_[i - before_ranks]);
     if (watched[2].revents != 0 && socket_)  // the last rank's word may just have closed it
-        while (auto wire = socket_->accept()) ranks_.push_back({.wire = std::move(*wire), .host = {}, .known_as = {}, .ended = {}});
+        while (auto wire = socket_->accept())
+            ranks_.push_back({.wire = std::move(*wire), .host = {}, .known_as = {}, .ended = {}});
     let_in();
     for (const int file : {STDOUT_FILENO, STDERR_FILENO})
         if (output_->has_waiting(file)) output_->write(file);
+    std::erase_if(ranks_, [](const Rank& rank) { return rank.is_none; });
     if (watched[0].revents != 0) take_signals();
     if (watched[1].revents != 0) mpirun_->read_output();
+    look_for_hosts();
     look_at_time();
 }
 
@@ -132,6 +137,28 @@ void LaunchJob::let_in() {
         }
         if (!ending_) end_all();
     }
+}
+
+/// Asks hosts that are not there, where they do not come by themselves.
+void LaunchJob::look_for_hosts() {
+    if (plan_.absent.empty() || !started_ || outcome_.is_to_grow) return;
+    if (!probe_) {
+        if (Clock::now() >= next_probe_) probe_.emplace(plan_.absent, plan_.remote_shell, 20);
+        return;
+    }
+    if (probe_->goes_on()) return;
+    if (!probe_->answered().empty()) grow();
+    probe_.reset();
+    next_probe_ = Clock::now() + time_between_probes;
+}
+
+/// All ranks save, and the launch goes on with the host that has come.
+void LaunchJob::grow() {
+    if (!plan_.grows || !started_ || asked_ > 0 || ending_ || outcome_.is_to_grow) return;
+    outcome_.is_to_grow = true;
+    std::fprintf(stderr, "a host has come back: stopping after this step, to go on with it\n");
+    for (Rank& rank : ranks_)
+        if (rank.runs()) rank.wire.send({Kind::stop, {}});
 }
 
 void LaunchJob::take_signals() {
@@ -176,20 +203,16 @@ void LaunchJob::take_messages(Rank& rank) {
     while (auto message = rank.wire.next()) {
         if (message->kind == Kind::node && !rank.is_local && plan_.nodes != nullptr) {
             plan_.nodes->take(std::move(rank.wire), *message);
-            rank.wire = Wire{-1};
-            rank.connected = false;
-            if (plan_.grows && plan_.nodes->has_all() && started_ && asked_ == 0 && !ending_) {
-                outcome_.is_to_grow = true;
-                std::fprintf(stderr, "a host has come back: stopping after this step, to go on with it\n");
-                for (Rank& each : ranks_)
-                    if (each.runs()) each.wire.send({Kind::stop, {}});
-            }
+            rank.is_none = true;
+            if (plan_.nodes->hosts().size() > plan_.hosts.size()) grow();
             return;
         }
         take(rank, *message);
     }
     if (connected && rank.wire.failure() == 0) return;
     rank.connected = false;
+    rank.is_none = rank.number < 0 && !rank.is_local;
+    if (rank.is_none) return;
     // Its watcher is gone, and was not told to leave: the kernel has ended the program with it.
     if (started_ && !rank.ended) end_all();
 }
@@ -275,8 +298,8 @@ void LaunchJob::start_program() {
 void LaunchJob::name_hosts() {
     std::string own;
     for (const LaunchHost& host : plan_.hosts) {
-        const bool is_told = std::any_of(ranks_.begin(), ranks_.end(),
-                                         [&](const Rank& rank) { return rank.known_as == host.name; });
+        const bool is_told =
+            std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) { return rank.known_as == host.name; });
         if (!is_told && own.empty()) own = host.name;
     }
     for (Rank& rank : ranks_)
@@ -311,8 +334,9 @@ std::vector<std::string> LaunchJob::environment_of(const Rank& rank) const {
         return other.host == rank.host && other.known_as == rank.known_as;
     });
     const std::string threads =
-        plan_.threads.empty() ? std::to_string(std::max(1, rank.cores / static_cast<int>(std::max<std::ptrdiff_t>(1, there))))
-                              : plan_.threads;
+        plan_.threads.empty()
+            ? std::to_string(std::max(1, rank.cores / static_cast<int>(std::max<std::ptrdiff_t>(1, there))))
+            : plan_.threads;
     words.push_back("OMP_NUM_THREADS=" + threads);
     for (const LaunchHost& host : plan_.hosts) {
         if (host.name != rank.known_as || !host.is_filtered) continue;
@@ -396,16 +420,17 @@ int LaunchJob::verdict() {
 
     if (const std::vector<std::string> lost = lost_hosts(); !lost.empty() && started_) {
         std::string numbers;
+        std::string name = lost.front();
         std::size_t count = 0;
         for (const Rank& rank : ranks_) {
             if (rank.known_as != lost.front() || rank.number < 0) continue;
+            if (name == lost.front() && rank.host != name) name += " (" + rank.host + ")";
             numbers += (count++ == 0 ? "" : ", ") + std::to_string(rank.number);
         }
         std::fprintf(stderr, "%s\n",
                      Error{Errc::host_lost,
-                           "the connection to host " + lost.front() + " broke while " +
-                               (count == 1 ? "rank " : "ranks ") + numbers + " of " + std::to_string(plan_.ranks) +
-                               " ran there, and the others were ended",
+                           "the connection to host " + name + " broke while " + (count == 1 ? "rank " : "ranks ") +
+                               numbers + " of " + std::to_string(plan_.ranks) + " ran there, and the others were ended",
                            "see whether that host is up and its network works; the next start goes on from the newest "
                            "checkpoint, and --max-restarts or --elastic do so by themselves"}
                          .what());
@@ -437,7 +462,8 @@ int LaunchJob::verdict() {
                     "let PATH find the mpirun of Open MPI 4 or 5 first, the MPI that strata is built with"};
     if (!started_ && asked_ > 0) return 0;
     if (!started_ && !outcome_.lost.empty())
-        throw Error{Errc::host_lost, "the connection to host " + outcome_.lost.front() + " broke before all ranks were there",
+        throw Error{Errc::host_lost,
+                    "the connection to host " + outcome_.lost.front() + " broke before all ranks were there",
                     "see whether that host is up and its network works, and start again"};
     if (!started_)
         throw Error{Errc::cannot_launch,

@@ -70,10 +70,12 @@ public:
             end_children();
             if (status) return *status;
             if (!plan_.comes_back)
-                throw Error{Errc::host_lost,
-                            "the connection to the first node at " + plan_.first + " broke, and the ranks of this one were ended",
-                            "see what the first node says, and start all nodes again; with --max-restarts they find each "
-                            "other again by themselves"};
+                throw Error{
+                    Errc::host_lost,
+                    "the connection to the first node at " + plan_.first +
+                        " broke, and the ranks of this one were ended",
+                    "see what the first node says, and start all nodes again; with --max-restarts they find each "
+                    "other again by themselves"};
             std::fprintf(stderr, "strata launch: the connection to %s broke; connecting again\n", plan_.first.c_str());
         }
     }
@@ -86,7 +88,8 @@ private:
             std::string why;
             if (auto wire = LaunchPort::connect(plan_.first, plan_.key, lost_after_seconds, why)) return wire;
             if (why == "it has another secret")
-                throw Error{Errc::node_refused, "the first node at " + plan_.first + " has another secret than this one",
+                throw Error{Errc::node_refused,
+                            "the first node at " + plan_.first + " has another secret than this one",
                             "give all nodes the same STRATA_LAUNCH_SECRET, or the same --secret-file"};
             if (Clock::now() >= until)
                 throw Error{Errc::node_missing,
@@ -122,7 +125,8 @@ private:
             if (watched[1].revents != 0) {
                 if (const int more = take_signals(); more > 0) {
                     asked += more;
-                    if (asked == 1) std::fprintf(stderr, "all hosts are asked to stop (again to end this one at once)\n");
+                    if (asked == 1)
+                        std::fprintf(stderr, "all hosts are asked to stop (again to end this one at once)\n");
                     wire.send({Kind::stop, {}});
                     if (asked > 1) return 128 + last_signal_;
                 }
@@ -131,7 +135,9 @@ private:
             if (watched[0].revents == 0) continue;
             const bool connected = wire.receive();
             while (const auto message = wire.next()) {
-                const auto word = [&](std::size_t i) { return i < message->words.size() ? message->words[i] : std::string{}; };
+                const auto word = [&](std::size_t i) {
+                    return i < message->words.size() ? message->words[i] : std::string{};
+                };
                 if (message->kind == Kind::leave) return std::atoi(word(0).c_str());
                 if (message->kind == Kind::refused)
                     throw Error{Errc::node_refused,

@@ -8,10 +8,10 @@ namespace strata::tools {
 struct NodePlan {
     int machine_rank = 1;
     int machines = 2;
-    int slots = 1;         ///< ranks of this host
-    std::string first;     ///< "main_process_ip:main_process_port"
-    std::string key;       ///< that both have of the secret
-    int wait_seconds = 0;  ///< for the first node to be there
+    int slots = 1;            ///< ranks of this host
+    std::string first;        ///< "main_process_ip:main_process_port"
+    std::string key;          ///< that both have of the secret
+    int wait_seconds = 0;     ///< for the first node to be there
     bool comes_back = false;  ///< a lost connection is made again, since the launch restarts
     bool verbose = false;
 };

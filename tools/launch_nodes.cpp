@@ -102,7 +102,8 @@ void LaunchNodes::take(Shell& shell, const Message& message) {
     for (Node& one : nodes_)
         if (name_of(one.rank) == message.words[0]) node = &one;
     if (node == nullptr) {
-        shell.wire.send({Kind::done, {std::to_string(255 << 8), "no node of the name " + message.words[0] + " is there\n"}});
+        shell.wire.send(
+            {Kind::done, {std::to_string(255 << 8), "no node of the name " + message.words[0] + " is there\n"}});
         shell.is_over = true;
         return;
     }

@@ -25,7 +25,7 @@ namespace strata::tools {
 
 namespace {
 
-constexpr int patience_seconds = 10;          // with somebody who has come and says nothing
+constexpr int patience_seconds = 10;         // with somebody who has come and says nothing
 constexpr std::size_t most_visitors = 1024;  // who have proved nothing
 
 std::int64_t now() {

@@ -137,7 +137,8 @@ private:
     int launcher_is_gone() {
         end_program();
         if (process_ > 0) ::waitpid(process_, nullptr, 0);
-        if (!socket_path_.empty()) LaunchSocket::remove(socket_path_);  // it does so itself as soon as all ranks are connected
+        if (!socket_path_.empty())
+            LaunchSocket::remove(socket_path_);  // it does so itself as soon as all ranks are connected
         return 1;
     }
 
@@ -153,7 +154,8 @@ private:
             if (n <= 0)
                 from = File{};
             else
-                wire_.send({Kind::output, {std::to_string(file), std::string(bytes.data(), static_cast<std::size_t>(n))}});
+                wire_.send(
+                    {Kind::output, {std::to_string(file), std::string(bytes.data(), static_cast<std::size_t>(n))}});
         }
     }
 
@@ -291,7 +293,10 @@ int launch_rank_command(std::span<const std::string> words) {
     const char* const key = std::getenv(key_variable);
     const std::string secret = key == nullptr ? "" : key;
     ::unsetenv(key_variable);  // of no use to the program
-    auto wire = LaunchSocket::connect(words.front());
+    // A host with a name was reached over the network, though the path may lead somewhere there too.
+    const bool is_remote = words.size() == 2 && std::getenv(host_variable) != nullptr;
+    std::optional<Wire> wire;
+    if (!is_remote) wire = LaunchSocket::connect(words.front());
     if (wire) return Watcher{std::move(*wire), words.front()}.run();
     if (words.size() == 1) {  // the launcher is gone
         LaunchSocket::remove(words.front());

@@ -99,10 +99,11 @@ bool LaunchSeries::await_nodes() {
             std::string list;
             for (const int rank : nodes.missing()) list += (list.empty() ? "" : ", ") + std::to_string(rank);
             nodes.dismiss(host_lost_status);
-            throw Error{Errc::node_missing,
-                        "machine_rank " + list + " did not come within " + std::to_string(plan_.wait_seconds) + " s",
-                        "start the same command on every node, with this secret and this main_process_ip; --wait SECONDS "
-                        "waits longer"};
+            throw Error{
+                Errc::node_missing,
+                "machine_rank " + list + " did not come within " + std::to_string(plan_.wait_seconds) + " s",
+                "start the same command on every node, with this secret and this main_process_ip; --wait SECONDS "
+                "waits longer"};
         }
         std::vector<pollfd> watched;
         for (const int number : port.numbers()) watched.push_back({number, POLLIN, 0});
@@ -155,6 +156,11 @@ LaunchPlan LaunchSeries::plan_on(const std::vector<LaunchHost>& hosts, bool is_r
     launch.ranks = ranks_of(hosts);
     if (plan_.elastic.keeps_batch && !keep_batch(launch.program, plan_.launch.ranks, launch.ranks)) return plan_.launch;
     launch.grows = plan_.elastic.least > 0 && hosts.size() < plan_.launch.hosts.size();
+    launch.remote_shell = plan_.remote_shell;
+    if (launch.grows && launch.nodes == nullptr)
+        for (const LaunchHost& host : plan_.launch.hosts)
+            if (std::none_of(hosts.begin(), hosts.end(), [&](const LaunchHost& one) { return one.name == host.name; }))
+                launch.absent.push_back(host.name);
     launch.start = start_words(launch.ranks, host_list(hosts));
     return launch;
 }
@@ -176,12 +182,14 @@ int LaunchSeries::run() {
             std::vector<LaunchHost> hosts = hosts_that_are_there(is_restart);
             if (plan_.elastic.least > 0) hosts = elastic_hosts(hosts, plan_);
             if (is_restart && !hosts.empty())
-                std::fprintf(stderr, "strata launch: goes on from the newest checkpoint on %s\n", list_of(hosts).c_str());
+                std::fprintf(stderr, "strata launch: goes on from the newest checkpoint on %s\n",
+                             list_of(hosts).c_str());
             outcome = LaunchJob{plan_on(hosts, is_restart)}.run();
         } catch (const Error& error) {
             // A host that fell while ranks were being started.
-            const bool may_go_on = is_restart || plan_.elastic.least > 0;
-            if (!may_go_on || error.code() != Errc::host_lost || restarts >= plan_.restarts) {
+            const bool may_go_on =
+                error.code() == Errc::host_lost || (is_restart && error.code() == Errc::cannot_launch);
+            if (!may_go_on || restarts >= plan_.restarts) {
                 stopped(error.code() == Errc::host_lost ? host_lost_status : 2);
                 throw;
             }

@@ -22,8 +22,8 @@ struct SeriesPlan {
     int restarts = 0;
     Elastic elastic;
     std::string remote_shell;
-    int wait_seconds = 600;      ///< for nodes that were started by themselves
-    std::string first_node;      ///< host:port, where there are such
+    int wait_seconds = 600;  ///< for nodes that were started by themselves
+    std::string first_node;  ///< host:port, where there are such
 };
 
 class LaunchSeries {

@@ -68,7 +68,8 @@ std::vector<std::string> words_of_shell(const std::string& text) {
         begin = text.find_first_not_of(' ', end);
     }
     if (words.empty())
-        throw Error{Errc::bad_argument, "the remote shell has no name", "give --remote-shell a program, as in \"ssh -x\""};
+        throw Error{Errc::bad_argument, "the remote shell has no name",
+                    "give --remote-shell a program, as in \"ssh -x\""};
     return words;
 }
 
@@ -102,13 +103,12 @@ int launch_shell_command(std::span<const std::string> words) {
                 "install it (apt install openssh-client), or name another with --remote-shell"};
 }
 
-std::vector<std::string> hosts_that_answer(const std::vector<std::string>& hosts, const std::string& shell,
-                                           int seconds) {
-    std::vector<std::pair<std::string, pid_t>> asked;
+HostProbe::HostProbe(const std::vector<std::string>& hosts, const std::string& shell, int seconds)
+    : until_{std::chrono::steady_clock::now() + std::chrono::seconds{seconds}} {
     for (const std::string& host : hosts) {
         const pid_t process = ::fork();
         if (process != 0) {
-            asked.emplace_back(host, process);
+            if (process > 0) asked_.emplace_back(host, process);
             continue;
         }
         ::setpgid(0, 0);
@@ -123,25 +123,34 @@ std::vector<std::string> hosts_that_answer(const std::vector<std::string>& hosts
         become(words);
         ::_exit(127);
     }
-    std::vector<std::string> answered;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{seconds};
-    while (!asked.empty()) {
-        const bool is_late = std::chrono::steady_clock::now() >= until;
-        for (auto one = asked.begin(); one != asked.end();) {
-            int status = -1;
-            if (is_late) {
-                ::kill(-one->second, SIGKILL);
-                ::waitpid(one->second, nullptr, 0);
-            } else if (::waitpid(one->second, &status, WNOHANG) != one->second) {
-                ++one;
-                continue;
-            }
-            if (status == 0) answered.push_back(one->first);
-            one = asked.erase(one);
-        }
-        if (!asked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds{20});
+}
+
+HostProbe::~HostProbe() {
+    for (const auto& [host, process] : asked_) {
+        ::kill(-process, SIGKILL);
+        ::kill(process, SIGKILL);
+        ::waitpid(process, nullptr, 0);
     }
-    return answered;
+}
+
+bool HostProbe::goes_on() {
+    for (auto one = asked_.begin(); one != asked_.end();) {
+        int status = -1;
+        if (::waitpid(one->second, &status, WNOHANG) != one->second) {
+            ++one;
+            continue;
+        }
+        if (status == 0) answered_.push_back(one->first);
+        one = asked_.erase(one);
+    }
+    return !asked_.empty() && std::chrono::steady_clock::now() < until_;
+}
+
+std::vector<std::string> hosts_that_answer(const std::vector<std::string>& hosts, const std::string& shell,
+                                           int seconds) {
+    HostProbe probe{hosts, shell, seconds};
+    while (probe.goes_on()) std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    return probe.answered();
 }
 
 }  // namespace strata::tools

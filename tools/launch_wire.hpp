@@ -40,13 +40,14 @@ struct Message {
         confirmed = 'c',  ///< the program has taken the wish to stop
         ended =
             'e',  ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory
-        output = 'o',  ///< "1" or "2", bytes: what the program has printed, where it does not print to the launcher's own files
+        output =
+            'o',  ///< "1" or "2", bytes: what the program has printed, where it does not print to the launcher's own files
         // the launcher says
         environment = 'v',  ///< NAME=VALUE ...: for the program, before it is started
         program = 'p',      ///< its path and its arguments; with it come standard output and standard error, or neither
-        stop = 'w',     ///< the program is to finish its step, save and end
-        end = 'k',      ///< the program is to be ended at once
-        leave = 'l',    ///< nothing is left to do; to a node: the exit status
+        stop = 'w',         ///< the program is to finish its step, save and end
+        end = 'k',          ///< the program is to be ended at once
+        leave = 'l',        ///< nothing is left to do; to a node: the exit status
         // who listens at a port says, and who came to it answers (launch_handshake.hpp)
         challenge = 'C',  ///< a number that is used once
         proof = 'P',      ///< another one, and what only who knows the secret can make of both
