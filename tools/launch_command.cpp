@@ -199,6 +199,12 @@ Company company_of(const Arguments& arguments) {
     if (const auto file = arguments.text("--config")) {
         config::Findings findings;
         const config::LaunchIntent launch = config::load_accelerate(*file, findings).launch;
+        constexpr std::array<std::string_view, 5> heeded{"num_processes", "num_machines", "machine_rank",
+                                                         "main_process_ip", "main_process_port"};
+        for (const config::Finding& finding : findings.all())
+            if (finding.effect == config::Effect::refused &&
+                std::find(heeded.begin(), heeded.end(), finding.key) != heeded.end())
+                throw Error{Errc::bad_argument, config::sentence(finding), finding.fix};
         if (hostfile.empty()) hostfile = launch.hostfile;
         if (include.empty() && exclude.empty()) {
             include = launch.include;

@@ -72,7 +72,9 @@ public:
 
     int run() {
         const char* const rank = comm::launched_rank_text();
-        const char* const name = std::getenv(host_variable);
+        const char* name = std::getenv(host_variable);
+        if (name == nullptr && socket_path_.empty())
+            name = std::getenv("SLURMD_NODENAME");  // srun brought mpirun's helper here
         wire_.send({Kind::here,
                     {rank == nullptr ? "" : rank, host_name(), name == nullptr ? "" : name,
                      std::to_string(usable_cores()), std::to_string(count_of_gpus())}});

@@ -391,6 +391,14 @@ TEST_F(LaunchHosts, WordsAboutNodesThatAreNotUnderstoodAreOneSentence) {
     expect_error(finish("first"), 2, "ST2601", {"shorter than 16"});
     start_node("first", file, 2, {"/bin/true"});
     expect_error(finish("first"), 2, "ST2601", {"--machine-rank"});
+    const std::string wrong = (folder / "wrong.yaml").string();
+    std::ofstream{wrong} << std::regex_replace(text_of(file), std::regex{"main_process_port: "},
+                                               "main_process_port: 9");
+    start_node("first", wrong, 0, {"/bin/true"});
+    expect_error(finish("first"), 2, "ST2601", {"main_process_port", "wrong.yaml:5"});
+    std::ofstream{wrong} << std::regex_replace(text_of(file), std::regex{"num_processes: 2"}, "num_processes: 3");
+    start_node("first", wrong, 0, {"/bin/true"});
+    expect_error(finish("first"), 2, "ST2601", {"3 processes for 2 machines", "multiple of num_machines"});
     expect_error(run(joined(on_hosts("a slots=1\nb slots=1\n"), {"--elastic", "1:2", "--", "/bin/true"})), 2, "ST2601",
                  {"--elastic-batch keep"});
     expect_error(run(joined(on_hosts("a slots=1\nb slots=1\n"), {"--elastic", "2", "--", "/bin/true"})), 2, "ST2601",
