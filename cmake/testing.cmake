@@ -14,7 +14,7 @@
 #   strata_program_test(<name>)                  tests/<name>/<name>_test.cpp, runs the example programs
 #   strata_example_test(<name> RANKS <n>... PASS <regex>)  runs examples/<name>, which judges itself
 #   strata_tool_test(<name>)                     tests/tools/<name>_test.cpp, runs the command `strata`
-#   strata_launch_test(<name>)                   the same for `strata launch`, which takes no library of strata's
+#   strata_launch_test(<name>)                   the same for `strata launch`, which takes neither libtorch nor MPI
 #
 # Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
 # executable a group of rooms, those of rooms without libtorch do not link it, and one executable holds all MPI tests.
@@ -317,7 +317,7 @@ function(strata_launch_test name)
         target_link_libraries(strata_launched_program PRIVATE strata::core)
     endif()
     set(source "${CMAKE_CURRENT_SOURCE_DIR}/tools/${name}_test.cpp")
-    strata_add_to_test_executable(strata_launch_tests "${source}" strata::core GTest::gtest_main)
+    strata_add_to_test_executable(strata_launch_tests "${source}" strata_compiled_light GTest::gtest_main)
     target_compile_definitions(strata_launch_tests PRIVATE
         STRATA_TOOL="$<TARGET_FILE:strata_tool>" STRATA_LAUNCHED_PROGRAM="$<TARGET_FILE:strata_launched_program>")
     add_dependencies(strata_launch_tests strata_tool strata_launched_program)

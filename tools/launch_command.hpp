@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace strata::tools {
 
@@ -18,5 +19,11 @@ enum class WhenAsked : std::uint8_t {
 /// Throws Error: bad_argument, cannot_launch.
 int launch_command(std::span<const std::string> words);
 int launch_command(std::span<const std::string> words, WhenAsked when_asked);
+
+/// What starts the watchers, without the socket, which comes last.
+///
+///   hosts    "a:8,b:8"; empty: this host
+/// Throws Error: cannot_launch, where it needs mpirun and there is none.
+[[nodiscard]] std::vector<std::string> start_words(int ranks, const std::string& hosts);
 
 }  // namespace strata::tools

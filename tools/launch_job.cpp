@@ -34,6 +34,8 @@ constexpr auto mpirun_is_heard_after = 2s;
 /// How long processes that were ended may take to go, before mpirun is ended too, and then killed.
 constexpr auto patience = 10s;
 
+constexpr auto time_between_probes = 15s;
+
 /// How long a program may take to hear that it is to stop, before a person is told that none has.
 constexpr auto hint_after = 10s;
 
@@ -55,10 +57,13 @@ LaunchJob::LaunchJob(LaunchPlan plan) : plan_{std::move(plan)} {
     ::sigprocmask(SIG_BLOCK, &awaited, nullptr);
     signals_ = File{::signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK)};
     socket_.emplace();
+    output_ = plan_.output;
+    if (output_ == nullptr) output_ = &own_output_.emplace(std::filesystem::path{}, false);
 }
 
-int LaunchJob::run() {
+LaunchOutcome LaunchJob::run() {
     plan_.start.push_back(socket_->path());
+    if (plan_.port != nullptr) plan_.start.push_back(plan_.port->reach());
     if (plan_.verbose) {
         std::string line;
         for (const std::string& word : plan_.start) line += " " + word;
@@ -67,7 +72,12 @@ int LaunchJob::run() {
     ranks_.reserve(static_cast<std::size_t>(plan_.ranks) + 1);
     mpirun_.emplace(plan_.start);
     while (!is_over()) wait();
-    return verdict();
+    for (const Rank& rank : ranks_) output_->close(rank.number);
+    output_->finish(ended_by_ != 0 ? 0 : 10'000);
+    outcome_.status = verdict();
+    outcome_.lost = lost_hosts();
+    outcome_.may_restart = outcome_.status != 0 && asked_ == 0 && started_;
+    return outcome_;
 }
 
 bool LaunchJob::is_over() const {
@@ -79,19 +89,76 @@ bool LaunchJob::is_over() const {
 void LaunchJob::wait() {
     std::vector<pollfd> watched{
         {signals_.number(), POLLIN, 0}, {mpirun_->output(), POLLIN, 0}, {socket_ ? socket_->number() : -1, POLLIN, 0}};
+    for (const int file : {STDOUT_FILENO, STDERR_FILENO})
+        watched.push_back({output_->has_waiting(file) ? file : -1, POLLOUT, 0});
     const std::size_t before_ranks = watched.size();
-    for (const Rank& rank : ranks_) watched.push_back({rank.connected ? rank.wire.socket() : -1, POLLIN, 0});
+    const bool hears = !output_->is_full() || ending_;  // who is to end may be waiting to be read
+    for (const Rank& rank : ranks_) watched.push_back({rank.connected && hears ? rank.wire.socket() : -1, POLLIN, 0});
+    const std::size_t behind_ranks = watched.size();
+    if (plan_.port != nullptr)
+        for (const int number : plan_.port->numbers()) watched.push_back({number, POLLIN, 0});
+    if (plan_.nodes != nullptr)
+        for (const int number : plan_.nodes->numbers()) watched.push_back({number, POLLIN, 0});
     const bool has_deadline = !mpirun_->unsaid().empty() || last_wait_ || (asked_ > 0 && !hinted_);
-    if (::poll(watched.data(), watched.size(), has_deadline ? 100 : -1) < 0) return;
+    if (::poll(watched.data(), watched.size(), has_deadline ? 100 : plan_.port != nullptr ? 1000 : -1) < 0) return;
 
     // What ranks report comes before what mpirun has to say about it.
-    for (std::size_t i = before_ranks; i < watched.size(); ++i)
+    for (std::size_t i = before_ranks; i < behind_ranks; ++i)
         if (watched[i].revents != 0) take_messages(ranks_[i - before_ranks]);
     if (watched[2].revents != 0 && socket_)  // the last rank's word may just have closed it
-        while (auto wire = socket_->accept()) ranks_.push_back({.wire = std::move(*wire), .host = {}, .ended = {}});
+        while (auto wire = socket_->accept())
+            ranks_.push_back({.wire = std::move(*wire), .host = {}, .known_as = {}, .ended = {}});
+    let_in();
+    for (const int file : {STDOUT_FILENO, STDERR_FILENO})
+        if (output_->has_waiting(file)) output_->write(file);
+    std::erase_if(ranks_, [](const Rank& rank) { return rank.is_none; });
     if (watched[0].revents != 0) take_signals();
     if (watched[1].revents != 0) mpirun_->read_output();
+    look_for_hosts();
     look_at_time();
+}
+
+/// Ranks of other hosts, and hosts that were started by themselves.
+void LaunchJob::let_in() {
+    if (plan_.port != nullptr)
+        for (Wire& wire : plan_.port->accept())
+            ranks_.push_back({.wire = std::move(wire), .host = {}, .known_as = {}, .is_local = false, .ended = {}});
+    if (plan_.nodes == nullptr) return;
+    plan_.nodes->take_messages();
+    if (plan_.nodes->take_wish_to_stop() && asked_++ == 0) ask_to_stop();
+    for (const std::string& name : plan_.nodes->take_lost()) {
+        outcome_.lost.push_back(name);
+        // Its connections to ranks notice later.
+        for (Rank& rank : ranks_)
+            if (rank.known_as == name && rank.connected && !rank.ended) rank.connected = false;
+        if (!started_) {
+            mpirun_->signal(SIGTERM);
+            let_go();
+        }
+        if (!ending_) end_all();
+    }
+}
+
+/// Asks hosts that are not there, where they do not come by themselves.
+void LaunchJob::look_for_hosts() {
+    if (plan_.absent.empty() || !started_ || outcome_.is_to_grow) return;
+    if (!probe_) {
+        if (Clock::now() >= next_probe_) probe_.emplace(plan_.absent, plan_.remote_shell, 20);
+        return;
+    }
+    if (probe_->goes_on()) return;
+    if (!probe_->answered().empty()) grow();
+    probe_.reset();
+    next_probe_ = Clock::now() + time_between_probes;
+}
+
+/// All ranks save, and the launch goes on with the host that has come.
+void LaunchJob::grow() {
+    if (!plan_.grows || !started_ || asked_ > 0 || ending_ || outcome_.is_to_grow) return;
+    outcome_.is_to_grow = true;
+    std::fprintf(stderr, "a host has come back: stopping after this step, to go on with it\n");
+    for (Rank& rank : ranks_)
+        if (rank.runs()) rank.wire.send({Kind::stop, {}});
 }
 
 void LaunchJob::take_signals() {
@@ -133,9 +200,19 @@ void LaunchJob::ask_to_stop() {
 
 void LaunchJob::take_messages(Rank& rank) {
     const bool connected = rank.wire.receive();
-    while (const auto message = rank.wire.next()) take(rank, *message);
-    if (connected) return;
+    while (auto message = rank.wire.next()) {
+        if (message->kind == Kind::node && !rank.is_local && plan_.nodes != nullptr) {
+            plan_.nodes->take(std::move(rank.wire), *message);
+            rank.is_none = true;
+            if (plan_.nodes->hosts().size() > plan_.hosts.size()) grow();
+            return;
+        }
+        take(rank, *message);
+    }
+    if (connected && rank.wire.failure() == 0) return;
     rank.connected = false;
+    rank.is_none = rank.number < 0 && !rank.is_local;
+    if (rank.is_none) return;
     // Its watcher is gone, and was not told to leave: the kernel has ended the program with it.
     if (started_ && !rank.ended) end_all();
 }
@@ -147,6 +224,9 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             const std::string number = plan_.ranks == 1 && word(0).empty() ? "0" : word(0);
             rank.number = number.empty() ? -1 : std::atoi(number.c_str());
             rank.host = word(1);
+            rank.known_as = word(2);
+            rank.cores = std::max(1, std::atoi(word(3).c_str()));
+            rank.gpus = std::atoi(word(4).c_str());
             const auto same = std::count_if(ranks_.begin(), ranks_.end(),
                                             [&](const Rank& other) { return other.number == rank.number; });
             foreign_ = foreign_ || rank.number < 0 || rank.number >= plan_.ranks || same > 1;
@@ -171,7 +251,12 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             confirmed_ = true;
             if (plan_.verbose) say(name_of(rank) + " has taken the wish to stop");
             break;
+        case Kind::output:
+            output_->take(rank.number, std::atoi(word(0).c_str()), word(1));
+            break;
         case Kind::ended:
+            rank.order = ++ends_told_;
+            output_->close(rank.number);
             rank.ended =
                 Ended{std::atoi(word(0).c_str()), std::strtoll(word(1).c_str(), nullptr, 10), word(2) == "1",
                       word(3).empty() ? OutOfMemory::Verdict::unknown : static_cast<OutOfMemory::Verdict>(word(3)[0])};
@@ -194,12 +279,77 @@ void LaunchJob::take(Rank& rank, const Message& message) {
 void LaunchJob::start_program() {
     started_ = true;
     socket_.reset();
+    name_hosts();
+    warn_of_gpus();
     Message message{Kind::program, {plan_.program_file}};
     message.words.insert(message.words.end(), plan_.program.begin(), plan_.program.end());
     for (Rank& rank : ranks_) {
+        if (!rank.connected || rank.number < 0) continue;
         rank.told_program = true;
-        rank.wire.send(message, std::array{STDOUT_FILENO, STDERR_FILENO});
+        if (!plan_.hosts.empty()) rank.wire.send({Kind::environment, environment_of(rank)});
+        if (rank.is_local && plan_.output == nullptr)
+            rank.wire.send(message, std::array{STDOUT_FILENO, STDERR_FILENO});
+        else
+            rank.wire.send(message);
     }
+}
+
+/// A rank whose host was reached by its name has been told it. Those that mpirun started itself are on the one host that is left.
+void LaunchJob::name_hosts() {
+    std::string own;
+    for (const LaunchHost& host : plan_.hosts) {
+        const bool is_told =
+            std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) { return rank.known_as == host.name; });
+        if (!is_told && own.empty()) own = host.name;
+    }
+    for (Rank& rank : ranks_)
+        if (rank.known_as.empty()) rank.known_as = own;
+}
+
+/// The first two hosts that differ in GPUs, and the first with more ranks than GPUs.
+void LaunchJob::warn_of_gpus() const {
+    const Rank* first = nullptr;
+    for (const Rank& rank : ranks_) {
+        if (rank.number < 0) continue;
+        if (first == nullptr) first = &rank;
+        if (rank.gpus == first->gpus) continue;
+        say("warning: host " + first->host + " has " + std::to_string(first->gpus) + " GPUs and host " + rank.host +
+            " has " + std::to_string(rank.gpus) + "; a step waits for the slowest rank");
+        break;
+    }
+    for (const Rank& rank : ranks_) {
+        const auto there = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
+            return other.host == rank.host && other.known_as == rank.known_as;
+        });
+        if (rank.gpus == 0 || there <= rank.gpus) continue;
+        say("warning: host " + rank.host + " has " + std::to_string(there) + " ranks on " + std::to_string(rank.gpus) +
+            " GPUs");
+        break;
+    }
+}
+
+std::vector<std::string> LaunchJob::environment_of(const Rank& rank) const {
+    std::vector<std::string> words = plan_.environment;
+    const auto there = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
+        return other.host == rank.host && other.known_as == rank.known_as;
+    });
+    const std::string threads =
+        plan_.threads.empty()
+            ? std::to_string(std::max(1, rank.cores / static_cast<int>(std::max<std::ptrdiff_t>(1, there))))
+            : plan_.threads;
+    words.push_back("OMP_NUM_THREADS=" + threads);
+    for (const LaunchHost& host : plan_.hosts) {
+        if (host.name != rank.known_as || !host.is_filtered) continue;
+        std::string list;
+        for (const std::int64_t slot : host.slots) list += (list.empty() ? "" : ",") + std::to_string(slot);
+        words.push_back("CUDA_VISIBLE_DEVICES=" + list);
+    }
+    if (plan_.verbose) {
+        std::string line = "rank " + std::to_string(rank.number) + " on host " + rank.host + ":";
+        for (std::size_t i = plan_.environment.size(); i < words.size(); ++i) line += " " + words[i];
+        say(line);
+    }
+    return words;
 }
 
 void LaunchJob::end_all() {
@@ -265,8 +415,27 @@ int LaunchJob::verdict() {
     }
     const Rank* first = nullptr;
     for (const Rank& rank : ranks_)
-        if (rank.failed() && (first == nullptr || rank.ended->when < first->ended->when)) first = &rank;
+        if (rank.failed() && (first == nullptr || is_earlier(rank, *first))) first = &rank;
     if (first != nullptr) return verdict_on(*first);
+
+    if (const std::vector<std::string> lost = lost_hosts(); !lost.empty() && started_) {
+        std::string numbers;
+        std::string name = lost.front();
+        std::size_t count = 0;
+        for (const Rank& rank : ranks_) {
+            if (rank.known_as != lost.front() || rank.number < 0) continue;
+            if (name == lost.front() && rank.host != name) name += " (" + rank.host + ")";
+            numbers += (count++ == 0 ? "" : ", ") + std::to_string(rank.number);
+        }
+        std::fprintf(stderr, "%s\n",
+                     Error{Errc::host_lost,
+                           "the connection to host " + name + " broke while " + (count == 1 ? "rank " : "ranks ") +
+                               numbers + " of " + std::to_string(plan_.ranks) + " ran there, and the others were ended",
+                           "see whether that host is up and its network works; the next start goes on from the newest "
+                           "checkpoint, and --max-restarts or --elastic do so by themselves"}
+                         .what());
+        return host_lost_status;
+    }
 
     if (!mpirun_->unsaid().empty()) mpirun_->say();
     if (mpirun_left_ranks_) {
@@ -292,12 +461,30 @@ int LaunchJob::verdict() {
         throw Error{Errc::cannot_launch, "the mpirun in PATH does not number its processes as Open MPI does",
                     "let PATH find the mpirun of Open MPI 4 or 5 first, the MPI that strata is built with"};
     if (!started_ && asked_ > 0) return 0;
+    if (!started_ && !outcome_.lost.empty())
+        throw Error{Errc::host_lost,
+                    "the connection to host " + outcome_.lost.front() + " broke before all ranks were there",
+                    "see whether that host is up and its network works, and start again"};
     if (!started_)
         throw Error{Errc::cannot_launch,
                     "mpirun ended with status " + std::to_string(mpirun_->status()) + " before all ranks were there",
                     "see what it says above, and try `mpirun -n " + std::to_string(plan_.ranks) +
                         " hostname`; strata launch wants Open MPI 4 or 5"};
     return mpirun_->status();
+}
+
+bool LaunchJob::is_earlier(const Rank& a, const Rank& b) const {
+    return a.host == b.host ? a.ended->when < b.ended->when : a.order < b.order;
+}
+
+/// Hosts whose connection to a rank broke, rather than being closed; or to the host itself.
+std::vector<std::string> LaunchJob::lost_hosts() const {
+    std::vector<std::string> names = outcome_.lost;
+    for (const Rank& rank : ranks_)
+        if (!rank.is_local && rank.told_program && !rank.ended && rank.wire.failure() != 0 &&
+            std::find(names.begin(), names.end(), rank.known_as) == names.end())
+            names.push_back(rank.known_as);
+    return names;
 }
 
 int LaunchJob::verdict_on(const Rank& rank) const {

@@ -9,6 +9,11 @@
 
 #include <sys/types.h>
 
+#include "launch_hosts.hpp"
+#include "launch_nodes.hpp"
+#include "launch_output.hpp"
+#include "launch_port.hpp"
+#include "launch_shell.hpp"
 #include "launch_socket.hpp"
 #include "launch_wire.hpp"
 #include "mpirun_process.hpp"
@@ -25,6 +30,26 @@ struct LaunchPlan {
     std::vector<std::string> start;  ///< the command that starts one watcher a rank; the socket's path comes behind it
     /// The first stop signal ends all ranks at once, as else the second does: of programs that have nothing to save.
     bool ends_when_asked = false;
+
+    std::vector<LaunchHost> hosts;         ///< none: this one alone
+    std::string own_host;                  ///< of them the one that this is; empty: none, as far as is known
+    std::vector<std::string> environment;  ///< NAME=VALUE, for the program on every host
+    std::string threads;                   ///< OMP_NUM_THREADS where it was set; empty: a host's cores over its ranks
+    LaunchPort* port = nullptr;            ///< where ranks of other hosts come to
+    LaunchNodes* nodes = nullptr;          ///< where each host was started by itself
+    LaunchOutput* output = nullptr;        ///< null: ranks of this host print where the launcher does, without a detour
+    /// Hosts that are wanted and not there: the job is asked to stop, and goes on with them, as soon as one has come.
+    bool grows = false;
+    std::vector<std::string> absent;  ///< those hosts, where the remote shell finds out whether they are there again
+    std::string remote_shell;
+};
+
+/// How a job ended.
+struct LaunchOutcome {
+    int status = 0;
+    bool may_restart = false;       ///< a rank or a host failed, and nobody asked for an end
+    bool is_to_grow = false;        ///< it stopped because a host has come back
+    std::vector<std::string> lost;  ///< names of hosts whose connection broke
 };
 
 /// mpirun starts a watcher (launch_rank.hpp) for every rank. When all of them have come, each is told the program, and
@@ -35,8 +60,8 @@ class LaunchJob {
 public:
     explicit LaunchJob(LaunchPlan plan);
 
-    /// Returns the exit status. Throws Error: cannot_launch.
-    int run();
+    /// Throws Error: cannot_launch.
+    LaunchOutcome run();
 
 private:
     using Clock = MpirunProcess::Clock;
@@ -50,8 +75,14 @@ private:
     struct Rank {
         Wire wire;
         bool connected = true;
-        int number = -1;  // until it has said it
-        std::string host;
+        int number = -1;       // until it has said it
+        std::string host;      // as it calls itself
+        std::string known_as;  // in LaunchPlan::hosts
+        int cores = 1;
+        int gpus = 0;
+        bool is_local = true;
+        bool is_none = false;       // but a node, or somebody who left without a word
+        int order = 0;              // in which ends were told: clocks of hosts differ
         bool told_program = false;  // and what is said to it from then on reaches a program that runs
         pid_t process = -1;         // until it has said that it does
         std::optional<Ended> ended;
@@ -60,6 +91,14 @@ private:
     };
 
     void wait();
+    void let_in();
+    void look_for_hosts();
+    void grow();
+    void name_hosts();
+    void warn_of_gpus() const;
+    [[nodiscard]] std::vector<std::string> environment_of(const Rank& rank) const;
+    [[nodiscard]] std::vector<std::string> lost_hosts() const;
+    [[nodiscard]] bool is_earlier(const Rank& a, const Rank& b) const;
     void take_signals();
     void take_messages(Rank& rank);
     void take(Rank& rank, const Message& message);
@@ -82,6 +121,12 @@ private:
     File signals_;
     std::optional<MpirunProcess> mpirun_;
     std::vector<Rank> ranks_;  // as they came
+    std::optional<LaunchOutput> own_output_;
+    LaunchOutput* output_ = nullptr;
+    LaunchOutcome outcome_;
+    std::optional<HostProbe> probe_;
+    Clock::time_point next_probe_ = Clock::now();
+    int ends_told_ = 0;
 
     bool started_ = false;   // the program is, everywhere
     bool ending_ = false;    // all ranks are being ended

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,8 @@
 #include <strata/comm/launched_rank.hpp>
 #include <strata/core/error.hpp>
 
+#include "launch_environment.hpp"
+#include "launch_port.hpp"
 #include "launch_socket.hpp"
 #include "launch_wire.hpp"
 #include "out_of_memory.hpp"
@@ -43,6 +47,14 @@ std::string host_name() {
     return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string{name.data()} : "unknown";
 }
 
+/// As the kernel's driver shows them, which needs no library.
+int count_of_gpus() {
+    int count = 0;
+    std::error_code none;
+    while (std::filesystem::exists("/dev/nvidia" + std::to_string(count), none)) ++count;
+    return count;
+}
+
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
@@ -60,14 +72,23 @@ public:
 
     int run() {
         const char* const rank = comm::launched_rank_text();
-        wire_.send({Kind::here, {rank == nullptr ? "" : rank, host_name()}});
+        const char* name = std::getenv(host_variable);
+        if (name == nullptr && socket_path_.empty())
+            name = std::getenv("SLURMD_NODENAME");  // srun brought mpirun's helper here
+        wire_.send({Kind::here,
+                    {rank == nullptr ? "" : rank, host_name(), name == nullptr ? "" : name,
+                     std::to_string(usable_cores()), std::to_string(count_of_gpus())}});
         while (true) {
-            std::array<pollfd, 3> watched{pollfd{wire_.socket(), POLLIN, 0}, pollfd{deaths_.number(), POLLIN, 0},
-                                          pollfd{noted_.number(), POLLIN, 0}};  // a negative number is passed over
+            std::array<pollfd, 5> watched{pollfd{wire_.socket(), POLLIN, 0}, pollfd{deaths_.number(), POLLIN, 0},
+                                          pollfd{noted_.number(), POLLIN, 0},  // a negative number is passed over
+                                          pollfd{printed_[0].number(), POLLIN, 0},
+                                          pollfd{printed_[1].number(), POLLIN, 0}};
             const bool repeats = process_ > 0 && stop_wanted_ && !stop_noted_;
             if (::poll(watched.data(), watched.size(), repeats ? repeat_ms : -1) < 0 && errno != EINTR)
                 return launcher_is_gone();
             if (watched[2].revents != 0) read_note();
+            for (const int file : {1, 2})
+                if (watched.at(file + 2).revents != 0) pass_on(file);
             if (watched[1].revents != 0) reap();
             if (watched[0].revents != 0) {
                 const bool connected = wire_.receive();
@@ -83,6 +104,11 @@ private:
     /// False when this process is to leave.
     bool obey(const Message& message) {
         switch (message.kind) {
+            case Kind::environment:
+                for (const std::string& word : message.words)
+                    if (const std::size_t equals = word.find('='); equals != std::string::npos && equals > 0)
+                        ::setenv(word.substr(0, equals).c_str(), word.c_str() + equals + 1, 1);
+                break;
             case Kind::program:
                 start(message.words);
                 break;
@@ -95,6 +121,7 @@ private:
                 end_program();
                 break;
             case Kind::leave:
+                for (const int file : {1, 2}) pass_on(file);
                 return false;
             default:
                 break;
@@ -112,8 +139,26 @@ private:
     int launcher_is_gone() {
         end_program();
         if (process_ > 0) ::waitpid(process_, nullptr, 0);
-        LaunchSocket::remove(socket_path_);  // it does so itself as soon as all ranks are connected
+        if (!socket_path_.empty())
+            LaunchSocket::remove(socket_path_);  // it does so itself as soon as all ranks are connected
         return 1;
+    }
+
+    /// What the program has printed so far, where it does not print to the launcher's own files.
+    void pass_on(int file) {
+        File& from = printed_.at(file - 1);
+        // Some at a time: the launcher's words are heard in between.
+        for (int pieces = 0; from.is_open() && pieces < 16; ++pieces) {
+            std::array<char, 16384> bytes{};
+            const ssize_t n = ::read(from.number(), bytes.data(), bytes.size());
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0 && errno == EAGAIN) return;
+            if (n <= 0)
+                from = File{};
+            else
+                wire_.send(
+                    {Kind::output, {std::to_string(file), std::string(bytes.data(), static_cast<std::size_t>(n))}});
+        }
     }
 
     void read_note() {
@@ -141,13 +186,22 @@ private:
             static_cast<char>(by_sigkill && !told_to_end_ ? memory_->verdict(process_) : OutOfMemory::Verdict::unknown);
         failed_ = status != 0;
         process_ = -1;
+        for (const int file : {1, 2}) pass_on(file);
         wire_.send({Kind::ended,
                     {std::to_string(status), std::to_string(when), told_to_end_ ? "1" : "0", std::string(1, memory)}});
     }
 
     ///   words  path of the program, and its arguments from its name on
     void start(const std::vector<std::string>& words) {
-        const std::vector<File> outputs = wire_.take_files();
+        std::vector<File> outputs = wire_.take_files();
+        for (const int file : {1, 2}) {
+            if (outputs.size() == 2) break;
+            std::array<int, 2> pipe{};
+            if (::pipe2(pipe.data(), O_CLOEXEC) != 0) break;
+            ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
+            printed_.at(file - 1) = File{pipe[0]};
+            outputs.emplace_back(pipe[1]);
+        }
         std::array<int, 2> noted{};
         std::array<int, 2> failure{};
         if (outputs.size() != 2 || words.size() < 2 || ::pipe2(noted.data(), O_CLOEXEC | O_NONBLOCK) != 0 ||
@@ -217,6 +271,7 @@ private:
     std::string socket_path_;
     File deaths_;
     File noted_;
+    std::array<File, 2> printed_;
     std::optional<OutOfMemory> memory_;
     pid_t process_ = -1;
     int times_asked_ = 0;
@@ -234,15 +289,28 @@ int launch_rank_command(std::span<const std::string> words) {
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
     ::signal(SIGCHLD, SIG_DFL);
-    if (words.size() != 1)
+    if (words.empty() || words.size() > 2)
         throw Error{Errc::bad_argument, "strata launch-rank is a part of strata launch, and not for typing",
                     "type strata launch -n RANKS -- PROGRAM"};
-    auto wire = LaunchSocket::connect(words.front());
-    if (!wire) {  // the launcher is gone
+    const char* const key = std::getenv(key_variable);
+    const std::string secret = key == nullptr ? "" : key;
+    ::unsetenv(key_variable);  // of no use to the program
+    // A host with a name was reached over the network, though the path may lead somewhere there too.
+    const bool is_remote = words.size() == 2 && std::getenv(host_variable) != nullptr;
+    std::optional<Wire> wire;
+    if (!is_remote) wire = LaunchSocket::connect(words.front());
+    if (wire) return Watcher{std::move(*wire), words.front()}.run();
+    if (words.size() == 1) {  // the launcher is gone
         LaunchSocket::remove(words.front());
         return 1;
     }
-    return Watcher{std::move(*wire), words.front()}.run();
+    std::string why;
+    wire = LaunchPort::connect(words.back(), secret, lost_after_seconds, why);
+    if (!wire)
+        throw Error{Errc::node_missing,
+                    "host " + host_name() + " cannot reach the launcher at " + words.back() + ": " + why,
+                    "open that port, and those above 1024, between the hosts of this launch"};
+    return Watcher{std::move(*wire), {}}.run();
 }
 
 }  // namespace strata::tools

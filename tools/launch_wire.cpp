@@ -4,16 +4,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <strata/storage/digest.hpp>
 
 namespace strata::tools {
 
 namespace {
 
-constexpr std::size_t largest_message = std::size_t{64} << 20U;  // arguments of a program end at 2 MiB
+constexpr std::size_t code_size = 32;
 constexpr std::size_t most_files = 2;
 
 void append(std::string& bytes, std::uint32_t number) {
@@ -32,12 +33,26 @@ File::~File() {
     if (number_ >= 0) ::close(number_);
 }
 
+void Wire::seal(std::string key, bool listens) {
+    key_ = std::move(key);
+    listens_ = listens;
+}
+
+std::string Wire::code_of(std::string_view body, bool from_listener, std::uint64_t number) const {
+    std::string text = from_listener ? "listener" : "caller";
+    text += " " + std::to_string(number) + " ";
+    text += body;
+    const storage::Sha256 code = storage::hmac_sha256(std::as_bytes(std::span{key_}), text);
+    return {reinterpret_cast<const char*>(code.data()), code.size()};
+}
+
 bool Wire::send(const Message& message, std::span<const int> files) {
     std::string body{static_cast<char>(message.kind)};
     for (const std::string& word : message.words) {
         append(body, static_cast<std::uint32_t>(word.size()));
         body += word;
     }
+    if (!key_.empty()) body += code_of(body, listens_, sent_++);
     std::string bytes;
     append(bytes, static_cast<std::uint32_t>(body.size()));
     bytes += body;
@@ -60,14 +75,17 @@ bool Wire::send(const Message& message, std::span<const int> files) {
         }
         const ssize_t n = ::sendmsg(socket(), &header, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
+        if (n <= 0) {
+            if (failure_ == 0) failure_ = errno;
+            return false;
+        }
         sent += static_cast<std::size_t>(n);
     }
     return true;
 }
 
 bool Wire::receive() {
-    while (true) {
+    while (!broken_) {
         std::array<char, 4096> piece{};
         iovec part{piece.data(), piece.size()};
         msghdr header{};
@@ -78,7 +96,12 @@ bool Wire::receive() {
         header.msg_controllen = extra.size();
         const ssize_t n = ::recvmsg(socket(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+        if (n < 0) {
+            failure_ = errno;
+            closed_ = true;
+            return false;
+        }
         for (cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr; rights = CMSG_NXTHDR(&header, rights)) {
             if (rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS) continue;
             for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= rights->cmsg_len; at += sizeof(int)) {
@@ -87,23 +110,44 @@ bool Wire::receive() {
                 files_.emplace_back(file);
             }
         }
-        if (n == 0) return false;
+        if (n == 0) {
+            closed_ = true;
+            return false;
+        }
         bytes_.append(piece.data(), static_cast<std::size_t>(n));
-        if (bytes_.size() >= 4 && number_at(bytes_, 0) > largest_message) return false;
+        if (bytes_.size() >= 4 && number_at(bytes_, 0) > largest_) return false;
     }
+    return false;
 }
 
 std::optional<Message> Wire::next() {
     if (bytes_.size() < 4) return std::nullopt;
-    const std::size_t end = 4 + std::size_t{number_at(bytes_, 0)};
-    if (end < 5 || bytes_.size() < end) return std::nullopt;
+    const std::size_t whole = 4 + std::size_t{number_at(bytes_, 0)};
+    std::size_t end = whole;
+    if (broken_ || end < 5 || bytes_.size() < end) return std::nullopt;
+    if (!key_.empty()) {
+        const bool is_long_enough = end >= 5 + code_size;
+        const std::string_view body{bytes_.data() + 4, is_long_enough ? end - 4 - code_size : 0};
+        unsigned differs = is_long_enough ? 0 : 1;
+        if (is_long_enough) {
+            const std::string code = code_of(body, !listens_, received_++);
+            for (std::size_t i = 0; i < code_size; ++i)  // in the same time wherever they differ
+                differs |= static_cast<unsigned char>(code[i] ^ bytes_[end - code_size + i]);
+        }
+        if (differs != 0) {
+            broken_ = true;
+            failure_ = EBADMSG;
+            return std::nullopt;
+        }
+        end -= code_size;
+    }
     Message message{static_cast<Message::Kind>(bytes_[4]), {}};
     for (std::size_t at = 5; at + 4 <= end;) {
         const std::size_t size = std::min<std::size_t>(number_at(bytes_, at), end - at - 4);
         message.words.push_back(bytes_.substr(at + 4, size));
         at += 4 + size;
     }
-    bytes_.erase(0, end);
+    bytes_.erase(0, whole);
     return message;
 }
 

@@ -17,7 +17,9 @@
 #include "config_command.hpp"
 #include "data_command.hpp"
 #include "launch_command.hpp"
+#include "launch_nodes.hpp"
 #include "launch_rank.hpp"
+#include "launch_shell.hpp"
 #include "memory_command.hpp"
 #include "sample_command.hpp"
 #include "train_command.hpp"
@@ -73,6 +75,7 @@ int run(std::span<const std::string> words) {
     for (const Command& command : commands)
         if (command.name == name) return command.run(words.subspan(1));
     if (name == "launch-rank") return strata::tools::launch_rank_command(words.subspan(1));  // of launch, not of people
+    if (name == "launch-shell") return strata::tools::launch_shell_command(words.subspan(1));
     throw Error{Errc::bad_argument, "strata has no command '" + name + "'",
                 strata::tools::did_you_mean(name, names, "use one of " + list + "; strata --help explains them")};
 }
@@ -81,7 +84,12 @@ int status_of(const Error& error) {
     switch (error.code()) {
         case Errc::bad_argument:
         case Errc::cannot_launch:
+        case Errc::node_refused:
             return 2;
+        case Errc::node_missing:
+        case Errc::host_lost:
+        case Errc::not_elastic:
+            return strata::tools::host_lost_status;
         case Errc::interrupted:
             return 130;
         default:

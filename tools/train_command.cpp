@@ -140,7 +140,8 @@ int ranks_of(const TrainSettings& settings, const std::optional<std::int64_t>& g
         throw Error{Errc::bad_argument,
                     "the configuration is for " + std::to_string(*launch.machines) +
                         " machines, and strata train starts ranks on this one",
-                    "type -n RANKS to train on this machine alone, or start strata-train by your cluster's launcher"};
+                    "type -n RANKS to train on this machine alone, or on every one of them strata launch --config "
+                    "ACCELERATE_YAML -- strata-train --config CONFIG"};
     const std::int64_t ranks = launch.ranks.value_or(1);
     if (ranks < 1 || ranks > 1024)
         throw Error{Errc::bad_argument, "the configuration asks for " + std::to_string(ranks) + " ranks",

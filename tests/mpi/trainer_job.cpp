@@ -97,7 +97,8 @@ int main(int argc, char** argv) {
         const strata::health::HealthOptions health{.breaker = policy_of(what), .poll_interval_seconds = 0.1};
         std::optional<PlayedGpu> gpu;
         if (what.starts_with("faulty")) {
-            if (last) gpu.emplace(session.output() / ".gpu");
+            const auto script = session.output() / ".gpu";
+            if (last) gpu.emplace(script);
             session.watch_health(health, last ? PlayedGpu::sources() : strata::health::HealthSources{},
                                  last ? "GPU 0 (NVIDIA H100)" : "");
         }

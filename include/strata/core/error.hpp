@@ -50,6 +50,10 @@ enum class Errc : std::uint16_t {
     bad_conditioning = 2119,    ///< a data set has other conditioning pictures than the model takes
     ambiguous_pair = 2120,      ///< several conditioning pictures have the name of one picture
     bad_caption_filter = 2121,  ///< an entry of caption_filter_list is no expression that can be applied
+    node_refused = 2122,        ///< a node of a launch has another secret, number or size than the first one expects
+    node_missing = 2123,        ///< a node of a launch did not come, or the first one cannot be reached
+    host_lost = 2124,           ///< the connection to a host broke while its ranks were running
+    not_elastic = 2125,         ///< on the hosts that are left a launch may not go on
     unprepared = 2126,          ///< batches are asked of a source whose prepare() was not called
     bad_recipe = 2127,          ///< what a recipe encoded is not what it says of it
     other_base_weights =
@@ -157,6 +161,7 @@ constexpr bool is_bad_input(Errc code) noexcept {
         case Errc::checkpoint_mismatch:
         case Errc::bad_argument:
         case Errc::cannot_launch:
+        case Errc::node_refused:
         case Errc::bad_model_options:
         case Errc::bad_diffusion_options:
         case Errc::bad_model_config:
