@@ -136,7 +136,7 @@ function(strata_whole_house)
 
     # The same for a program of this tree that needs no libtorch, and no MPI: of an archive the linker takes what is asked for. Compiling
     # the bodies of `config` in every file that reads one takes 20 s a file.
-    set(light core policy options config storage http tables tokenizers pictures offload s3 datasets health)
+    set(light core policy options config storage http tables tokenizers pictures offload s3 datasets health webhooks)
     list(TRANSFORM light PREPEND "strata::")
     add_library(strata_compiled_light INTERFACE)
     target_compile_definitions(strata_compiled_light INTERFACE STRATA_COMPILED)

@@ -83,7 +83,8 @@ strata_room(options
         run_length.hpp
         schedule.hpp
         tier_options.hpp
-        train_options.hpp)
+        train_options.hpp
+        webhook_options.hpp)
 
 strata_room(config
     NEEDS core policy options
@@ -130,7 +131,8 @@ strata_room(config
         trainer_reading.hpp
         trainer_table.hpp
         trainer_writer.hpp
-        value.hpp)
+        value.hpp
+        webhook_list.hpp)
 
 strata_room(storage
     NEEDS core policy
@@ -189,6 +191,7 @@ strata_room(http
     HEADERS
         http_pool.hpp
         outage.hpp
+        public_address.hpp
         retry.hpp
         url.hpp)
 
@@ -545,6 +548,19 @@ strata_room(health
         host_reading.hpp
         nvml.hpp
         visible_gpu.hpp)
+
+strata_room(webhooks
+    NEEDS core options config storage http health
+    PACKAGES nlohmann_json CURL Threads
+    LINKS nlohmann_json::nlohmann_json CURL::libcurl Threads::Threads
+    HEADERS
+        courier.hpp
+        delivery.hpp
+        event.hpp
+        event_journal.hpp
+        health_event.hpp
+        request.hpp
+        transport.hpp)
 
 strata_room(checkpoint
     NEEDS core policy config storage comm optim zero

@@ -23,6 +23,7 @@
 #include "memory_command.hpp"
 #include "sample_command.hpp"
 #include "train_command.hpp"
+#include "webhook_command.hpp"
 
 namespace {
 
@@ -46,6 +47,8 @@ constexpr std::array commands{
     Command{"sample", "draws pictures of prompts from a model, a run's checkpoint or weights",
             strata::tools::sample_command},
     Command{"launch", "runs a trainer on several ranks, so that Ctrl-C saves", strata::tools::launch_command},
+    Command{"webhook", "sends a test event to the webhooks of a configuration, and says what came back",
+            strata::tools::webhook_command},
 };
 
 void print_help() {

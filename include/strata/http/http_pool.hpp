@@ -30,6 +30,11 @@ struct HttpOptions {
     std::chrono::milliseconds connect_timeout{10'000};  ///< name look-up, TCP and TLS together
     std::chrono::seconds stall_timeout{30};             ///< a transfer slower than 1000 bytes/s for so long has failed
     std::filesystem::path ca_file{};                    ///< certificates to trust, PEM; empty: the system's
+    std::chrono::milliseconds total_timeout{0};         ///< a request from its begin to its end; 0: none
+    bool verify = true;                                 ///< certificates; false: whoever answers is believed
+    bool proxy = true;                                  ///< as libcurl finds it; false: none
+    /// Only hosts on the internet are connected to (is_public()); looked at in what a name has led to, when the socket is made.
+    bool public_only = false;
 };
 
 /// Why there is no whole answer.
@@ -43,6 +48,7 @@ enum class HttpFailure : std::uint8_t {
     too_long,     ///< more bytes than asked for
     left,         ///< nothing failed: BodyUse::leave
     interrupted,  ///< HttpPool::interrupt()
+    forbidden,    ///< HttpOptions::public_only, and the host has another address
     other,
 };
 
@@ -79,8 +85,8 @@ struct HttpRequest {
     std::function<BodyUse(const HttpAnswer&)> on_body{};  ///< asked when the body of a 2xx answer begins; else: take
 };
 
-/// Connections to servers, kept open between requests. HTTP/1.1; http and https only; certificates are verified;
-/// redirects are not followed. Proxies as libcurl finds them (https_proxy, no_proxy). Thread-safe.
+/// Connections to servers, kept open between requests. HTTP/1.1; http and https only; certificates are verified, and proxies
+/// are as libcurl finds them (https_proxy, no_proxy), unless the options say otherwise; redirects are not followed. Thread-safe.
 class HttpPool {
 public:
     explicit HttpPool(HttpOptions options);

@@ -16,6 +16,7 @@
 #include <strata/core/inline.hpp>
 #include <strata/core/text.hpp>
 #include <strata/http/http_pool.hpp>
+#include <strata/http/public_address.hpp>
 
 namespace strata::http {
 
@@ -173,6 +174,8 @@ public:
     void perform(const HttpRequest& request, const std::atomic<bool>& interrupted, HttpAnswer& answer) {
         detail::Transfer transfer{request, answer, easy_.get(), sockets_};
         const Headers headers = header_list(request);
+        forbidden_.clear();
+        has_tried_ = false;
         set_up(request, transfer, headers.get());
         if (::curl_multi_add_handle(multi_.get(), easy_.get()) != CURLM_OK) {
             answer.failure = HttpFailure::other;
@@ -189,6 +192,11 @@ public:
         }
         if (transfer.left) answer.failure = HttpFailure::left;
         if (code == CURLE_ABORTED_BY_CALLBACK) answer.failure = HttpFailure::interrupted;
+        if (code != CURLE_OK && !forbidden_.empty() && !has_tried_) {
+            answer.failure = HttpFailure::forbidden;
+            answer.reason = forbidden_ + " is no public address";
+            return;
+        }
         if (code != CURLE_OK) answer.reason = error_[0] != '\0' ? error_ : ::curl_easy_strerror(code);
         long status = 0;
         ::curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
@@ -214,10 +222,19 @@ private:
     }
 
     static curl_socket_t open_socket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
+        auto& connection = *static_cast<Connection*>(self);
+        if (connection.public_only_ && !is_public(address->addr)) {
+            connection.forbid(address->addr);
+            return CURL_SOCKET_BAD;
+        }
+        connection.has_tried_ = true;
         const curl_socket_t socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-        auto& sockets = static_cast<Connection*>(self)->sockets_;
+        auto& sockets = connection.sockets_;
         if (socket != CURL_SOCKET_BAD && sockets.size() < sockets.capacity()) sockets.push_back(socket);
         return socket;
+    }
+    void forbid(const ::sockaddr& address) noexcept try { forbidden_ = address_text(address); } catch (...) {
+        forbidden_.clear();  // no memory for it: then it is a connection that was not made
     }
     static int close_socket(void* self, curl_socket_t socket) noexcept {
         std::erase(static_cast<Connection*>(self)->sockets_, socket);
@@ -245,8 +262,12 @@ private:
         set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
         set(CURLOPT_CLOSESOCKETFUNCTION, &Connection::close_socket);
         set(CURLOPT_CLOSESOCKETDATA, static_cast<void*>(this));
-        set(CURLOPT_SSL_VERIFYPEER, 1L);
-        set(CURLOPT_SSL_VERIFYHOST, 2L);
+        set(CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
+        set(CURLOPT_SSL_VERIFYHOST, options.verify ? 2L : 0L);
+        if (!options.proxy) set(CURLOPT_PROXY, "");
+        if (options.total_timeout.count() > 0)
+            set(CURLOPT_TIMEOUT_MS, static_cast<long>(options.total_timeout.count()));
+        public_only_ = options.public_only;
         if (!options.ca_file.empty()) set(CURLOPT_CAINFO, options.ca_file.c_str());
         set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
         set(CURLOPT_LOW_SPEED_LIMIT, 1000L);
@@ -288,6 +309,9 @@ private:
         return CURLE_RECV_ERROR;
     }
 
+    bool public_only_ = false;
+    bool has_tried_ = false;              // to connect to an address of the request's host
+    std::string forbidden_;               // an address that was not connected to
     std::vector<curl_socket_t> sockets_;  // open now; before the handles, which close them
     std::unique_ptr<CURL, void (*)(CURL*)> easy_;
     std::unique_ptr<CURLM, CURLMcode (*)(CURLM*)> multi_;

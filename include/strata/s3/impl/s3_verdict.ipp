@@ -84,6 +84,7 @@ STRATA_INLINE S3Client::Verdict S3Client::judge_failure(const std::string& what,
             return {Again::never, Error{Errc::interrupted, what + "the program is ending", "start it again"}};
         case http::HttpFailure::none:
         case http::HttpFailure::left:
+        case http::HttpFailure::forbidden:
         case http::HttpFailure::other:
             break;
     }
