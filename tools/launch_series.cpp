@@ -13,6 +13,7 @@
 #include <poll.h>
 
 #include <strata/core/error.hpp>
+#include <strata/health/fault.hpp>
 
 #include "held_signals.hpp"
 #include "launch_command.hpp"
@@ -199,7 +200,8 @@ int LaunchSeries::run() {
         is_restart = true;
         if (outcome.is_to_grow && outcome.status == 0) continue;
         // 2: the program did not understand its words, and will not the next time.
-        if (!outcome.may_restart || outcome.status == 2 || restarts >= plan_.restarts) {
+        const bool has_fault = outcome.status == health::status_of_fault || outcome.status == health::status_of_drained;
+        if (!outcome.may_restart || outcome.status == 2 || has_fault || restarts >= plan_.restarts) {
             if (outcome.may_restart && plan_.restarts > 0 && restarts >= plan_.restarts)
                 std::fprintf(stderr, "strata launch: all %d restarts are used up\n", plan_.restarts);
             return stopped(outcome.status);

@@ -15,10 +15,6 @@
 
 namespace strata::train {
 
-/// Exit statuses of a run that a fault has ended, beside 0, 1 and 2: a launcher starts no further try on that host.
-inline constexpr int status_of_fault = 69;    ///< `breaker` stop
-inline constexpr int status_of_drained = 70;  ///< `breaker` drain: others may go on without this host
-
 /// What ends a program whose run a breaker has ended. Errc::gpu_fault or host_fault.
 class EndedByFault : public Error {
 public:
@@ -59,7 +55,7 @@ public:
 
 private:
     [[nodiscard]] int status() const noexcept {
-        return options_.breaker == health::BreakerPolicy::drain ? status_of_drained : status_of_fault;
+        return options_.breaker == health::BreakerPolicy::drain ? health::status_of_drained : health::status_of_fault;
     }
 
     health::HealthOptions options_;

@@ -194,7 +194,7 @@ int run_on(int argc, char** argv, Body&& body);
 ///             strata::run<train::ConfigFor<MyTrainer>>(argc, argv, [](Session&, const config::TrainerConfig&) { ... })
 ///   body      Session&, const Settings&... -> void
 ///   returns   0, also when it was stopped by a signal; 2 after bad input; 69 and 70 after a fault of a GPU or host that ended the run
-///             (train::status_of_fault); 1 after another failure
+///             (health::status_of_fault); 1 after another failure
 template <config::Settings... Settings, std::invocable<Session&, const Settings&...> Body>
 int run(int argc, char** argv, Body&& body) {
     return run_on<comm::DefaultComm, Settings...>(argc, argv, std::forward<Body>(body));
