@@ -22,6 +22,7 @@
 #include <strata/train/cpu_kernels.hpp>
 #include <strata/train/phases.hpp>
 #include <strata/train/progress.hpp>
+#include <strata/train/run_events.hpp>
 #include <strata/train/run_folders.hpp>
 #include <strata/train/stop_signal.hpp>
 
@@ -65,6 +66,9 @@ public:
     [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
     /// How far what precedes training has come; shown on rank 0. For data::SourceOptions::progress.
     [[nodiscard]] train::Phases& phases() noexcept { return phases_; }
+    /// What webhooks are told. They are those of the settings' `webhook_config`, or what events().set() was given before output() is
+    /// first called.
+    [[nodiscard]] train::RunEvents& events() noexcept { return events_; }
     /// A line that stays, of any rank, and from any thread: as progress() shows it on rank 0, on standard error elsewhere.
     void say(const std::string& line);
 
@@ -127,6 +131,7 @@ private:
         std::uint64_t made_folders = 0;       // the last of its path that this run made
         bool had_lock = true;
         bool had_index = true;
+        std::array<char, 16> job{};  // what events call this run
     };
 
     std::shared_ptr<comm::AnyComm> any_;
@@ -141,6 +146,7 @@ private:
     core::FileLock lock_;  // rank 0
     train::RunFolders folders_;
     train::StopSignal stop_;
+    train::RunEvents events_;  // last: its threads say lines
 };
 
 namespace train {
@@ -194,7 +200,11 @@ int run_on(int argc, char** argv, Body&& body) {
             train::heed_early_stop(session);
             std::forward<Body>(body)(session, session.settings<Settings>()...);
         } catch (const Error& error) {
+            session.events().failed(std::current_exception());
             if (is_bad_input(error.code())) session.leave_no_trace();
+            throw;
+        } catch (...) {
+            session.events().failed(std::current_exception());
             throw;
         }
         return 0;
@@ -230,6 +240,7 @@ S Session::settings() {
         }
         output_dir_ = settings.output_dir;
     }
+    if constexpr (requires { events_.set(settings.webhooks); }) events_.set(settings.webhooks);
     if constexpr (requires { settings.reading.warnings(); })
         for (const std::string& line : settings.reading.warnings()) progress_.note(line);
     return settings;

@@ -21,6 +21,7 @@
 
 #include <strata/comm/agree.hpp>
 #include <strata/config/model_record.hpp>
+#include <strata/core/environment.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
@@ -57,6 +58,21 @@ inline std::string ranks_text(const comm::AnyComm& comm) {
     std::string text = std::to_string(comm.world()) + " ranks";
     if (const std::string transport = comm.transport(); !transport.empty()) text += ", " + transport;
     return text;
+}
+
+/// Who tells webhooks of this run. Its job is what the launcher calls it, where it does.
+inline webhooks::Origin origin_of(const comm::AnyComm& comm, const std::array<char, 16>& job,
+                                  const std::filesystem::path& output) {
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    webhooks::Origin origin{.job_id = {job.data(), job.size()},
+                            .host = host.data(),
+                            .rank = comm.rank(),
+                            .world = comm.world(),
+                            .run = output.filename().string()};
+    for (const char* name : {"SLURM_JOB_ID", "SIMPLETUNER_JOB_ID", "STRATA_JOB_ID"})
+        if (const auto id = process_environment(name); id && !id->empty()) origin.job_id = *id;
+    return origin;
 }
 
 }  // namespace train::detail
@@ -105,6 +121,7 @@ STRATA_INLINE void Session::refuse_other_ranks() {
 }
 
 STRATA_INLINE Session::~Session() {
+    events_.end();  // what it leaves in the folder is gone before the folder may be
     if (!lock_.is_held()) return;
     if (claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(false);
 }
@@ -120,6 +137,8 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
     output_ = std::move(output);
     comm_.broadcast(std::as_writable_bytes(std::span{&claim_, 1}), 0);
     if (comm_.world() > 1) progress_.note(train::detail::ranks_text(comm_));
+    events_.begin(output_, train::detail::origin_of(comm_, claim_.job, output_),
+                  [this](const std::string& line) { say(line); });
     return output_;
 }
 
@@ -146,6 +165,8 @@ STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
                     "wait for it to end, or choose another directory with --output DIR"};
     if (failed) refuse(failed.message());
     claim_.lock = train::detail::identity_of(lock);
+    const std::string job = webhooks::random_digits();
+    std::copy_n(job.begin(), std::min(job.size(), claim_.job.size()), claim_.job.begin());
     remove_leftovers(output);
 }
 
@@ -163,6 +184,7 @@ STRATA_INLINE void Session::remove_leftovers(const std::filesystem::path& folder
 }
 
 STRATA_INLINE void Session::leave_no_trace() noexcept {
+    events_.end();
     // Also by a rank that fails alone: it ends the job, and rank 0 with it before that could do this. On another host
     // the same path may be another folder, so the lock has to be the one that rank 0 has taken.
     if (!output_.empty() && claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name))
