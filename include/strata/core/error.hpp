@@ -119,9 +119,10 @@ enum class Errc : std::uint16_t {
     gpu_fault = 2801,   ///< a circuit breaker opened: a GPU counts errors, is slowed by its hardware, or is lost
     host_fault = 2802,  ///< a circuit breaker opened: a disk of the host fails, or it is about to run out of memory
 
-    webhook_forbidden = 2811,  ///< a webhook leads to a private address or to another server, which is to be allowed first
-    webhook_failed = 2812,     ///< a webhook does not take events
-    events_dropped = 2813,     ///< events wait for a webhook in such numbers that some were let go: said, not thrown
+    webhook_forbidden =
+        2811,               ///< a webhook leads to a private address or to another server, which is to be allowed first
+    webhook_failed = 2812,  ///< a webhook does not take events
+    events_dropped = 2813,  ///< events wait for a webhook in such numbers that some were let go: said, not thrown
 };
 
 /// True for failures a person causes by input and mends by other input: exit status 2, not 1.
