@@ -684,7 +684,7 @@ strata_room(families
         weights_id.hpp)
 
 strata_room(train
-    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models adapters families health
+    NEEDS core policy options config storage s3 comm optim zero weights pictures datasets data diffusion checkpoint models adapters families health webhooks
     PACKAGES Torch
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp
@@ -730,6 +730,7 @@ strata_room(train
         report.hpp
         rescue.hpp
         run_actions.hpp
+        run_events.hpp
         run_folders.hpp
         run_health.hpp
         run_log.hpp

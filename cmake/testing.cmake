@@ -182,7 +182,7 @@ function(strata_mpi_test name)
     endif()
     if(NOT arg_EXECUTABLE)
         set(arg_EXECUTABLE strata_mpi_tests)
-        set(arg_LIBS strata::compiled)
+        set(arg_LIBS strata::compiled OpenSSL::SSL)
     endif()
     if(NOT TARGET ${arg_EXECUTABLE})
         strata_add_to_test_executable(${arg_EXECUTABLE}

@@ -16,6 +16,7 @@
 #include <strata/config/schema.hpp>
 #include <strata/config/simpletuner.hpp>
 #include <strata/config/trainer_reading.hpp>
+#include <strata/config/webhook_list.hpp>
 #include <strata/core/sampling_method.hpp>
 #include <strata/core/schedule_shape.hpp>
 #include <strata/options/train_options.hpp>
@@ -123,6 +124,7 @@ struct TrainerConfig {
     std::int64_t dataloader_prefetch_qlen = 10;
     std::int64_t cache_memory_mib = 512;
     std::int64_t store_retry_seconds = 300;
+    std::vector<webhooks::WebhookOptions> webhooks;  ///< `webhook_config`: whom the run tells what happens in it
     ImageDataset of_data_sets;  ///< values of keys that data sets have, for those without their own
 
     TrainerReading reading;  ///< what the file says besides, and what became of each of its keys

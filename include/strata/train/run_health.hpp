@@ -33,17 +33,17 @@ public:
     ///
     ///   sources  whose `on_fault` is set here
     ///   where    "rank 3/8 on node2, GPU 1 (NVIDIA H100)", for messages
-    ///   say      told of each fault in one line, from the monitor's thread
+    ///   tell     told of each fault, with its line, from the monitor's thread
     /// Local.
     void watch(const health::HealthOptions& options, health::HealthSources sources, std::string where,
-               std::function<void(const std::string&)> say);
+               std::function<void(const health::Fault&, const std::string& line)> tell);
     [[nodiscard]] bool watches() const noexcept { return monitor_ != nullptr; }
 
     /// Whether this rank's breaker ends the run. Local, from any thread.
     [[nodiscard]] bool asks_to_stop() const;
 
     /// After what was asked has stopped, or has not. Throws EndedByFault on all ranks if a breaker has ended the run on one, naming that.
-    /// Collective.
+    /// Collective once there is a watch(), which ranks begin together.
     void heed(comm::AnyComm& comm) const;
 
     /// A call failed: on this rank, or on the one that the message names, as "step 7 on rank 1 failed: ..." does. Throws EndedByFault, with the

@@ -22,6 +22,7 @@
 #include <strata/train/cpu_kernels.hpp>
 #include <strata/train/phases.hpp>
 #include <strata/train/progress.hpp>
+#include <strata/train/run_events.hpp>
 #include <strata/train/run_folders.hpp>
 #include <strata/train/run_health.hpp>
 #include <strata/train/stop_signal.hpp>
@@ -66,6 +67,9 @@ public:
     [[nodiscard]] train::Progress& progress() noexcept { return progress_; }
     /// How far what precedes training has come; shown on rank 0. For data::SourceOptions::progress.
     [[nodiscard]] train::Phases& phases() noexcept { return phases_; }
+    /// What webhooks are told. They are those of the settings' `webhook_config`, or what events().set() was given before output() is
+    /// first called.
+    [[nodiscard]] train::RunEvents& events() noexcept { return events_; }
     /// A line that stays, of any rank, and from any thread: as progress() shows it on rank 0, on standard error elsewhere.
     void say(const std::string& line);
 
@@ -141,6 +145,7 @@ private:
         std::uint64_t made_folders = 0;       // the last of its path that this run made
         bool had_lock = true;
         bool had_index = true;
+        std::array<char, 16> job{};  // what events call this run
     };
 
     std::shared_ptr<comm::AnyComm> any_;
@@ -155,7 +160,8 @@ private:
     core::FileLock lock_;  // rank 0
     train::RunFolders folders_;
     train::StopSignal stop_;
-    train::RunHealth health_;  // behind progress_, which its thread writes to
+    train::RunEvents events_;  // behind progress_, which its threads write to, as that of the next does
+    train::RunHealth health_;
 };
 
 namespace train {
@@ -166,10 +172,11 @@ namespace train {
 ///   comm  nullptr when the ranks could not be started
 [[nodiscard]] int report_failure(comm::AnyComm* comm, std::exception_ptr failure);
 
-/// What leaves a program's body goes on from here, unless a fault of a GPU or host is behind it, which is thrown in its place.
+/// What is done about a failure that a program's body ended with: webhooks are told, bad input leaves no trace. Throws it, or the fault of a GPU
+/// or host that is behind it (EndedByFault).
 ///
-/// Collective where all ranks were interrupted, else local. Throws EndedByFault, or `failure`.
-[[noreturn]] void rethrow_or_fault(Session& session, std::exception_ptr failure);
+/// Collective where all ranks were interrupted, else local.
+[[noreturn]] void end_badly(Session& session, std::exception_ptr failure);
 
 /// Leaves before anything is begun, if any rank was asked to stop by now.
 ///
@@ -214,10 +221,10 @@ int run_on(int argc, char** argv, Body&& body) {
         try {
             train::heed_early_stop(session);
             std::forward<Body>(body)(session, session.settings<Settings>()...);
+            session.health().heed(session.comm());
         } catch (...) {
-            train::rethrow_or_fault(session, std::current_exception());
+            train::end_badly(session, std::current_exception());
         }
-        session.health().heed(session.comm());
         return 0;
     } catch (...) {
         return train::report_failure(ranks ? &*ranks : nullptr, std::current_exception());
@@ -251,6 +258,7 @@ S Session::settings() {
         }
         output_dir_ = settings.output_dir;
     }
+    if constexpr (requires { events_.set(settings.webhooks); }) events_.set(settings.webhooks);
     if constexpr (requires { settings.reading.warnings(); })
         for (const std::string& line : settings.reading.warnings()) progress_.note(line);
     return settings;

@@ -122,11 +122,10 @@ inline void add_output_keys(ForeignKeyList& list) {
     list.other("a checkpoint that is damaged is named and not used", {"delete_invalid_checkpoints"}, "false");
     list.other("room for a checkpoint is kept on the disk (`reserve_checkpoint_room`)",
                {"disk_low_threshold", "disk_low_action", "disk_low_script"});
-    list.other(
-        "metrics go to metrics.jsonl and report.html in `output_dir`",
-        {"report_to", "tracker_project_name", "tracker_run_name", "tracker_image_layout", "logging_dir",
-         "webhook_config", "webhook_reporting_interval", "custom_tracker", "message_prefix", "tracker_*", "webhook_*"},
-        "none");
+    list.other("metrics go to metrics.jsonl and report.html in `output_dir`",
+               {"report_to", "tracker_project_name", "tracker_run_name", "tracker_image_layout", "logging_dir",
+                "webhook_reporting_interval", "custom_tracker", "message_prefix", "tracker_*", "webhook_*"},
+               "none");
     list.other("nothing is sent anywhere: checkpoints and weights are in `output_dir`",
                {"push_to_hub", "push_to_hub_background", "push_checkpoints_to_hub", "publishing_config", "hub_model_id",
                 "model_card_private", "model_card_safe_for_work", "model_card_note", "modelspec_comment",

@@ -20,6 +20,7 @@
 #include <strata/config/prompt_file.hpp>
 #include <strata/config/simpletuner.hpp>
 #include <strata/config/trainer_config.hpp>
+#include <strata/config/webhook_list.hpp>
 #include <strata/core/ranges.hpp>
 
 namespace strata::config {
@@ -129,6 +130,10 @@ STRATA_INLINE const Schema<TrainerConfig>& trainer_schema() {
         s.integer(
             "store_retry_seconds", &C::store_retry_seconds, {0, 86400},
             "Seconds for which a request to a bucket that fails is made again, once its server has ever answered");
+        s.custom("webhook_config", "object, list, JSON text or path", "null",
+                 "Servers that are told what happens in the run: a webhook, a list of them, or a file with either "
+                 "(docs/webhooks.md)",
+                 [](C& config, const Value& value) { config.webhooks = read_webhooks(value); });
         s.some_of(
             &C::of_data_sets, image_schema(),
             {"minimum_image_size", "maximum_image_size", "target_downsample_size", "max_upscale_threshold", "crop",

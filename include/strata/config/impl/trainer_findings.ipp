@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <strata/config/impl/findings.ipp>
 #include <strata/config/impl/given_options.ipp>
 #include <strata/config/impl/trainer_gradients.ipp>
 #include <strata/config/impl/trainer_overruled.ipp>
@@ -55,7 +56,7 @@ inline Finding finding_of(const Error& problem, const Source& source, const Trai
     const auto node = translation.nodes().find(key);
     if (node == translation.nodes().end()) return finding;
     finding.pointer = node->second->pointer();
-    finding.value = node->second->shown();
+    finding.value = is_secret(finding.key) ? "(not shown)" : node->second->shown();
     return finding;
 }
 

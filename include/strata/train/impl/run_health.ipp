@@ -14,15 +14,16 @@
 namespace strata::train {
 
 STRATA_INLINE void RunHealth::watch(const health::HealthOptions& options, health::HealthSources sources,
-                                    std::string where, std::function<void(const std::string&)> say) {
+                                    std::string where,
+                                    std::function<void(const health::Fault&, const std::string&)> tell) {
     if (monitor_ != nullptr) return;
     options_ = options;
     where_ = std::move(where);
-    sources.on_fault = [where = where_, say = std::move(say), policy = options.breaker](const health::Fault& fault,
-                                                                                        const auto& /*status*/) {
+    sources.on_fault = [where = where_, tell = std::move(tell), policy = options.breaker](
+                           const health::Fault& fault, const health::CircuitBreaker::Status& /*status*/) {
         const bool ends = fault.critical && policy != health::BreakerPolicy::warn;
-        say((ends ? "fault: " : "warning: ") + where + ": " + fault.what + (ends ? ": the run saves and ends" : "") +
-            ". Fix: " + fault.fix);
+        tell(fault, (ends ? "fault: " : "warning: ") + where + ": " + fault.what +
+                        (ends ? ": the run saves and ends" : "") + ". Fix: " + fault.fix);
     };
     monitor_ = std::make_unique<health::HealthMonitor>(options, std::move(sources));
     monitor_->start();
@@ -35,6 +36,7 @@ STRATA_INLINE bool RunHealth::asks_to_stop() const {
 }
 
 STRATA_INLINE void RunHealth::heed(comm::AnyComm& comm) const {
+    if (monitor_ == nullptr) return;
     try {
         comm::agree(comm, [this] {
             if (!asked_) return;

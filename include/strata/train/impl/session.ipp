@@ -21,6 +21,7 @@
 
 #include <strata/comm/agree.hpp>
 #include <strata/config/model_record.hpp>
+#include <strata/core/environment.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
@@ -30,6 +31,7 @@
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/tensor_memory.hpp>
+#include <strata/webhooks/health_event.hpp>
 
 namespace strata {
 namespace train::detail {
@@ -58,6 +60,21 @@ inline std::string ranks_text(const comm::AnyComm& comm) {
     std::string text = std::to_string(comm.world()) + " ranks";
     if (const std::string transport = comm.transport(); !transport.empty()) text += ", " + transport;
     return text;
+}
+
+/// Who tells webhooks of this run. Its job is what the launcher calls it, where it does.
+inline webhooks::Origin origin_of(const comm::AnyComm& comm, const std::array<char, 16>& job,
+                                  const std::filesystem::path& output) {
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    webhooks::Origin origin{.job_id = {job.data(), job.size()},
+                            .host = host.data(),
+                            .rank = comm.rank(),
+                            .world = comm.world(),
+                            .run = output.filename().string()};
+    for (const char* name : {"SLURM_JOB_ID", "SIMPLETUNER_JOB_ID", "STRATA_JOB_ID"})
+        if (const auto id = process_environment(name); id && !id->empty()) origin.job_id = *id;
+    return origin;
 }
 
 }  // namespace train::detail
@@ -106,6 +123,7 @@ STRATA_INLINE void Session::refuse_other_ranks() {
 }
 
 STRATA_INLINE Session::~Session() {
+    events_.end();  // what it leaves in the folder is gone before the folder may be
     if (!lock_.is_held()) return;
     if (claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(false);
 }
@@ -121,6 +139,8 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
     output_ = std::move(output);
     comm_.broadcast(std::as_writable_bytes(std::span{&claim_, 1}), 0);
     if (comm_.world() > 1) progress_.note(train::detail::ranks_text(comm_));
+    events_.begin(output_, train::detail::origin_of(comm_, claim_.job, output_),
+                  [this](const std::string& line) { say(line); });
     return output_;
 }
 
@@ -147,6 +167,8 @@ STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
                     "wait for it to end, or choose another directory with --output DIR"};
     if (failed) refuse(failed.message());
     claim_.lock = train::detail::identity_of(lock);
+    const std::string job = webhooks::random_digits();
+    std::copy_n(job.begin(), std::min(job.size(), claim_.job.size()), claim_.job.begin());
     remove_leftovers(output);
 }
 
@@ -164,6 +186,7 @@ STRATA_INLINE void Session::remove_leftovers(const std::filesystem::path& folder
 }
 
 STRATA_INLINE void Session::leave_no_trace() noexcept {
+    events_.end();
     // Also by a rank that fails alone: it ends the job, and rank 0 with it before that could do this. On another host
     // the same path may be another folder, so the lock has to be the one that rank 0 has taken.
     if (!output_.empty() && claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name))
@@ -234,25 +257,55 @@ STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, h
     std::string where =
         "rank " + std::to_string(rank()) + "/" + std::to_string(world()) + " on " + std::string{host.data()};
     if (!what.empty()) where += ", " + what;
-    health_.watch(options, std::move(sources), std::move(where), [this](const std::string& line) { say(line); });
+    health_.watch(options, std::move(sources), std::move(where),
+                  [this](const health::Fault& fault, const std::string& line) {
+                      say(line);
+                      events_.tell(webhooks::gpu_fault_event(fault, health_.monitor()->snapshot().gpu,
+                                                             fault.critical ? "circuit_opened" : "warned"));
+                  });
 }
 
 namespace train {
 
-STRATA_INLINE void rethrow_or_fault(Session& session, std::exception_ptr failure) {
+namespace detail {
+
+/// Throws EndedByFault where the failure was that of a GPU, or a stop that a fault had asked for.
+inline void throw_fault_behind(Session& session, const std::exception_ptr& failure) {
     try {
         std::rethrow_exception(failure);
+    } catch (const EndedByFault&) {
     } catch (const Error& error) {
-        if (is_bad_input(error.code())) session.leave_no_trace();
         if (error.code() == Errc::interrupted) session.health().heed(session.comm());
         // Ranks throw the same Error together: it says whose failure it was, or it is nobody's.
         if (session.world() == 1 || error.problem().find(" on rank ") != std::string::npos)
             session.health().failed(error.problem(), session.rank());
-        throw;
     } catch (const std::exception& error) {
         session.health().failed(error.what(), session.rank());
-        throw;
+    } catch (...) {
     }
+}
+
+inline bool is_of_input(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error& error) {
+        return is_bad_input(error.code());
+    } catch (...) {
+        return false;
+    }
+}
+
+}  // namespace detail
+
+STRATA_INLINE void end_badly(Session& session, std::exception_ptr failure) {
+    try {
+        detail::throw_fault_behind(session, failure);
+    } catch (const EndedByFault&) {
+        failure = std::current_exception();
+    }
+    session.events().failed(failure);
+    if (detail::is_of_input(failure)) session.leave_no_trace();
+    std::rethrow_exception(failure);
 }
 
 STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure) {

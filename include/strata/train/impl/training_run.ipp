@@ -52,6 +52,7 @@ STRATA_INLINE void TrainingRun::at_start(RunActions::Call action) {
 
 STRATA_INLINE void TrainingRun::note_samples(const DrawnSamples& samples) {
     comm::agree(session_.comm(), [&] { record_.append(samples); });
+    session_.events().samples_drawn(folder_, samples);
 }
 
 STRATA_INLINE const std::filesystem::path& TrainingRun::folder() {
@@ -124,6 +125,7 @@ STRATA_INLINE std::int64_t TrainingRun::open() {
     in_fit_ = true;
     if (!std::exchange(log_is_open_, true)) record_.open(comm, folder_, engine_.step_count(), saying());
     record_.begin();
+    session_.events().training_begins(engine_.step_count(), settings_.max_steps);
     model_.train();
     if (engine_.step_count() == 0) first_actions_.call_due(session_.comm(), together_, who(), StepMetrics{}, 0);
     return next_micro_batch();
@@ -227,6 +229,7 @@ STRATA_INLINE bool TrainingRun::finish(const StepMetrics& metrics, bool interrup
     comm::agree(session_.comm(), [&] { record_.append(metrics, std::exchange(norms_, {}), losses); });
     for (const NamedLoss& one : losses) session_.progress().note(evaluation_line(metrics.step, one));
     session_.progress().step(metrics, last_step, settings_.name);
+    session_.events().step_done(metrics, settings_.max_steps);
     if (interrupted && metrics.step != last_step)
         session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
     if (!interrupted) actions_.call_due(session_.comm(), together_, who(), metrics, last_step);
@@ -243,11 +246,13 @@ STRATA_INLINE void TrainingRun::tell_of_waiting(core::FunctionRef<std::string()>
 
 STRATA_INLINE void TrainingRun::save() {
     checkpoints_.save(manifest(), [&] { record_.write_report(); });
+    session_.events().checkpoint_saved(newest(), engine_.step_count(), engine_.step_count() >= settings_.max_steps);
 }
 
 STRATA_INLINE void TrainingRun::end_well(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) session_.progress().note(line);
     if (engine_.step_count() >= settings_.max_steps) export_weights();
+    session_.events().training_ends(engine_.step_count(), settings_.max_steps);
     ended_well_ = true;
     in_fit_ = false;
 }

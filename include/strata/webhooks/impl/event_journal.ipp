@@ -138,11 +138,15 @@ STRATA_INLINE void EventJournal::read_line(std::string_view line) try {
 
 STRATA_INLINE void EventJournal::begin() {
     if (descriptor_ >= 0) return;
-    std::error_code failed;
-    std::filesystem::create_directories(file_.parent_path(), failed);
-    // Where locks do not work events are still kept; then nobody takes them over (left_in()).
-    if (!lock_.is_held()) static_cast<void>(lock_.hold(detail::lock_of(file_)));
-    descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    // Another rank that is done with its own removes the folder in the moment in which it is empty: then once more.
+    for (int attempt = 0; attempt < 10 && descriptor_ < 0; ++attempt) {
+        std::error_code failed;
+        std::filesystem::create_directories(file_.parent_path(), failed);
+        // Where locks do not work events are still kept; then nobody takes them over (left_in()).
+        if (!lock_.is_held()) static_cast<void>(lock_.hold(detail::lock_of(file_)));
+        descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (descriptor_ < 0 && errno != ENOENT) break;
+    }
     if (descriptor_ < 0) throw storage::detail::file_error(errno, "create", file_);
     const auto end = ::lseek(descriptor_, 0, SEEK_END);
     bytes_ = end < 0 ? 0 : static_cast<std::uint64_t>(end);
