@@ -145,6 +145,18 @@ struct Measured {
     }
 };
 
+/// Whether a small model has learnt, and the same bit by bit with what is on a disk there and in memory; prints which.
+///
+///   what  "losses on disk and in memory"
+inline bool learns_the_same(const Measured& files, const Measured& memory, const char* what) {
+    const bool equal = files.losses == memory.losses && files.norms == memory.norms;
+    std::printf("%.1f million parameters, %zu steps: %s %s (%.6f to %.6f)\n",
+                static_cast<double>(files.parameters) / 1e6, files.losses.size(), what,
+                equal ? "have the same bits" : "DIFFER", files.losses.front(), files.losses.back());
+    std::fflush(stdout);
+    return equal && files.learnt();
+}
+
 /// The bytes that a trainer of this model keeps on a disk: of its outline, which takes a second and no memory.
 template <class Setup, class Make>
 std::int64_t bytes_on_disk(Make&& make) {

@@ -53,12 +53,7 @@ bool verified(bench::RealSize size) {
     size.prints = false;
     const bench::Measured memory = trained<InMemory>(size, bench::small_flux_shape, 4);
     const bench::Measured files = trained<OnDisk>(size, bench::small_flux_shape, 4);
-    const bool equal = files.losses == memory.losses && files.norms == memory.norms;
-    std::printf("%.1f million parameters, %lld steps: losses with the base on disk and in memory %s (%.6f to %.6f)\n",
-                static_cast<double>(files.parameters) / 1e6, static_cast<long long>(size.steps),
-                equal ? "have the same bits" : "DIFFER", files.losses.front(), files.losses.back());
-    std::fflush(stdout);
-    return equal && files.learnt();
+    return bench::learns_the_same(files, memory, "losses with the base on disk and in memory");
 }
 
 }  // namespace

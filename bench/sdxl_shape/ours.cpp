@@ -89,12 +89,7 @@ bool verified(bench::RealSize size) {
     size.lr = 1e-3;
     size.prints = false;
     const bench::Measured files = trained<OnDisk>(size, shape), memory = trained<InMemory>(size, shape);
-    const bool equal = files.losses == memory.losses && files.norms == memory.norms;
-    std::printf("%.1f million parameters, %lld steps: losses on disk and in memory %s (%.6f to %.6f)\n",
-                static_cast<double>(files.parameters) / 1e6, static_cast<long long>(size.steps),
-                equal ? "have the same bits" : "DIFFER", files.losses.front(), files.losses.back());
-    std::fflush(stdout);
-    return equal && files.learnt();
+    return bench::learns_the_same(files, memory, "losses on disk and in memory");
 }
 
 }  // namespace
