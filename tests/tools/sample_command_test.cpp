@@ -219,6 +219,23 @@ TEST_F(SampleCommand, AdaptersAreAddedAsStronglyAsTheyAreAskedFor) {
     expect_words(absent.err, {"other.safetensors", "Fix: "});
 }
 
+/// Sixteen are drawn before the denoiser goes, and it comes again for the seventeenth.
+TEST_F(SampleCommand, ManyPicturesAreThoseThatAreDrawnAlone) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
+    const std::vector<std::string> words{path("model"), "--prompt", "a cat", "--steps", "2", "--size", "32"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), words.begin(), words.end());
+        return sample(more);
+    };
+    ASSERT_EQ(with({"--count", "17", "--seed", "5", "--output", path("many")}).status, 0);
+    ASSERT_EQ(with({"--seed", "5", "--output", path("first")}).status, 0);
+    ASSERT_EQ(with({"--seed", "21", "--output", path("last")}).status, 0);
+    const auto file = [&](const char* in, const char* name) { return text_of(folder / in / name); };
+    EXPECT_EQ(file("many", "001_a-cat.png"), file("first", "001_a-cat.png"));
+    EXPECT_EQ(file("many", "017_a-cat.png"), file("last", "001_a-cat.png"));
+    EXPECT_NE(file("many", "001_a-cat.png"), file("many", "017_a-cat.png"));
+}
+
 TEST_F(SampleCommand, NothingIsReplacedUnlessAskedFor) {
     strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
     const std::vector<std::string> words{path("model"), "--prompt", "a cat", "--output", path("out")};

@@ -201,17 +201,16 @@ private:
     /// The denoiser goes before they are decoded, and the autoencoder after.
     void draw_some(const Captions& captions, std::span<const std::size_t> numbers, const fs::path& output,
                    at::Device device) {
-        std::vector<at::Tensor> latents = drawn_latents(captions, numbers, device);
+        const std::vector<at::Tensor> latents = drawn_latents(captions, numbers, device);
         core::give_back_memory();
-        const std::vector<at::Tensor> drawn = family_->recipe()->decoded(latents, device);
-        core::give_back_memory();
-        for (std::size_t i = 0; i < numbers.size(); ++i) {
+        family_->recipe()->decode_each(latents, device, [&](std::size_t i, const at::Tensor& drawn_3HW) {
             const PlannedPicture& picture = pictures_[numbers[i]];
             storage::write_file(output / picture.file,
-                                pictures::encode_png(size_.width, size_.height, bytes_of(drawn[i]),
+                                pictures::encode_png(size_.width, size_.height, bytes_of(drawn_3HW),
                                                      texts_of(facts_of(picture, sampler_options(picture.seed)))));
             session_.progress().note("drew " + (output / picture.file).string());
-        }
+        });
+        core::give_back_memory();
     }
     [[nodiscard]] std::vector<at::Tensor> drawn_latents(const Captions& captions, std::span<const std::size_t> numbers,
                                                         at::Device device) {

@@ -7,7 +7,7 @@
 
 namespace strata::tools {
 
-/// Draws all pictures into the session's output directory: each rank its share, one picture at a time, and rank 0 the grid. A picture's bits
+/// Draws all pictures into the session's output directory: each rank its share, one picture after another, and rank 0 the grid. A picture's bits
 /// depend on its prompt, its seed and the model, and neither on the other pictures nor on the ranks.
 ///
 /// Text encoders are in memory first, and gone when the denoiser comes; that is gone when up to 16 pictures of a rank are decoded, and comes

@@ -2,6 +2,7 @@
 // strata/families/any_recipe.hpp - AnyRecipe: any model's recipe behind one type, beside AnyModel.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <strata/core/error.hpp>
+#include <strata/core/function_ref.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/data/recipe.hpp>
 #include <strata/families/any_model.hpp>
@@ -70,12 +72,12 @@ public:
                                                        const models::SamplerOptions& options,
                                                        std::int64_t first) const = 0;
     /// The two halves of draw(), so that the model need not be there when latents are decoded: see models::Flux1Recipe::draw_latents(), and
-    /// models::decoded(). They throw as draw() does.
+    /// models::decode_each(). They throw as draw() does.
     [[nodiscard]] virtual std::vector<at::Tensor> draw_latents(
         AnyModel& model, std::span<const data::NamedTensors> prompts, const data::NamedTensors& empty,
         const pictures::PictureSize& size, const models::SamplerOptions& options, std::int64_t first) const = 0;
-    [[nodiscard]] virtual std::vector<at::Tensor> decoded(std::span<const at::Tensor> latents,
-                                                          at::Device device) const = 0;
+    virtual void decode_each(std::span<const at::Tensor> latents, at::Device device,
+                             core::FunctionRef<void(std::size_t i, const at::Tensor& picture_3HW)> take) const = 0;
 };
 static_assert(data::Recipe<AnyRecipe>);
 
@@ -150,10 +152,10 @@ public:
         else
             throw_cannot_draw(false);
     }
-    [[nodiscard]] std::vector<at::Tensor> decoded(std::span<const at::Tensor> latents,
-                                                  at::Device device) const override {
+    void decode_each(std::span<const at::Tensor> latents, at::Device device,
+                     core::FunctionRef<void(std::size_t i, const at::Tensor& picture_3HW)> take) const override {
         if constexpr (DrawsWith<R, Model>)
-            return models::decoded(recipe_, latents, device);
+            models::decode_each(recipe_, latents, device, take);
         else
             throw_cannot_draw(false);
     }

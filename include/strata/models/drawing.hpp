@@ -1,6 +1,7 @@
 #pragma once
 // strata/models/drawing.hpp - what all recipes do to draw pictures: noise, guidance, a sampler, decoding.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/Device.h>
 
+#include <strata/core/function_ref.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/data/recipe.hpp>
 #include <strata/diffusion/guidance.hpp>
@@ -103,13 +105,21 @@ template <data::Recipe R, class Encoders>
     return encoded;
 }
 
-/// (3, H, W) fp32 on the CPU of latents (C, h, w), not clamped. The recipe's autoencoder is in memory meanwhile.
+/// Decodes latents (C, h, w) one after another: take(i, picture) with (3, H, W) fp32 on the CPU, not clamped. The recipe's autoencoder is in
+/// memory meanwhile.
 template <data::Recipe R>
-[[nodiscard]] std::vector<at::Tensor> decoded(const R& recipe, std::span<const at::Tensor> latents, at::Device device) {
+void decode_each(const R& recipe, std::span<const at::Tensor> latents, at::Device device,
+                 core::FunctionRef<void(std::size_t i, const at::Tensor& picture_3HW)> take) {
     const at::NoGradGuard no_gradients;
     const auto autoencoder = recipe.load_picture_encoders(device);
+    for (std::size_t i = 0; i < latents.size(); ++i) take(i, autoencoder.decode(latents[i]).to(at::kCPU, at::kFloat));
+}
+/// All of them.
+template <data::Recipe R>
+[[nodiscard]] std::vector<at::Tensor> decoded(const R& recipe, std::span<const at::Tensor> latents, at::Device device) {
     std::vector<at::Tensor> pictures;
-    for (const at::Tensor& one : latents) pictures.push_back(autoencoder.decode(one).to(at::kCPU, at::kFloat));
+    decode_each(recipe, latents, device,
+                [&](std::size_t /*i*/, const at::Tensor& picture_3HW) { pictures.push_back(picture_3HW); });
     return pictures;
 }
 

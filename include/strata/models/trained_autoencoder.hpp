@@ -26,7 +26,7 @@ struct LatentOptions {
     /// that the same picture has the same latents in any batch and run.
     bool draws = false;
     /// Pictures of more pixels are decoded in tiles; none: all are decoded whole.
-    std::optional<std::int64_t> most_pixels_whole;
+    std::optional<std::int64_t> most_pixels_whole{};
     TileOptions tiles;
 };
 

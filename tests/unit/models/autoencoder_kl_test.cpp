@@ -1,5 +1,8 @@
 #include <cmath>
+#include <cstdint>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -141,6 +144,24 @@ TEST(AutoencoderKl, DecodesInTilesThatAreBlended) {
     EXPECT_EQ(tiled.sizes(), whole.sizes());
     EXPECT_LT(deviation(tiled, whole), 0.35);
     EXPECT_FALSE(tiled.equal(whole));
+}
+
+TEST(AutoencoderKl, PicturesAboveALimitAreDecodedInTiles) {
+    torch::manual_seed(2);
+    const auto model = std::make_shared<AutoencoderKl>(small_sdxl());
+    const torch::NoGradGuard no_gradient;
+    const at::Tensor latents = at::randn({4, 24, 9});
+    const std::int64_t edge = model->pixels_per_latent(), pixels = 24 * edge * 9 * edge;
+    const auto decoded = [&](std::optional<std::int64_t> most) {
+        models::LatentOptions options;
+        options.most_pixels_whole = most;
+        options.tiles = {16, 8};
+        return models::TrainedAutoencoder<AutoencoderKl>{model, "weights", options}.decode(latents);
+    };
+    const at::Tensor unscaled = model->unscaled(latents.unsqueeze(0));
+    EXPECT_TRUE(decoded({}).equal(model->decode(unscaled)[0]));
+    EXPECT_TRUE(decoded(pixels).equal(model->decode(unscaled)[0]));
+    EXPECT_TRUE(decoded(pixels - 1).equal(model->decode(unscaled, {16, 8})[0]));
 }
 
 TEST(AutoencoderKl, TilesOfALocalDecoderAreThePicture) {
