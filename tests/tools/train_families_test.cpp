@@ -158,6 +158,22 @@ TEST_F(TrainFamilies, TheExampleTrainsTheGoldenFluxAndSdxl) {
     }
 }
 
+TEST_F(TrainFamilies, TheExampleTrainsAdapters) {
+    for (const PipelineKind kind : {PipelineKind::flux, PipelineKind::sdxl}) {
+        fs::remove_all(folder / "model");
+        strata_test::write_pipeline(folder / "model", kind);
+        write_config(kind == PipelineKind::flux ? "flux" : "sdxl",
+                     {{"model_type", "lora"}, {"lora_rank", 2}, {"learning_rate", 1e-2}});
+        const Outcome outcome = finetune("2", {"--fresh"});
+        ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+        expect_learnt(folder / "tuned");
+        EXPECT_FALSE(fs::exists(folder / "tuned/model.safetensors"));
+        const WeightFiles adapter{folder / "tuned/pytorch_lora_weights.safetensors"};
+        for (const auto& [name, tensor] : adapter.tensors())
+            EXPECT_TRUE(name.starts_with(kind == PipelineKind::flux ? "transformer." : "unet.")) << name;
+    }
+}
+
 /// Losses of all stages are equal bit by bit, the base is what it was, and what is left is the adapter alone.
 TEST_F(TrainFamilies, AdaptersTrainTheSameAtStagesZeroAndThree) {
     for (const PipelineKind kind : {PipelineKind::flux, PipelineKind::sdxl}) {
