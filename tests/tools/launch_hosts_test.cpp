@@ -91,6 +91,8 @@ struct LaunchHosts : ::testing::Test {
     void start(const std::string& who, std::vector<std::string> words) {
         running.erase(who);
         fs::create_directories(folder / who);
+        fs::create_directories(folder / "tmp" / who);
+        ::setenv("TMPDIR", (folder / "tmp" / who).c_str(), 1);
         words.insert(words.begin(), {STRATA_TOOL, "launch"});
         running[who] = std::make_unique<Running>(words, folder / who);
     }
@@ -114,8 +116,10 @@ struct LaunchHosts : ::testing::Test {
     /// A hostfile, and a remote shell for which all hosts are this one; it writes down what it is asked.
     std::vector<std::string> on_hosts(const std::string& lines) const {
         std::ofstream{folder / "hosts"} << lines;
-        const std::string shell =
-            script("shell", "echo \"$@\" >> '" + (folder / "asked").string() + "'\nshift\nexec sh -c \"$*\"");
+        // Each has temporary files of its own, as hosts have: Open MPI's daemons take one folder for one host's, and away.
+        const std::string shell = script(
+            "shell", "echo \"$@\" >> '" + (folder / "asked").string() + "'\nTMPDIR='" + (folder / "tmp").string() +
+                         "/'$1\nmkdir -p \"$TMPDIR\"\nexport TMPDIR\nshift\n" + "exec sh -c \"$*\"");
         return {"--hostfile", (folder / "hosts").string(), "--remote-shell", shell};
     }
     /// An Accelerate YAML for nodes that are each started by themselves; every call gives another port.
