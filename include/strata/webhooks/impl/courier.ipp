@@ -212,8 +212,8 @@ STRATA_INLINE void Courier::write(const Inbox& inbox) {
             if (descriptor >= 0) ::close(descriptor);
             if (!is_written) throw storage::detail::file_error(error, "write", file);
         });
-    for (const auto& [id, webhook] : inbox.settled)
-        attempt([&] {
+    for (const auto& one : inbox.settled)
+        attempt([&, &id = one.first, &webhook = one.second] {
             if (journal_.has(id)) return journal_.settle(id, webhook);
             for (const auto& journal : taken_over_)
                 if (journal->has(id)) return journal->settle(id, webhook);
