@@ -33,7 +33,7 @@ struct HealthSources {
 /// One rank's. Thread-safe. Local: telling other ranks is for whoever asks `ends_run()`.
 ///
 /// Every look is made on its thread, poll_interval_seconds after the one before; the training thread pays for a lock when it asks.
-/// A folder on a server that hangs makes its look wait, and then failed() and the destructor with it; ends_run() and snapshot() answer.
+/// A folder on a server that hangs makes its look wait, and then failed() and stop() with it; ends_run() and snapshot() answer.
 class HealthMonitor {
 public:
     struct Snapshot {
@@ -49,10 +49,13 @@ public:
     HealthMonitor(const HealthOptions& options, HealthSources sources);
     HealthMonitor(const HealthMonitor&) = delete;
     HealthMonitor& operator=(const HealthMonitor&) = delete;
-    ~HealthMonitor();  ///< ends the thread, after the look that it is at
+    ~HealthMonitor();  ///< stop()
 
     /// Looks now, and then again and again. Once.
     void start();
+
+    /// Ends the thread, after the look that it is at. What was seen can still be asked for.
+    void stop();
 
     /// One look, by the calling thread.
     void poll();

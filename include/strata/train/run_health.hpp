@@ -38,6 +38,10 @@ public:
     void watch(const health::HealthOptions& options, health::HealthSources sources, std::string where,
                std::function<void(const health::Fault&, const std::string& line)> tell);
     [[nodiscard]] bool watches() const noexcept { return monitor_ != nullptr; }
+    /// Watches no more: nobody is told from now on. After the look that is under way.
+    void end() {
+        if (monitor_ != nullptr) monitor_->stop();
+    }
 
     /// Whether this rank's breaker ends the run. Local, from any thread.
     [[nodiscard]] bool asks_to_stop() const;

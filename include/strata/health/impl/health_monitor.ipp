@@ -33,7 +33,9 @@ STRATA_INLINE HealthSources sources_of(const OpenedGpu& opened, std::vector<std:
 STRATA_INLINE HealthMonitor::HealthMonitor(const HealthOptions& options, HealthSources sources)
     : options_{options}, sources_{std::move(sources)}, breaker_{options} {}
 
-STRATA_INLINE HealthMonitor::~HealthMonitor() {
+STRATA_INLINE HealthMonitor::~HealthMonitor() { stop(); }
+
+STRATA_INLINE void HealthMonitor::stop() {
     {
         const std::lock_guard lock{mutex_};
         stopping_ = true;

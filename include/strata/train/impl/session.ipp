@@ -123,6 +123,7 @@ STRATA_INLINE void Session::refuse_other_ranks() {
 }
 
 STRATA_INLINE Session::~Session() {
+    health_.end();  // which tells events
     events_.end();  // what it leaves in the folder is gone before the folder may be
     if (!lock_.is_held()) return;
     if (claim_.lock == train::detail::identity_of(output_ / train::detail::lock_name)) remove_traces(false);
@@ -186,6 +187,7 @@ STRATA_INLINE void Session::remove_leftovers(const std::filesystem::path& folder
 }
 
 STRATA_INLINE void Session::leave_no_trace() noexcept {
+    health_.end();  // which tells events
     events_.end();
     // Also by a rank that fails alone: it ends the job, and rank 0 with it before that could do this. On another host
     // the same path may be another folder, so the lock has to be the one that rank 0 has taken.
