@@ -50,7 +50,8 @@ void add_list(const config::DatasetList& list, Places& places) {
                 places.add(Purpose::data, set.instance_data_dir);
             else if (!set.csv.cache_dir.empty())
                 places.add(Purpose::cache, set.csv.cache_dir);
-            if (sets != &list.conditioning) add_cache(list.latent_cache_of(set), places);
+            if (!set.vae_cache_disable && (sets != &list.conditioning || !set.cache_dir_vae.empty()))
+                add_cache(list.latent_cache_of(set), places);
         }
     for (const config::TextEmbeds& texts : list.text_embeds) add_cache(config::text_cache_of(texts), places);
 }

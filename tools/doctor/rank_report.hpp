@@ -30,7 +30,7 @@ struct PairSpeed {
 struct SharedFolder {
     bool sees_first = false;  ///< the file that rank 0 has written
     bool is_seen = true;      ///< rank 0 has seen the file that this one has written
-    std::string failure;      ///< why it could not write; empty: it could
+    std::string failure{};    ///< why it could not write; empty: it could
     std::int64_t owner = -1;  ///< uid of its own file, as it sees it
     double clock_ahead = 0;   ///< seconds that the file server is ahead of this host, by the time of that file
 };

@@ -31,6 +31,7 @@
 #include <strata/comm/launched_rank.hpp>
 
 #include "../arguments.hpp"
+#include "../launch_rank.hpp"
 #include "blas.hpp"
 #include "host_checks.hpp"
 #include "in_time.hpp"
@@ -111,20 +112,19 @@ bool wait_for(MPI_Request& request, Clock::time_point until) {
     }
 }
 
-using Name = std::array<char, 256>;
-
-Name name_of_host() {
-    Name name{};
-    const std::string own = doctor::own_name();
-    own.copy(name.data(), name.size() - 1);
-    return name;
+/// As the hostfile has it, for that is what a person knows; the host's own name where it was not started by a remote shell.
+std::string host_name() {
+    const char* const name = std::getenv(strata::tools::host_variable);
+    return name == nullptr || *name == '\0' ? doctor::own_name() : std::string{name};
 }
+
+using Name = std::array<char, 256>;
 
 /// All ranks' hosts, or none where one of them is not reached. Point to point, so that it is known which.
 std::vector<std::string> meet(int rank, int world) {
     const auto until = Clock::now() + seconds{15};
     std::vector<Name> names(static_cast<std::size_t>(world), Name{});
-    names.front() = name_of_host();
+    host_name().copy(names.front().data(), sizeof(Name) - 1);
     constexpr int tag = 1;
     const int bytes = static_cast<int>(sizeof(Name)) * world;
     if (rank == 0) {
@@ -340,7 +340,7 @@ void share(const fs::path& folder, const std::string& token, int rank, int world
 
 int run(const std::vector<std::string>& words) {
     const strata::tools::Arguments arguments{"strata-doctor", words, options};
-    const std::string own = doctor::own_name();
+    const std::string own = host_name();
     say(doctor::said_of_host(own, ::getuid(), ::getgid()));
     static Watch watch{"rank " + std::to_string(strata::comm::launched_rank()) + " on " + own};
     watch.expect("MPI to start", seconds{45});
