@@ -1,8 +1,6 @@
 // `strata doctor` as a person meets it: on a real machine whose speeds and room are not known, so that what is asserted is what each line
 // is about, and not how well the machine does.
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,15 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "../support/fake_s3.hpp"
-#include "../support/temporary_folder.hpp"
-#include "run_tool.hpp"
+#include "doctor_run.hpp"
 
 namespace {
 
@@ -32,7 +26,6 @@ using strata_test::FakeHttpServer;
 using strata_test::FakeReply;
 using strata_test::FakeRequest;
 using strata_test::Outcome;
-using strata_test::Running;
 
 /// A bucket that knows what is asked of a bucket in a doctor's visit, and refuses some of it.
 class FakeBucket {
@@ -70,68 +63,11 @@ private:
     std::map<std::string, std::string> objects_;
 };
 
-struct DoctorCommand : ::testing::Test {
-    strata_test::TemporaryFolder temporary;
-    fs::path folder = temporary.path();
-    std::vector<std::string> set;
-
-    void SetUp() override {
-        fs::create_directories(folder / "printed");
-        variable("OMP_NUM_THREADS", "1");
-    }
-    void TearDown() override {
-        for (const std::string& name : set) ::unsetenv(name.c_str());
-    }
-    void variable(const std::string& name, const std::string& value) {
-        ::setenv(name.c_str(), value.c_str(), 1);
-        set.push_back(name);
-    }
+struct DoctorCommand : strata_test::DoctorRun {
     void use_bucket_of(const FakeHttpServer& server) {
         variable("AWS_ENDPOINT_URL_S3", server.url());
         variable("AWS_ACCESS_KEY_ID", fake_s3::key_id);
         variable("AWS_SECRET_ACCESS_KEY", fake_s3::secret);
-    }
-    Outcome strata(std::vector<std::string> words) const {
-        words.insert(words.begin(), {STRATA_TOOL, "doctor"});
-        return Running{std::move(words), folder / "printed"}.wait();
-    }
-    /// Its lines, after a look at what is true of all of them.
-    json lines_of(std::vector<std::string> words) const {
-        words.emplace_back("--json");
-        const Outcome outcome = strata(std::move(words));
-        const json all = json::parse(outcome.out, nullptr, false);
-        EXPECT_TRUE(all.is_object()) << outcome.out << outcome.err;
-        if (!all.is_object()) return json::array();
-        EXPECT_EQ(outcome.status, all.at("problems") == 0 ? 0 : 1) << outcome.out;
-        std::map<std::string, int> count;
-        for (const json& line : all.at("lines")) {
-            ++count[line.at("state")];
-            EXPECT_EQ(line.at("fix") == "", line.at("state") == "ok") << line;
-            EXPECT_NE(line.at("found"), "");
-        }
-        EXPECT_EQ(all.at("ok"), count["ok"]);
-        EXPECT_EQ(all.at("warnings"), count["warning"]);
-        EXPECT_EQ(all.at("problems"), count["problem"]);
-        return all.at("lines");
-    }
-    static std::vector<json> about(const json& lines, const std::string& subject, const std::string& host = "") {
-        std::vector<json> found;
-        for (const json& line : lines)
-            if (line.at("subject") == subject && line.at("host") == host) found.push_back(line);
-        return found;
-    }
-    static json one_about(const json& lines, const std::string& subject, const std::string& host = "") {
-        const auto found = about(lines, subject, host);
-        EXPECT_EQ(found.size(), 1U) << subject << " in " << lines;
-        return found.size() == 1 ? found.front()
-                                 : json{{"state", ""}, {"found", ""}, {"fix", ""}, {"values", json::object()}};
-    }
-    static bool has(const json& line, const std::string& part, const std::string& text) {
-        return line.at(part).get<std::string>().find(text) != std::string::npos;
-    }
-    void expect_nothing_left(const fs::path& in) const {
-        for (const auto& entry : fs::recursive_directory_iterator{in})
-            EXPECT_EQ(entry.path().filename().string().find(".strata-doctor"), std::string::npos) << entry.path();
     }
 };
 
@@ -269,48 +205,5 @@ TEST_F(DoctorCommand, GpusAreThoseThatTheDriverShows) {
     EXPECT_EQ(one_about(fewer, "GPU 0").at("values").at("uuid"), "GPU-2");
     EXPECT_TRUE(about(fewer, "GPU 1").empty());
 }
-
-#ifdef STRATA_WITH_MPI
-
-TEST_F(DoctorCommand, RanksAreStartedAndMeasured) {
-    const json lines = lines_of({"-n", "2", "--output", (folder / "out").string()});
-    const json ranks = one_about(lines, "ranks");
-    EXPECT_EQ(ranks.at("state"), "ok") << ranks;
-    EXPECT_EQ(ranks.at("values").at("started"), 2);
-    EXPECT_EQ(one_about(lines, "network").at("values").at("pairs").size(), 1U);
-    EXPECT_GT(one_about(lines, "all-reduce").at("values").at("seconds"), 0);
-    const json shared = one_about(lines, "shared folder");
-    EXPECT_EQ(shared.at("values").at("folder"), folder.string());
-    EXPECT_EQ(shared.at("values").at("uids"), json{::getuid()});
-    EXPECT_FALSE(fs::exists(folder / "out"));
-    expect_nothing_left(folder);
-}
-
-TEST_F(DoctorCommand, HostsAreLookedAtAndOneThatDoesNotAnswerIsALine) {
-    std::ofstream{folder / "hosts"} << "one slots=1\ntwo slots=1\ndead slots=4\n";
-    const fs::path shell = folder / "shell";
-    std::ofstream{shell} << "#!/bin/sh\n[ \"$1\" = dead ] && exit 255\nTMPDIR='" << folder.string()
-                         << "/tmp_'$1\nmkdir -p \"$TMPDIR\"\nexport TMPDIR\nshift\nexec sh -c \"$*\"\n";
-    ::chmod(shell.c_str(), 0755);
-    const json lines = lines_of(
-        {"--hostfile", (folder / "hosts").string(), "--remote-shell", shell.string(), "--output", folder.string()});
-    EXPECT_TRUE(has(one_about(lines, "host"), "found", "dead does not answer")) << lines;
-    const json ranks = one_about(lines, "ranks");
-    EXPECT_EQ(ranks.at("values").at("hosts"), (json{"one", "two"})) << ranks;
-    EXPECT_EQ(ranks.at("values").at("ranks"), 2);
-    const json pair = one_about(lines, "network").at("values").at("pairs").at(0);
-    EXPECT_EQ(pair.at("from"), "one");
-    EXPECT_EQ(pair.at("to"), "two");
-    EXPECT_EQ(one_about(lines, "clocks").at("state"), "ok");
-    for (const char* host : {"one", "two"}) {
-        (void)one_about(lines, "processor", host);
-        EXPECT_EQ(one_about(lines, "output folder", host).at("values").at("folder"), folder.string());
-    }
-    const Outcome bad = strata({"--hostfile", (folder / "no_such_file").string()});
-    EXPECT_NE(bad.status, 0);
-    EXPECT_NE(bad.err.find("no_such_file"), std::string::npos) << bad.err;
-}
-
-#endif
 
 }  // namespace

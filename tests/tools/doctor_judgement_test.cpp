@@ -22,8 +22,10 @@
 #include "../../tools/doctor/in_time.hpp"
 #include "../../tools/doctor/limits.hpp"
 #include "../../tools/doctor/line.hpp"
+#include "../../tools/doctor/mount.hpp"
 #include "../../tools/doctor/place.hpp"
 #include "../../tools/doctor/processor.hpp"
+#include "../../tools/doctor/rank_judgement.hpp"
 #include "../../tools/doctor/rank_report.hpp"
 
 namespace {
@@ -429,6 +431,13 @@ TEST_F(DoctorJudgement, HostsAndTheNetworkBetweenThem) {
     facts = two_hosts();
     facts.reports[1].library = "Open MPI v5.0.1";
     expect(*find(judge(facts), "ranks"), State::problem, {"v4.1.4, Open MPI v5.0.1"});
+    facts.reports[0].library = facts.reports[1].library = "";
+    facts.failure = "At least one pair is unable";
+    expect(*find(judge(facts), "ranks"), State::problem, {"MPI has not started on them: At least one pair is unable"});
+    facts.reports[1].failure = "rank 1 on b has waited 40 s for a file of every rank in /shared";
+    expect(*find(judge(facts), "ranks"), State::problem, {"40 s", "file server"});
+    facts.reports[1].failure = "rank 1 on b has waited 45 s for MPI to start";
+    expect(*find(judge(facts), "ranks"), State::problem, {"45 s", "btl_tcp_if_include"});
     facts.reports[1] = {};
     facts.reports[1].rank = 1;
     facts.failure = "[ST2605] mpirun cannot start. Fix: install it.";
@@ -462,6 +471,10 @@ TEST_F(DoctorJudgement, AFolderThatIsNotSharedIsTold) {
     facts = two_hosts();
     facts.reports[1].shared->clock_ahead = 30;
     expect(judged(facts), State::warning, {"30.0 s ahead of b"});
+    facts.reports[0].shared.reset();
+    facts.reports[1].shared.reset();  // they have not come so far, which other lines say
+    EXPECT_EQ(find(judge(facts), "shared folder"), nullptr);
+    facts = two_hosts();
     facts.shared_folder.clear();
     EXPECT_EQ(find(judge(facts), "shared folder"), nullptr);
 }

@@ -64,18 +64,10 @@ struct RankReport {
 [[nodiscard]] std::string said_of_failure(const std::string& failure);
 [[nodiscard]] std::string said_at_end();
 
+/// Prints it, at once.
+void say(const std::string& text);
+
 /// Of what each rank has printed, by rank. Lines that are none are passed over.
 [[nodiscard]] std::vector<RankReport> parse_reports(const std::vector<std::string>& printed);
-
-/// How the ranks were started and ended.
-struct RanksFacts {
-    std::vector<RankReport> reports;        ///< one for each rank that was asked for
-    std::vector<std::string> silent_hosts;  ///< that the remote shell did not reach; no rank was to be there
-    std::string shared_folder;              ///< empty: none was looked at
-    std::string failure;                    ///< first line of what the launcher said; empty: nothing
-    bool is_in_time = true;
-};
-
-[[nodiscard]] std::vector<Line> judge(const RanksFacts& facts);
 
 }  // namespace strata::tools::doctor

@@ -48,16 +48,22 @@ private:
     fs::path path_;
 };
 
-/// Of what the launcher has printed, the line that says why.
+/// Of what the launcher has printed, the line that says why, and behind it the first one of mpirun, MPI or the remote shell.
 std::string reason_in(const std::string& printed) {
     std::istringstream in{printed};
     std::string reason;
+    std::string other;
     for (std::string line; std::getline(in, line);) {
-        const std::size_t mark = line.find("[ST");
-        if (mark != std::string::npos) return line.substr(mark);
-        if (line.starts_with("strata launch: ") && reason.empty()) reason = line;
+        const std::string text{core::trimmed(line)};
+        if (const std::size_t mark = text.find("[ST"); mark != std::string::npos && reason.empty())
+            reason = text.substr(mark);
+        else if (other.empty() && text.find_first_not_of("-=*") != std::string::npos &&
+                 !text.starts_with(report_mark) && mark == std::string::npos)
+            other = text;
     }
-    return reason;
+    if (reason.empty()) return other;
+    const std::size_t fix = std::min(reason.find(". Fix: "), reason.size());
+    return other.empty() ? reason : reason.substr(0, fix) + " (" + other + ")" + reason.substr(fix);
 }
 
 /// Those that answer; the names of the others go into `silent`.

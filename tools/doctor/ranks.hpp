@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "place.hpp"
-#include "rank_report.hpp"
+#include "rank_judgement.hpp"
 
 namespace strata::tools::doctor {
 
