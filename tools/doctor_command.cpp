@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "doctor/line.hpp"
 #include "doctor/place.hpp"
 #include "doctor/ranks.hpp"
+#include "launch_hosts.hpp"
 
 namespace strata::tools {
 
@@ -120,7 +122,17 @@ int doctor_command(std::span<const std::string> words) {
         print_help();
         return 0;
     }
-    (void)arguments.integer("-n", 1, 1024);  // before anything is looked at
+    // Before anything is looked at.
+    const auto ranks = arguments.integer("-n", 1, 1024);
+    if (const auto file = arguments.text("--hostfile")) {
+        auto hosts =
+            hosts_of_file(*file, arguments.text("--include").value_or(""), arguments.text("--exclude").value_or(""));
+        if (ranks) (void)first_slots(std::move(hosts), static_cast<int>(*ranks));
+    } else if (arguments.has("--include") || arguments.has("--exclude")) {
+        throw Error{Errc::bad_argument,
+                    "--include and --exclude choose from the hosts of a hostfile, and there is none",
+                    "give --hostfile FILE"};
+    }
     std::vector<Line> lines;
     const doctor::Places places = places_of(arguments, lines);
     const std::vector<Line> host = doctor::check_host(places.folders);

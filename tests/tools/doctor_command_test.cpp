@@ -105,7 +105,7 @@ TEST_F(DoctorCommand, AFolderThatIsNotThereAndOneThatIsNoneAreProblems) {
 
 TEST_F(DoctorCommand, WordsThatAreNotUnderstoodAreOneSentence) {
     for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"--jsno"}, {"-n", "none"}, {"-n", "0"}, {"s3:///prefix"}, {"--hostfile"}}) {
+             {"--jsno"}, {"-n", "none"}, {"-n", "0"}, {"s3:///prefix"}, {"--hostfile"}, {"--include", "a"}}) {
         const Outcome outcome = strata(words);
         EXPECT_EQ(outcome.status, 2) << words.front() << outcome.err;
         EXPECT_NE(outcome.err.find("[ST2601]"), std::string::npos) << outcome.err;

@@ -431,6 +431,10 @@ TEST_F(DoctorJudgement, HostsAndTheNetworkBetweenThem) {
     facts = two_hosts();
     facts.reports[1].library = "Open MPI v5.0.1";
     expect(*find(judge(facts), "ranks"), State::problem, {"v4.1.4, Open MPI v5.0.1"});
+    facts.reports[1].is_complete = false;
+    facts.failure = "[ST2606] rank 1/2 on host b was ended by SIGBUS. Fix: more room.";
+    expect(*find(judge(facts), "ranks"), State::problem,
+           {"rank 1 on b has not said all: it ended before; [ST2606]", "dmesg of b"});
     facts.reports[0].library = facts.reports[1].library = "";
     facts.failure = "At least one pair is unable";
     expect(*find(judge(facts), "ranks"), State::problem, {"MPI has not started on them: At least one pair is unable"});

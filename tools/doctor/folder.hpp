@@ -29,8 +29,8 @@ struct FolderFacts {
     double read = 0;
 };
 
-/// Writes up to 128 MiB for up to two seconds, reads them again past the page cache, and leaves nothing behind: the file has no name
-/// from its first moment on. Folders of pictures are only looked at. May hang where a file server does.
+/// Writes up to 128 MiB for up to two seconds, reads them again past the page cache, and leaves nothing behind: the file loses its name
+/// before the first byte. Folders of pictures are only looked at. May hang where a file server does.
 [[nodiscard]] FolderFacts look_at_folder(const FolderPlace& place);
 
 [[nodiscard]] Line judge(const FolderFacts& facts);

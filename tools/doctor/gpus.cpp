@@ -1,9 +1,12 @@
 #include "gpus.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <strata/core/amounts.hpp>
 #include <strata/health/nvml.hpp>

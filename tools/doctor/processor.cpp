@@ -1,7 +1,8 @@
 #include "processor.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>

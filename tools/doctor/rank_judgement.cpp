@@ -82,6 +82,14 @@ Line judge_start(const RanksFacts& facts) {
                        "MPI has not started on them" + std::string{facts.is_in_time ? "" : " in time"} +
                            (what.empty() ? "" : ": " + what),
                        look);
+    } else if (const auto cut = std::find_if(facts.reports.begin(), facts.reports.end(),
+                                             [](const RankReport& report) { return !report.is_complete; });
+               cut != facts.reports.end()) {
+        const std::string what = parts_of(facts.failure, look).first;
+        line = problem(subject,
+                       "rank " + std::to_string(cut->rank) + " on " + cut->host + " has not said all" +
+                           (facts.is_in_time ? ": it ended before" : " in time") + (what.empty() ? "" : "; " + what),
+                       "look in dmesg of " + cut->host + " for what ended it");
     } else if (libraries.size() > 1) {
         line = problem(subject, "hosts have several versions of MPI: " + joined(libraries),
                        "install the same version on all hosts");
