@@ -52,8 +52,8 @@ void print_help() {
         "limits, io_uring, folders with their file systems and speeds, buckets and the rights of their keys, MPI and the network\n"
         "between hosts. A PLACE is a folder or s3://BUCKET/PREFIX; without any, this folder.\n"
         "\n%s\n"
-        "Files and objects that it writes are small, begin with .strata-doctor-, and are removed. Nothing is waited for longer than\n"
-        "three minutes.\n"
+        "What it writes begins with .strata-doctor-, is 128 MiB in a folder and some bytes in a bucket at most, and is removed. Nothing is\n"
+        "waited for longer than three minutes.\n"
         "\n"
         "Exit status: 0 where there is no problem; 1 where there is one; 2 for words that are not understood.\n",
         help_lines(options).c_str());
