@@ -10,14 +10,15 @@ set(doc "${root}/usr/share/doc/strata")
 
 # ---- all of it was built -----------------------------------------------------------------------------------------
 file(GLOB library "${root}/usr/lib/libstrata.a" "${root}/usr/lib/*/libstrata.a")
-foreach(target IN ITEMS strata_compiled strata_tool strata_trainer strata_memory)
+foreach(target IN ITEMS strata_compiled strata_tool strata_trainer strata_memory strata_doctor)
     set(file_of_strata_compiled "${library}")
     set(file_of_strata_tool "${root}/usr/bin/strata")
     set(file_of_strata_trainer "${root}/usr/bin/strata-train")
     set(file_of_strata_memory "${root}/usr/bin/strata-memory")
+    set(file_of_strata_doctor "${root}/usr/bin/strata-doctor")
     if(NOT EXISTS "${file_of_${target}}")
         message(FATAL_ERROR "strata: the package would lack what the target ${target} makes, which was not built. "
-            "Fix: cmake --build ${CPACK_STRATA_BUILD_DIR} --target strata_compiled strata_tool strata_trainer strata_memory, and run cpack again.")
+            "Fix: cmake --build ${CPACK_STRATA_BUILD_DIR} --target strata_compiled strata_tool strata_trainer strata_memory strata_doctor, and run cpack again.")
     endif()
 endforeach()
 

@@ -55,6 +55,9 @@ if(TARGET strata_trainer)
     install(TARGETS strata_trainer RUNTIME OPTIONAL)
     strata_say_if_missing(strata_trainer "what `strata train` starts")
 endif()
+if(TARGET strata_doctor)
+    install(TARGETS strata_doctor RUNTIME OPTIONAL)  # `strata doctor -n N` says so where it is missing
+endif()
 if(TARGET strata_memory)
     install(TARGETS strata_memory RUNTIME OPTIONAL)  # `strata memory` says so where it is missing
 endif()

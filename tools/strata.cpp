@@ -16,6 +16,8 @@
 #include "codegen_command.hpp"
 #include "config_command.hpp"
 #include "data_command.hpp"
+#include "doctor/blas.hpp"
+#include "doctor_command.hpp"
 #include "launch_command.hpp"
 #include "launch_nodes.hpp"
 #include "launch_rank.hpp"
@@ -47,6 +49,8 @@ constexpr std::array commands{
     Command{"sample", "draws pictures of prompts from a model, a run's checkpoint or weights",
             strata::tools::sample_command},
     Command{"launch", "runs a trainer on several ranks, so that Ctrl-C saves", strata::tools::launch_command},
+    Command{"doctor", "looks at machine, hosts, folders and buckets, and says what would hinder a run",
+            strata::tools::doctor_command},
     Command{"webhook", "sends a test event to the webhooks of a configuration, and says what came back",
             strata::tools::webhook_command},
 };
@@ -79,6 +83,7 @@ int run(std::span<const std::string> words) {
         if (command.name == name) return command.run(words.subspan(1));
     if (name == "launch-rank") return strata::tools::launch_rank_command(words.subspan(1));  // of launch, not of people
     if (name == "launch-shell") return strata::tools::launch_shell_command(words.subspan(1));
+    if (name == "doctor-blas") return strata::tools::doctor::blas_command(words.subspan(1));
     throw Error{Errc::bad_argument, "strata has no command '" + name + "'",
                 strata::tools::did_you_mean(name, names, "use one of " + list + "; strata --help explains them")};
 }

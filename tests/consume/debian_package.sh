@@ -49,7 +49,7 @@ list=$(dpkg-deb --fsys-tarfile "$package" | tar -tv --full-time)
 files=$(sed 's/.* \.\//\//' <<<"$list")
 library=$(grep -E '/libstrata\.a$' <<<"$files" || true)
 expect 'libstrata.a' names "$library" '^/usr/lib/(.*/)?libstrata\.a$'
-for file in /usr/bin/strata /usr/bin/strata-train /usr/bin/strata-memory /usr/include/strata/strata.hpp /usr/include/strata/core/impl/error.ipp \
+for file in /usr/bin/strata /usr/bin/strata-train /usr/bin/strata-memory /usr/bin/strata-doctor /usr/include/strata/strata.hpp /usr/include/strata/core/impl/error.ipp \
     "${library%libstrata.a}cmake/strata/strata-config.cmake" "${library%libstrata.a}cmake/strata/strata-compiled-targets.cmake" \
     "${library%libstrata.a}pkgconfig/strata.pc" /usr/share/doc/strata/{copyright,changelog.gz,README.md} /usr/share/man/man1/strata.1.gz \
     /usr/share/doc/strata/examples/CMakeLists.txt; do
