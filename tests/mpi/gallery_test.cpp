@@ -262,7 +262,7 @@ TEST_F(Gallery, TheAverageStandsBesideTheTrainedWeightsAndLogAndReportSaySo) {
     EXPECT_EQ(samples_in("average").at(0)["samples"]["weights"].get<Texts>(), Texts{"average"});
     const std::string report = text_of(root / "both/report.html");
     EXPECT_NE(report.find("<span>two pears</span>"), std::string::npos);
-    EXPECT_NE(report.find("their moving average right"), std::string::npos);
+    EXPECT_NE(report.find("the trained weights, their moving average"), std::string::npos);
     EXPECT_NE(report.find("repeat(1,1fr)"), std::string::npos);
 }
 

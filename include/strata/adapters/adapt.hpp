@@ -51,6 +51,8 @@ public:
     [[nodiscard]] const std::shared_ptr<models::AdapterSwitch>& acts() const noexcept { return acts_; }
     /// Elements of all adapters.
     [[nodiscard]] std::int64_t numel() const;
+    /// Whether nothing of the model but adapters is trained, as adapt() leaves it; a program may unfreeze more. Local.
+    [[nodiscard]] bool base_is_frozen(const torch::nn::Module& model) const;
     /// Writes the merged weights in place of the layers' own, and switches the adapters off: the model computes what it did, dropout
     /// aside, as one without adapters. Sums are in fp32 and rounded once to the weights' type: pictures in fp32 are the same up to 1e-5, and a
     /// weight in bf16 is off by at most 2^-9 of itself. Local.

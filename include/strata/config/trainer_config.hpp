@@ -83,6 +83,7 @@ struct TrainerConfig {
     std::int64_t ema_warmup_steps = 0;    ///< before this step the average is the weights; 0: the decay grows slowly
     std::optional<EmaDevice> ema_device;  ///< nullopt: as the program composes it
     EmaValidation ema_validation = EmaValidation::comparison;
+    bool disable_benchmark = false;
 
     std::int64_t validation_step_interval = 100;
     std::int64_t validation_epoch_interval = 0;  ///< 0: none besides

@@ -15,7 +15,7 @@ namespace strata::train {
 struct DrawnSamples {
     std::int64_t step = 0;               ///< 0: before the first
     std::string file{};                  ///< below the trainer's folder: "samples/step_00000100.png"
-    std::vector<std::string> weights{};  ///< of the pictures of a pair, from left to right: "trained", "average"
+    std::vector<std::string> weights{};  ///< side by side, from left to right: "without adapter", "trained", "average"
     std::vector<std::string> prompts{};
     std::string negative_prompt{};
     std::vector<pictures::PictureSize> sizes{};

@@ -52,7 +52,7 @@ concept DrawingRecipe = data::Recipe<R> &&
 
 /// Draws pictures of every prompt into one grid, OUTPUT/samples/step_NNNNNNNN.png, or another folder of the output
 /// directory; for a trainer with a name below its own. All pictures of a prompt stand side by side: size by size, image by
-/// image, and of each that of the trained weights left of the average's. The text encoders are in memory while a gallery
+/// image, and of each that without the adapter, that of the trained weights, and the average's. The text encoders are in memory while a gallery
 /// is made, the autoencoder while it decodes, and no longer.
 ///
 ///   R  the recipe that the model is trained with; a DrawingRecipe of it
@@ -101,6 +101,11 @@ public:
         std::vector<std::vector<at::Tensor>> variants;
         constexpr bool has_average = AnyTrainer::setup::averaging::enabled;
         const auto average = has_average ? options_.average : config::EmaValidation::none;
+        if constexpr (AnyTrainer::setup::adaptation::enabled)
+            if (options_.without_adapter) {
+                drawn.weights.emplace_back("without adapter");
+                variants.push_back(pictures_without_adapter(trainer));
+            }
         if (average != config::EmaValidation::ema_only) {
             drawn.weights.emplace_back("trained");
             variants.push_back(pictures_of(trainer.model()));
@@ -157,6 +162,16 @@ private:
         return in_order;
     }
 
+    /// Once, where the weights beneath adapters are not trained: rank 0 keeps them. Empty on the others.
+    template <class AnyTrainer>
+    const std::vector<at::Tensor>& pictures_without_adapter(AnyTrainer& trainer) {
+        if (has_base_ && trainer.base_is_frozen()) return of_base_;
+        trainer.without_adapter([&] { of_base_ = pictures_of(trainer.model()); });
+        if (session_.rank() != 0) of_base_.clear();
+        has_base_ = true;
+        return of_base_;
+    }
+
     /// All ranks' pictures of one size, in the order of the cells. Every rank draws as many: under ZeroStage<3> the model's
     /// forward pass is collective. The last ones draw some that another has drawn, where the number does not divide.
     template <class Model>
@@ -210,6 +225,8 @@ private:
     GalleryOptions options_;
     data::NamedTensors empty_;
     std::vector<data::NamedTensors> embedded_;
+    std::vector<at::Tensor> of_base_;  // on rank 0: what a trainer's model draws without its adapters
+    bool has_base_ = false;
     std::int64_t last_drawn_ = -1;  // from a trainer
 };
 

@@ -24,6 +24,8 @@ struct GalleryOptions {
     models::SamplerOptions sampler{};
     /// Of a trainer with Ema<>: whose pictures; `comparison` draws both, side by side.
     config::EmaValidation average = config::EmaValidation::comparison;
+    /// Of a trainer with Adapter<>: what the model draws without it stands left of the others.
+    bool without_adapter = true;
 
     // When Gallery::follow() draws. After the last step it does in any case.
     std::int64_t every_steps = 100;

@@ -33,7 +33,7 @@ TEST(GalleryOptions, EveryKeyOfAConfigurationActs) {
         "validation_num_inference_steps": 7, "validation_guidance": 5, "validation_seed": 9,
         "validation_noise_scheduler": "unipc", "validation_guidance_rescale": 0.5, "validation_guidance_real": 4,
         "ema_validation": "ema_only", "validation_step_interval": 20, "validation_epoch_interval": 3,
-        "validation_on_startup": true})");
+        "validation_on_startup": true, "disable_benchmark": true})");
     EXPECT_EQ(options.prompts, (std::vector<std::string>{"a cat", "a dog"}));
     EXPECT_EQ(options.negative_prompt, "blurry");
     EXPECT_EQ(options.sizes, (Sizes{{64, 32}, {48, 48}}));
@@ -48,6 +48,8 @@ TEST(GalleryOptions, EveryKeyOfAConfigurationActs) {
     EXPECT_EQ(options.every_steps, 20);
     EXPECT_EQ(options.every_epochs, 3);
     EXPECT_TRUE(options.at_start);
+    EXPECT_TRUE(silent.without_adapter);
+    EXPECT_FALSE(options.without_adapter);
 }
 
 TEST(GalleryOptions, WhatCannotBeDrawnIsRefused) {
@@ -83,8 +85,11 @@ TEST(GalleryOptions, TheReportSaysWhichPictureIsWhich) {
     options.images = 2;
     EXPECT_EQ(
         train::sample_note(options, {"trained", "average"}),
-        "Of every prompt, from left to right: sizes 64 x 32, 32 x 64; 2 images of each; of each the trained weights "
-        "left, their moving average right");
+        "Of every prompt, from left to right: sizes 64 x 32, 32 x 64; 2 images of each; of each the trained weights, "
+        "their moving average");
+    options = {.prompts = {"a cat"}};
+    EXPECT_EQ(train::sample_note(options, {"without adapter", "trained"}),
+              "Of every prompt, from left to right: of each without adapter, the trained weights");
 }
 
 TEST(GalleryOptions, AnEpochEndsWithTheStepThatCompletesIt) {

@@ -1,6 +1,9 @@
 #pragma once
 // strata/adapters/impl/adapt.ipp - a walk over a model's layers.
 
+#include <algorithm>
+#include <cstddef>
+
 #include <strata/adapters/adapt.hpp>
 #include <strata/core/error.hpp>
 
@@ -21,6 +24,17 @@ STRATA_INLINE std::int64_t Adapted::numel() const {
         for (const at::Tensor& parameter : layer.layer->adapter()->parameters()) sum += parameter.numel();
     }
     return sum;
+}
+
+STRATA_INLINE bool Adapted::base_is_frozen(const torch::nn::Module& model) const {
+    const auto trained = [](const torch::nn::Module& of) {
+        const std::vector<at::Tensor> parameters = of.parameters();
+        return std::count_if(parameters.begin(), parameters.end(),
+                             [](const at::Tensor& parameter) { return parameter.requires_grad(); });
+    };
+    std::ptrdiff_t of_adapters = 0;
+    for (const NamedAdaptable& layer : layers_) of_adapters += trained(*layer.layer->adapter());
+    return trained(model) == of_adapters;
 }
 
 STRATA_INLINE void Adapted::merge() {

@@ -151,7 +151,6 @@ inline void add_output_keys(ForeignKeyList& list) {
         {"num_eval_images", "eval_epoch_interval", "eval_timesteps", "eval_dataset_pooling", "eval_dataset_id",
          "eval_loss_disable", "eval_*"},
         "false");
-    list.other("nothing is measured before the first step", {"disable_benchmark"}, "true|false");
     list.other("the moving average is updated where it is kept, in one pass", {"ema_cpu_only", "ema_foreach_disable"});
     list.other("every check stays: what is refused cannot be trained", {"i_know_what_i_am_doing"}, "false");
     list.other("a file says all that it says: nothing is merged into it", {"merge_environment_config"}, "false");

@@ -26,6 +26,8 @@ inline void add_validation_keys(Schema<TrainerConfig>& s) {
                              {"comparison", EmaValidation::comparison}},
                             "Sample grids of a trainer with an average: of the trained weights, of the average, or of "
                             "both side by side");
+    s.flag("disable_benchmark", &C::disable_benchmark,
+           "Sample grids of a run with an adapter: without what the model draws without it, which stands on the left");
     s.integer("validation_step_interval", &C::validation_step_interval, ranges::positive,
               "Optimizer steps between sample grids");
     s.integer("validation_epoch_interval", &C::validation_epoch_interval, ranges::count,

@@ -81,7 +81,7 @@ public:
     /// Evaluates a set that is not trained on after every `steps`-th optimizer step and after the last one: the mean loss over an epoch of
     /// `source`, in evaluation mode, from its first micro-batch, with equal randomness each time (train::JudgesItself says what a
     /// model can do about it). In metrics.jsonl it stands in the step's line under "evaluations", with the moving average's, where there is one, as NAME_ema, and with
-    /// that of the weights alone beneath adapters as NAME_without_adapter, which is evaluated once: they do not change. In
+    /// that of the weights alone beneath adapters as NAME_without_adapter, which is evaluated once where they do not change. In
     /// the report as a curve. Call before fit(). On all ranks alike.
     ///
     ///   steps   >= 1; 0: after the last step only
@@ -96,8 +96,8 @@ public:
             if constexpr (Setup::averaging::enabled)
                 with_average([&] { losses.push_back({name + "_ema", run_.evaluated_on(source, name)}); });
             if constexpr (Setup::adaptation::enabled) {
-                if (!base_losses_.contains(name))
-                    without_adapter([&] { base_losses_.emplace(name, run_.evaluated_on(source, name)); });
+                if (!base_losses_.contains(name) || !base_is_frozen())
+                    without_adapter([&] { base_losses_[name] = run_.evaluated_on(source, name); });
                 losses.push_back({name + "_without_adapter", base_losses_.at(name)});
             }
             return losses;
@@ -178,7 +178,6 @@ public:
             return;
         }
         run_.set_trainable(trains);
-        base_losses_.clear();  // weights beneath adapters may be trained from here on
     }
 
     [[nodiscard]] Model& model() noexcept { return *model_; }
@@ -192,6 +191,11 @@ public:
     void without_adapter(Body&& body) requires(Setup::adaptation::enabled) {
         const auto off = adapter_.off();
         std::forward<Body>(body)();
+    }
+
+    /// Whether the model without its adapters stays what it is: set_trainable() may say otherwise. Local. Only with Adapter<Kind>.
+    [[nodiscard]] bool base_is_frozen() requires(Setup::adaptation::enabled) {
+        return adapter_.adapted().base_is_frozen(*model_);
     }
 
     /// Where the model is, and where its inputs must be: the CPU, or in a build with CUDA this rank's GPU.

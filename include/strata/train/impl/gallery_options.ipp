@@ -3,12 +3,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include <strata/core/error.hpp>
 #include <strata/core/step_name.hpp>
 #include <strata/train/gallery_options.hpp>
 
 namespace strata::train {
+namespace detail {
+
+/// A name of DrawnSamples::weights.
+inline std::string_view in_words(std::string_view weights) {
+    if (weights == "trained") return "the trained weights";
+    return weights == "average" ? "their moving average" : weights;
+}
+
+}  // namespace detail
 
 STRATA_INLINE GalleryOptions GalleryOptions::from(const config::TrainerConfig& config) {
     GalleryOptions options;
@@ -25,6 +35,7 @@ STRATA_INLINE GalleryOptions GalleryOptions::from(const config::TrainerConfig& c
                        .rescale = config.validation_guidance_rescale,
                        .real_guidance = config.validation_guidance_real};
     options.average = config.ema_validation;
+    options.without_adapter = !config.disable_benchmark;
     options.every_steps = config.validation_step_interval;
     options.every_epochs = config.validation_epoch_interval;
     options.at_start = config.validation_on_startup;
@@ -73,7 +84,12 @@ STRATA_INLINE std::string sample_note(const GalleryOptions& options, const std::
         parts.push_back("sizes " + text);
     }
     if (options.images > 1) parts.push_back(std::to_string(options.images) + " images of each");
-    if (weights.size() > 1) parts.emplace_back("of each the trained weights left, their moving average right");
+    if (weights.size() > 1) {
+        std::string of_each;
+        for (const std::string& one : weights)
+            of_each += (of_each.empty() ? "of each " : ", ") + std::string{detail::in_words(one)};
+        parts.push_back(of_each);
+    }
     std::string note;
     for (const std::string& part : parts)
         note += (note.empty() ? "Of every prompt, from left to right: " : "; ") + part;
