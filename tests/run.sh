@@ -21,4 +21,6 @@ echo "== build: build/$preset, $jobs jobs"
 cmake --build --preset "$preset" --parallel "$jobs"
 
 echo "== test"
-exec ctest --preset "$preset" --parallel "$jobs" "$@"
+# Not exec: where this script is the first process (of a container, say), processes that lose their parent become its children,
+# and the shell asks for their ends, as ctest does not.
+ctest --preset "$preset" --parallel "$jobs" "$@"
