@@ -1,5 +1,5 @@
 // Galleries while a tiny SDXL and a tiny Flux train: the same pictures at stage 3 as at stage 0, on any number of ranks, of
-// the trained weights and of their average; and what log and report say of them.
+// the trained weights, of their average, and of the model without its adapter; and what log and report say of them.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
+#include <strata/adapters/lora.hpp>
 #include <strata/core/error.hpp>
 #include <strata/data/named_tensors.hpp>
 #include <strata/models/diffusion_unet.hpp>
@@ -142,11 +143,12 @@ struct Gallery : strata_test::TrainerRuns {
 
     /// Two steps; returns the last grid, on rank 0.
     ///
-    ///   look  at the trained model and its recipe at the end, while its parameters are whole
+    ///   look        at the trained model and its recipe at the end, while its parameters are whole
+    ///   trains_all  under adapters, the weights beneath as well
     template <class Of, class... Policies>
-    std::string run_with_gallery(
-        const std::string& name, const train::GalleryOptions& options,
-        const std::function<void(typename Of::Model&, const typename Of::Recipe&)>& look = {}) {
+    std::string run_with_gallery(const std::string& name, const train::GalleryOptions& options,
+                                 const std::function<void(typename Of::Model&, const typename Of::Recipe&)>& look = {},
+                                 bool trains_all = false) {
         in_session(name, [&](Session& session) {
             torch::manual_seed(3);
             const auto recipe = std::make_shared<const typename Of::Recipe>(Of::recipe());
@@ -158,8 +160,11 @@ struct Gallery : strata_test::TrainerRuns {
                 const at::NoGradGuard no_gradients;  // what starts as zero takes part as well
                 for (at::Tensor& parameter : model->parameters()) parameter.add_(at::randn_like(parameter) * 0.02);
             }
-            Trainer<typename Of::Model, Policies...> trainer{
-                session, model, {.max_steps = 2, .schedule = {.lr = 1e-2}, .engine = {.max_grad_norm = 1}}};
+            using Trained = Trainer<typename Of::Model, Policies...>;
+            typename Trained::Options given{.max_steps = 2, .schedule = {.lr = 1e-2}, .engine = {.max_grad_norm = 1}};
+            if constexpr (Trained::setup::adaptation::enabled) given.adapter.targets = "to_q,to_k,to_v,to_out.0";
+            Trained trainer{session, model, given};
+            if (trains_all) trainer.set_trainable([](const std::string&) { return true; });
             gallery.follow(trainer);
             trainer.fit(FunctionSource{[](std::int64_t) { return Of::batch(); }, 10, 1});
             EXPECT_TRUE(model->is_training());
@@ -185,6 +190,25 @@ struct Gallery : strata_test::TrainerRuns {
                                     .at(0));
         const auto png = train::encode_picture_grid(cells, 4);
         return {reinterpret_cast<const char*>(png.data()), png.size()};
+    }
+
+    /// The pixels of a grid's columns; pictures are 16 wide, and 4 pixels from each other.
+    static std::vector<std::vector<std::uint8_t>> columns(const std::string& png) {
+        const pictures::Picture grid = pictures::decode_image(std::as_bytes(std::span{png}));
+        EXPECT_EQ(grid.width % 20, 4);
+        std::vector<std::vector<std::uint8_t>> found(static_cast<std::size_t>(grid.width / 20));
+        for (std::int64_t i = 0; i < grid.width * grid.height; ++i)
+            if (const std::int64_t x = i % grid.width; x % 20 >= 4)
+                for (std::int64_t channel = 0; channel < grid.channels; ++channel)
+                    found[static_cast<std::size_t>(x / 20)].push_back(
+                        grid.pixels[static_cast<std::size_t>(i * grid.channels + channel)]);
+        return found;
+    }
+    static std::vector<std::vector<std::uint8_t>> every_second(const std::string& png, std::size_t from) {
+        const auto all = columns(png);
+        std::vector<std::vector<std::uint8_t>> found;
+        for (std::size_t i = from; i < all.size(); i += 2) found.push_back(all[i]);
+        return found;
     }
 
     [[nodiscard]] std::vector<nlohmann::json> samples_in(const std::string& name) const {
@@ -228,24 +252,10 @@ TEST_F(Gallery, TheAverageStandsBesideTheTrainedWeightsAndLogAndReportSaySo) {
     options.average = config::EmaValidation::ema_only;
     const std::string average = run_with_gallery<OfSdxl, ZeroStage<3>, Ema<Cpu>>("average", options);
     if (comm.rank() != 0) return;
-    const auto bytes = [](const std::string& text) { return std::as_bytes(std::span{text}); };
-    const auto grid = pictures::decode_image(bytes(both));
-    const auto left = pictures::decode_image(bytes(trained)), right = pictures::decode_image(bytes(average));
-    ASSERT_EQ(grid.width, 4 + 6 * 20);
-    ASSERT_EQ(grid.height, 4 + 3 * 20);
-    ASSERT_EQ(left.width, 4 + 3 * 20);
-    int differing = 0;
-    for (std::int64_t y = 0; y < grid.height; ++y)
-        for (std::int64_t x = 0; x < grid.width; ++x) {
-            const std::int64_t column = x / 20, within = column / 2 * 20 + x % 20;
-            const auto pixel = [y](const pictures::Picture& of, std::int64_t at) {
-                return of.pixels[static_cast<std::size_t>((y * of.width + at) * of.channels)];
-            };
-            if (x % 20 < 4) continue;  // between pictures
-            ASSERT_EQ(pixel(grid, x), pixel(column % 2 == 0 ? left : right, within)) << x << ", " << y;
-            differing += pixel(left, within) != pixel(right, within) ? 1 : 0;
-        }
-    EXPECT_GT(differing, 100);
+    EXPECT_EQ(columns(both).size(), 6U);
+    EXPECT_EQ(every_second(both, 0), columns(trained));
+    EXPECT_EQ(every_second(both, 1), columns(average));
+    EXPECT_NE(columns(trained), columns(average));
 
     const auto lines = samples_in("both");
     ASSERT_EQ(lines.size(), 2U);
@@ -264,6 +274,40 @@ TEST_F(Gallery, TheAverageStandsBesideTheTrainedWeightsAndLogAndReportSaySo) {
     EXPECT_NE(report.find("<span>two pears</span>"), std::string::npos);
     EXPECT_NE(report.find("the trained weights, their moving average"), std::string::npos);
     EXPECT_NE(report.find("repeat(1,1fr)"), std::string::npos);
+}
+
+TEST_F(Gallery, WhatIsDrawnWithoutTheAdapterStandsLeft) {
+    train::GalleryOptions options = options_of_gallery();
+    options.prompts.resize(3);
+    options.sizes = {{16, 16}};
+    options.at_start = true;
+    const std::string three = run_with_gallery<OfSdxl, ZeroStage<3>, Adapter<Lora>, Ema<Cpu>>("three", options);
+    const std::string zero = run_with_gallery<OfSdxl, ZeroStage<0>, Adapter<Lora>, Ema<Cpu>>("zero", options);
+    run_with_gallery<OfSdxl, ZeroStage<0>>("plain", options);
+    run_with_gallery<OfSdxl, ZeroStage<2>, Adapter<Lora>>("all", options, {}, true);
+    options.without_adapter = false;
+    run_with_gallery<OfSdxl, ZeroStage<3>, Adapter<Lora>>("with", options);
+    if (comm.rank() != 0) return;
+    const auto beginning = [&](const std::string& name) {
+        return columns(text_of(root / name / "samples/step_00000000.png"));
+    };
+    const auto plain = beginning("plain").at(0);
+    EXPECT_EQ(beginning("three"), (std::vector{plain, plain, plain})) << "an adapter begins by changing nothing";
+    EXPECT_TRUE(zero == three);
+    const auto shown = columns(three);
+    ASSERT_EQ(shown.size(), 3U);
+    EXPECT_EQ(shown[0], plain);
+    EXPECT_NE(shown[1], plain);
+    EXPECT_NE(shown[2], plain);
+    EXPECT_NE(shown[1], shown[2]);
+    EXPECT_EQ(samples_in("three").at(1)["samples"]["weights"].get<Texts>(),
+              (Texts{"without adapter", "trained", "average"}));
+
+    const auto trained_beneath = columns(text_of(root / "all/samples/step_00000002.png"));
+    EXPECT_EQ(beginning("all").at(0), plain);
+    EXPECT_NE(trained_beneath.at(0), plain) << "drawn again, where the weights beneath are trained";
+    EXPECT_EQ(samples_in("with").at(1)["samples"]["weights"].get<Texts>(), Texts{"trained"});
+    EXPECT_EQ(columns(text_of(root / "with/samples/step_00000002.png")), std::vector{shown[1]});
 }
 
 TEST_F(Gallery, ARunThatGoesOnDrawsNoBeginning) {
