@@ -1,26 +1,29 @@
 #!/bin/sh
 # stamps.sh - the pictures of Debian's package tuxpaint-stamps-default as a data set.
 #
-#   examples/datasets/stamps.sh OUT_DIR [--config FILE] [--minimum PIXELS] [--source DIR]
+#   examples/datasets/stamps.sh OUT_DIR [--config FILE] [--only FOLDER,...] [--minimum PIXELS] [--source DIR]
 #
 # Fills OUT_DIR with links to the pictures under flat names and a .txt with the English caption beside each, and
 # writes the dataset list FILE (OUT_DIR.json without --config). Pictures without caption, with a shorter edge below
 # PIXELS (64), or broken are left out, and their names are in OUT_DIR-skipped.txt; of broken ones the first are shown as
-# well. Running it again makes the folder anew; the caches stay.
+# well. With --only it takes those of some folders of the package: food,animals/fish. Running it again makes the folder
+# anew; the caches stay.
 set -eu
 
 usage() {
-    echo "usage: $0 OUT_DIR [--config FILE] [--minimum PIXELS] [--source DIR]" >&2
+    echo "usage: $0 OUT_DIR [--config FILE] [--only FOLDER,...] [--minimum PIXELS] [--source DIR]" >&2
     exit 2
 }
 
 out=
 config=
+only=
 minimum=64
 source=/usr/share/tuxpaint/stamps
 while [ $# -gt 0 ]; do
     case $1 in
         --config) [ $# -ge 2 ] || usage; config=$2; shift 2 ;;
+        --only) [ $# -ge 2 ] || usage; only=$2; shift 2 ;;
         --minimum) [ $# -ge 2 ] || usage; minimum=$2; shift 2 ;;
         --source) [ $# -ge 2 ] || usage; source=$2; shift 2 ;;
         -*) usage ;;
@@ -39,9 +42,23 @@ if [ -d "$out" ] && [ ! -e "$out/.stamps" ] && [ -n "$(ls -A "$out")" ]; then
     echo "$0: '$out' holds other files. Fix: name an empty or new folder" >&2
     exit 2
 fi
+source=$(cd "$source" && pwd)
+if [ -n "$only" ]; then
+    separator=$IFS
+    IFS=,
+    for folder in $only; do
+        [ -d "$source/$folder" ] || {
+            echo "$0: --only '$folder': there is no such folder in '$source'. Fix: name folders that are there, as food or animals/fish" >&2
+            exit 2
+        }
+        set -- "$@" "$source/$folder"
+    done
+    IFS=$separator
+else
+    set -- "$source"
+fi
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-source=$(cd "$source" && pwd)
 [ -n "$config" ] || config=$out.json
 mkdir -p "$(dirname "$config")"
 
@@ -77,7 +94,7 @@ read_caption() {
     case ${line:-} in [a-z][a-z]*.utf8=*) ;; *) caption=${line:-} ;; esac
 }
 
-find "$source" -name '*.png' | LC_ALL=C sort > "$work/list"
+find "$@" -name '*.png' | LC_ALL=C sort > "$work/list"
 found=0 used=0 uncaptioned=0 small=0 broken=0
 : > "$work/skipped"
 while IFS= read -r picture; do

@@ -38,6 +38,44 @@ TEST_F(TrainerAdapterResume, AtAnotherStageTheBitsAreThoseOfOneRun) {
     EXPECT_EQ(said.find("ST2128"), std::string::npos) << said;
 }
 
+/// What all ranks began goes on at another stage on one of them, which takes their micro-batches one after the other.
+TEST_F(TrainerAdapterResume, OnOneRankTheAverageGoesOnAsWell) {
+    struct Learnt {
+        std::vector<float> weights, average;
+    };
+    const auto learnt_by = [](auto& trainer) {
+        Learnt learnt;
+        learnt.weights = weights_of(trainer);
+        trainer.with_average([&] { learnt.average = weights_of(trainer); });
+        return learnt;
+    };
+    Learnt whole, alone;
+    train<Trained<2>>("whole", adapter_options<Trained<2>>(6), [&](auto& trainer) { whole = learnt_by(trainer); });
+    steps<3>("run", 3);
+    if (comm.rank() == 0) {
+        comm::SelfComm self;
+        train::CommandLine to_run;
+        to_run.output = root / "run";
+        using Alone = Trainer<Flux, Adapter<Lora>, ZeroStage<0>, Ema<>, Ranks<comm::SelfComm>>;
+        auto given = adapter_options<Alone>(6);
+        given.gradient_accumulation_steps = comm.world();
+        ::testing::internal::CaptureStdout();
+        Session session{self, to_run};
+        torch::manual_seed(1);
+        Alone trainer{session, std::make_shared<Flux>(strata_test::small_flux_options()), given};
+        EXPECT_EQ(trainer.fit(FunctionSource{strata_test::some_latents, 10, 2}).step, 6);
+        ::testing::internal::GetCapturedStdout();
+        alone = learnt_by(trainer);
+        const auto apart = [](const std::vector<float>& a, const std::vector<float>& b) {
+            return (torch::tensor(a) - torch::tensor(b)).abs().max().item<double>();
+        };
+        EXPECT_LT(apart(alone.weights, whole.weights), 1e-5);
+        EXPECT_LT(apart(alone.average, whole.average), 1e-5);
+        EXPECT_GT(apart(alone.average, alone.weights), 1e-3) << "they are not the same thing";
+    }
+    comm.barrier();
+}
+
 /// Adapters have memory of their own from the start, and the units that they are in have none yet.
 TEST_F(TrainerAdapterResume, AModelMadeInUnitsGivesTheSameBits) {
     steps<2>("whole", 3);

@@ -64,4 +64,21 @@ TEST(StampsScript, WhatIsLeftOutIsALineAndAFile) {
     EXPECT_FALSE(std::filesystem::exists(names)) << "of an earlier run";
 }
 
+TEST(StampsScript, OfSomeFoldersItTakesThoseAlone) {
+    const strata_test::TemporaryFolder folder;
+    const auto source = folder.path() / "source";
+    for (const char* name : {"food/fruit/apple", "food/cake", "animals/fish/cod", "animals/birds/crow", "town/house"}) {
+        strata::storage::write_file(source / (std::string{name} + ".png"), plain_png(64, 70, 1, 2, 3));
+        strata::storage::write_file(source / (std::string{name} + ".txt"), "A picture.\n");
+    }
+    const std::string command = STRATA_SOURCE_DIR "/examples/datasets/stamps.sh '" + (folder.path() / "out").string() +
+                                "' --source '" + source.string() + "' --only ";
+    EXPECT_TRUE(run(command + "food,animals/fish").starts_with("3 pictures: 3 used,"));
+    for (const char* name : {"food-fruit-apple.png", "food-cake.png", "animals-fish-cod.txt"})
+        EXPECT_TRUE(std::filesystem::exists(folder.path() / "out" / name)) << name;
+    const std::string refused = run(command + "food,drinks || true");
+    EXPECT_NE(refused.find("'drinks': there is no such folder"), std::string::npos) << refused;
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / "out/food-cake.png")) << "what is there stays";
+}
+
 }  // namespace
