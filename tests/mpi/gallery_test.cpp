@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -164,7 +165,7 @@ struct Gallery : strata_test::TrainerRuns {
             typename Trained::Options given{.max_steps = 2, .schedule = {.lr = 1e-2}, .engine = {.max_grad_norm = 1}};
             if constexpr (Trained::setup::adaptation::enabled) given.adapter.targets = "to_q,to_k,to_v,to_out.0";
             Trained trainer{session, model, given};
-            if (trains_all) trainer.set_trainable([](const std::string&) { return true; });
+            if (trains_all) trainer.set_trainable([](std::string_view) { return true; });
             gallery.follow(trainer);
             trainer.fit(FunctionSource{[](std::int64_t) { return Of::batch(); }, 10, 1});
             EXPECT_TRUE(model->is_training());
@@ -193,10 +194,11 @@ struct Gallery : strata_test::TrainerRuns {
     }
 
     /// The pixels of a grid's columns; pictures are 16 wide, and 4 pixels from each other.
-    static std::vector<std::vector<std::uint8_t>> columns(const std::string& png) {
+    using Columns = std::vector<std::vector<std::uint8_t>>;
+    static Columns columns(const std::string& png) {
         const pictures::Picture grid = pictures::decode_image(std::as_bytes(std::span{png}));
         EXPECT_EQ(grid.width % 20, 4);
-        std::vector<std::vector<std::uint8_t>> found(static_cast<std::size_t>(grid.width / 20));
+        Columns found(static_cast<std::size_t>(grid.width / 20));
         for (std::int64_t i = 0; i < grid.width * grid.height; ++i)
             if (const std::int64_t x = i % grid.width; x % 20 >= 4)
                 for (std::int64_t channel = 0; channel < grid.channels; ++channel)
@@ -204,9 +206,9 @@ struct Gallery : strata_test::TrainerRuns {
                         grid.pixels[static_cast<std::size_t>(i * grid.channels + channel)]);
         return found;
     }
-    static std::vector<std::vector<std::uint8_t>> every_second(const std::string& png, std::size_t from) {
+    static Columns every_second(const std::string& png, std::size_t from) {
         const auto all = columns(png);
-        std::vector<std::vector<std::uint8_t>> found;
+        Columns found;
         for (std::size_t i = from; i < all.size(); i += 2) found.push_back(all[i]);
         return found;
     }
@@ -280,6 +282,7 @@ TEST_F(Gallery, WhatIsDrawnWithoutTheAdapterStandsLeft) {
     train::GalleryOptions options = options_of_gallery();
     options.prompts.resize(3);
     options.sizes = {{16, 16}};
+    options.columns = 1;  // a row for each prompt, however many pictures it has
     options.at_start = true;
     const std::string three = run_with_gallery<OfSdxl, ZeroStage<3>, Adapter<Lora>, Ema<Cpu>>("three", options);
     const std::string zero = run_with_gallery<OfSdxl, ZeroStage<0>, Adapter<Lora>, Ema<Cpu>>("zero", options);
@@ -292,7 +295,7 @@ TEST_F(Gallery, WhatIsDrawnWithoutTheAdapterStandsLeft) {
         return columns(text_of(root / name / "samples/step_00000000.png"));
     };
     const auto plain = beginning("plain").at(0);
-    EXPECT_EQ(beginning("three"), (std::vector{plain, plain, plain})) << "an adapter begins by changing nothing";
+    EXPECT_EQ(beginning("three"), (Columns{plain, plain, plain})) << "an adapter begins by changing nothing";
     EXPECT_TRUE(zero == three);
     const auto shown = columns(three);
     ASSERT_EQ(shown.size(), 3U);
@@ -307,7 +310,7 @@ TEST_F(Gallery, WhatIsDrawnWithoutTheAdapterStandsLeft) {
     EXPECT_EQ(beginning("all").at(0), plain);
     EXPECT_NE(trained_beneath.at(0), plain) << "drawn again, where the weights beneath are trained";
     EXPECT_EQ(samples_in("with").at(1)["samples"]["weights"].get<Texts>(), Texts{"trained"});
-    EXPECT_EQ(columns(text_of(root / "with/samples/step_00000002.png")), std::vector{shown[1]});
+    EXPECT_EQ(columns(text_of(root / "with/samples/step_00000002.png")), Columns{shown[1]});
 }
 
 TEST_F(Gallery, ARunThatGoesOnDrawsNoBeginning) {
