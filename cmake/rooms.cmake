@@ -689,11 +689,13 @@ strata_room(train
     LINKS torch
     APART command_line.ipp phases.ipp stop_signal.ipp terminal.ipp
     HEADERS
+        adapter_facts.hpp
         any_engine.hpp
         any_model.hpp
         base_weights.hpp
         batch_source.hpp
         buffer_copies.hpp
+        checkpoint_adapter.hpp
         checkpoint_weights.hpp
         checkpoints.hpp
         command_line.hpp

@@ -219,6 +219,37 @@ TEST_F(SampleCommand, AdaptersAreAddedAsStronglyAsTheyAreAskedFor) {
     expect_words(absent.err, {"other.safetensors", "Fix: "});
 }
 
+TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sdxl);
+    write_pictures(4, [](int i) { return i % 2 == 0 ? "a cat" : "a dog"; });
+    write_list();
+    const auto plain = drawn("plain", {path("model")});
+    const auto expect_drawn = [&](const std::string& run, const std::string& stage, const json& of_adapter) {
+        json more{{"model_type", "lora"}, {"use_ema", true}, {"ema_decay", 0.5}};
+        more.update(of_adapter);
+        ASSERT_NO_FATAL_FAILURE(train_run(run, stage, more));
+        const auto left = drawn(run + "_left", {path(run)});
+        EXPECT_NE(left, plain);
+        EXPECT_EQ(left, drawn(run + "_last", {path(run), "--checkpoint", "2"}));
+        const auto before = drawn(run + "_before", {path(run), "--checkpoint", "1"});
+        EXPECT_NE(before, plain);
+        EXPECT_NE(before, left);
+        const auto average = drawn(run + "_average", {path(run), "--ema"});
+        EXPECT_NE(average, left);
+        EXPECT_EQ(average,
+                  drawn(run + "_ema", {path("model"), "--lora", path(run + "/ema/pytorch_lora_weights.safetensors")}));
+        EXPECT_NE(drawn(run + "_masters", {path(run), "--masters", "--dtype", "bf16"}), plain);
+        // As it is while it trains, or was stopped.
+        fs::remove(folder / run / "pytorch_lora_weights.safetensors");
+        EXPECT_EQ(left, drawn(run + "_newest", {path(run)}));
+    };
+    expect_drawn("lora", "3", {{"lora_rank", 4}, {"lora_alpha", 2}});
+    expect_drawn("dora", "2", {{"lora_rank", 4}, {"use_dora", true}});
+    write("lycoris.json", R"({"algo": "lokr", "linear_dim": 4, "linear_alpha": 2, "factor": 4,
+        "apply_preset": {"target_module": ["Attention"]}})");
+    expect_drawn("lokr", "1", {{"lora_type", "lycoris"}, {"lycoris_config", path("lycoris.json")}});
+}
+
 /// Sixteen are drawn before the denoiser goes, and it comes again for the seventeenth.
 TEST_F(SampleCommand, ManyPicturesAreThoseThatAreDrawnAlone) {
     strata_test::write_pipeline(folder / "model", PipelineKind::sd15);

@@ -30,6 +30,7 @@
 #include <strata/pictures/png.hpp>
 #include <strata/policy/setup.hpp>
 #include <strata/storage/atomic_file.hpp>
+#include <strata/train/checkpoint_adapter.hpp>
 #include <strata/train/checkpoint_weights.hpp>
 #include <strata/train/compute_device.hpp>
 #include <strata/weights/load_weights.hpp>
@@ -60,7 +61,8 @@ public:
           prompts_{settings.all_prompts()},
           pictures_{plan_pictures(prompts_, settings.count, settings.seed)},
           model_{sample_model(settings)},
-          family_{families::make_family(model_.settings)},
+          checkpoint_{looked_up()},
+          family_{made_family()},
           usual_{usual_sampling(family_->name(), model_.settings.flavour)},
           size_{settings.size.value_or(PictureSize{usual_.edge, usual_.edge})},
           added_{settings.adapters()} {
@@ -73,7 +75,6 @@ public:
         check_files(output);
         const at::NoGradGuard no_gradients;
         const at::Device device = train::compute_device<Setup<>>(session_);
-        checkpoint_ = looked_up();
         if (session_.rank() == 0) {
             const std::string weights = weights_text();
             session_.progress().note("draws with " + family_->title() + (weights.empty() ? "" : ", " + weights));
@@ -167,6 +168,13 @@ private:
         return found;
     }
 
+    /// A checkpoint of weights takes the place of those that the model was published with, one of adapters comes on top of them.
+    [[nodiscard]] std::unique_ptr<families::Family> made_family() const {
+        config::ModelSettings settings = model_.settings;
+        if (checkpoint_ && !train::holds_adapters_alone(*checkpoint_)) settings.from_scratch = true;
+        return families::make_family(settings);
+    }
+
     /// What the denoiser draws with, in words; empty: the model's own.
     [[nodiscard]] std::string weights_text() const {
         std::string text;
@@ -186,7 +194,10 @@ private:
     [[nodiscard]] std::shared_ptr<families::AnyModel> loaded(at::Device device) const {
         const auto model = family_->make_model();
         if (!model_.weights.empty()) weights::load_weights(*model, weights::WeightFiles{model_.weights});
-        if (checkpoint_) train::load_checkpoint(*model, *checkpoint_);
+        if (checkpoint_ && train::holds_adapters_alone(*checkpoint_))
+            train::merge_checkpoint_adapter(*model, *checkpoint_);
+        else if (checkpoint_)
+            train::load_checkpoint(*model, *checkpoint_);
         for (const SampleSettings::AddedAdapter& one : added_)
             adapters::merge_adapter_file(*model, one.file, one.strength);
         const auto dtype = settings_.dtype.value_or(settings_.masters ? SampleDtype::fp32 : SampleDtype::bf16);
@@ -299,11 +310,11 @@ private:
     std::vector<std::string> prompts_;
     std::vector<PlannedPicture> pictures_;
     SampleModel model_;
+    std::optional<train::FoundCheckpoint> checkpoint_;
     std::unique_ptr<families::Family> family_;
     UsualSampling usual_;
     PictureSize size_;
     std::vector<SampleSettings::AddedAdapter> added_;  ///< to those weights, in this order
-    std::optional<train::FoundCheckpoint> checkpoint_;
 };
 
 }  // namespace

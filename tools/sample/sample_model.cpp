@@ -143,7 +143,8 @@ SampleModel sample_model(const SampleSettings& settings) {
         if (!is_there(settings.weights))
             refuse("there are no weights '" + settings.weights.string() + "'", "check the path behind --weights");
         model.weights = settings.weights;
-    } else if (found.is_trained && settings.checkpoint.empty() && !adapter_of(found.run).empty()) {
+    } else if (found.is_trained && settings.checkpoint.empty() && !settings.ema && !settings.masters &&
+               !adapter_of(found.run).empty()) {
         model.adapter = adapter_of(found.run);
     } else if (settings.checkpoint.empty()) {
         if (found.is_trained && !has_checkpoints(found.run)) model.weights = exported_by(found.run);
@@ -168,8 +169,8 @@ SampleModel sample_model(const SampleSettings& settings) {
                     std::string{settings.ema ? "--ema" : "--masters"} + " is of a checkpoint, and " +
                         settings.model.string() + " is no run",
                     "name the output directory of a run: --checkpoint OUTPUT"};
-    // The denoiser gets other weights than those that it was published with, which then need not be there.
-    if (!model.weights.empty() || !model.checkpoint.empty()) model.settings.from_scratch = true;
+    // The denoiser gets other weights than those that it was published with, which then need not be there. Of a checkpoint its manifest tells.
+    if (!model.weights.empty()) model.settings.from_scratch = true;
     return model;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // strata/train/run_settings.hpp - RunSettings: what a run reads of a composition and its options.
 
-#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -13,12 +12,11 @@
 
 #include <strata/adapters/saved_adapter.hpp>
 #include <strata/checkpoint/facts.hpp>
-#include <strata/core/option_description.hpp>
-#include <strata/core/text.hpp>
 #include <strata/options/adapter_options.hpp>
 #include <strata/options/export_options.hpp>
 #include <strata/options/gradient_norms_options.hpp>
 #include <strata/options/schedule.hpp>
+#include <strata/train/adapter_facts.hpp>
 #include <strata/train/options.hpp>
 #include <strata/train/run_plan.hpp>
 #include <strata/zero/detail/preparation.hpp>
@@ -37,35 +35,6 @@ constexpr adapters::FileNaming naming_of(AdapterNames names) noexcept {
             break;
     }
     return adapters::FileNaming::peft;
-}
-
-/// What checkpoints say of an adapter: its kind, the layers that are asked for, and the kind's described numbers, words and flags; an alpha of 0
-/// is the rank that it stands for. What an adapter begins with ("start") is no matter once it has begun.
-template <class Kind>
-[[nodiscard]] checkpoint::Facts adapter_facts(const AdapterOptions<Kind>& options) {
-    using Options = typename Kind::Options;
-    checkpoint::Facts facts{{"kind", std::string{Kind::name}}};
-    visit_options<Options>([&](const auto& option) {
-        using Member = typename std::remove_cvref_t<decltype(option)>::member_type;
-        const Member& value = options.kind.*option.member;
-        if (option.name == "start") return;
-        if constexpr (std::same_as<Member, bool>) {
-            facts.emplace_back(option.name, value ? "true" : "false");
-        } else if constexpr (std::is_enum_v<Member>) {
-            for (const auto& known : option.values)
-                if (known.value == value) facts.emplace_back(option.name, known.name);
-        } else if constexpr (std::is_arithmetic_v<Member>) {
-            auto number = static_cast<double>(value);
-            if constexpr (requires { options.kind.rank; })
-                if (option.name == "alpha" && number == 0) number = static_cast<double>(options.kind.rank);
-            facts.emplace_back(option.name, core::shortest_text(number));
-        } else if constexpr (std::same_as<Member, std::string>) {
-            facts.emplace_back(option.name, value);
-        }
-    });
-    facts.emplace_back("targets", options.targets);
-    facts.emplace_back("excluded", options.excluded.empty() ? "none" : options.excluded);
-    return facts;
 }
 
 }  // namespace detail
@@ -115,7 +84,7 @@ template <class Setup>
                          .precision = std::string{precision_name<typename Setup::precision>()}};
     if constexpr (Setup::adaptation::enabled) {
         settings.begins_with = options.adapter.init;
-        settings.adapter_facts = detail::adapter_facts(options.adapter);
+        settings.adapter_facts = adapter_facts(options.adapter);
         settings.adapter = adapters::SaveAdapterOptions{.naming = detail::naming_of(options.adapter.names),
                                                         .facts = adapters::facts_of<typename Setup::adaptation::kind>(
                                                             options.adapter.kind, options.adapter.by_layer)};

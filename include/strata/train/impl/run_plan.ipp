@@ -47,6 +47,8 @@ STRATA_INLINE std::vector<std::string> changes_since(const checkpoint::Manifest&
         for (const checkpoint::FactChange& change : checkpoint::changes(then.adapter, now.adapter)) {
             // The parameters fit, so that these name the same layers in other words.
             if (change.name == "targets" || change.name == "excluded") continue;
+            // Layers with options of their own were not written once.
+            if (change.then == "none" && change.name.starts_with("alpha of ")) continue;
             lines.push_back("the adapter changed, " + change.text() +
                             "; what is trained is another adapter from here on");
         }
