@@ -745,6 +745,7 @@ strata_room(train
         step_samples.hpp
         step_undo.hpp
         stop_signal.hpp
+        stragglers.hpp
         tensor_memory.hpp
         terminal.hpp
         trainable.hpp
