@@ -182,6 +182,7 @@ strata_room(comm
         launched_rank.hpp
         self_comm.hpp
         shared_windows.hpp
+        wait_listener.hpp
         ${comm_headers})
 
 strata_room(http
