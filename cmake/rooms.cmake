@@ -760,6 +760,7 @@ strata_room(train
         turns.hpp
         unit_rules.hpp
         validate.hpp
+        work_time.hpp
         written_adapter.hpp
         written_weights.hpp)
 
