@@ -746,6 +746,7 @@ strata_room(train
         step_samples.hpp
         step_undo.hpp
         stop_signal.hpp
+        straggler_note.hpp
         stragglers.hpp
         tensor_memory.hpp
         terminal.hpp
