@@ -46,6 +46,9 @@ struct StragglerNote {
     [[nodiscard]] std::string log_line() const;
 };
 
+/// The step of a line of metrics.jsonl that is about a straggler and nothing else; nullopt of any other.
+[[nodiscard]] std::optional<std::int64_t> step_of_straggler_line(std::string_view line);
+
 }  // namespace strata::train
 
 #ifndef STRATA_COMPILED

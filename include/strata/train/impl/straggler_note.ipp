@@ -119,4 +119,15 @@ STRATA_INLINE std::string StragglerNote::log_line() const {
     return detail::as_line({{"step", step}, {"straggler", straggler}}) + "\n";
 }
 
+STRATA_INLINE std::optional<std::int64_t> step_of_straggler_line(std::string_view line) {
+    if (line.find("\"straggler\"") == std::string_view::npos) return std::nullopt;
+    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    if (!json.is_object() || json.contains("loss")) return std::nullopt;
+    const auto step = json.find("step");
+    const auto straggler = json.find("straggler");
+    if (straggler == json.end() || !straggler->is_object() || step == json.end() || !step->is_number_integer())
+        return std::nullopt;
+    return step->get<std::int64_t>();
+}
+
 }  // namespace strata::train
