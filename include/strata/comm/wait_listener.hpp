@@ -6,7 +6,7 @@
 namespace strata::comm {
 
 /// One of a process listens, while a ListenToWaits lives. Its calls come in turns, on whichever thread makes the difference, and
-/// no two at a time.
+/// no two at a time; they use no communicator, whose locks may be held.
 ///
 /// A process stands still for others while the thread that trains is inside of a collective, or waits for a Channel that is inside of
 /// one. What a channel's operation does besides, such as reading a shard from disk, is no such time. Told by what counts collectives,
