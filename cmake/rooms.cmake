@@ -182,6 +182,7 @@ strata_room(comm
         launched_rank.hpp
         self_comm.hpp
         shared_windows.hpp
+        wait_listener.hpp
         ${comm_headers})
 
 strata_room(http
@@ -747,6 +748,8 @@ strata_room(train
         step_samples.hpp
         step_undo.hpp
         stop_signal.hpp
+        straggler_note.hpp
+        stragglers.hpp
         tensor_memory.hpp
         terminal.hpp
         trainable.hpp
@@ -760,6 +763,7 @@ strata_room(train
         turns.hpp
         unit_rules.hpp
         validate.hpp
+        work_time.hpp
         written_adapter.hpp
         written_weights.hpp)
 

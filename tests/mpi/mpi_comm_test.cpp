@@ -18,6 +18,7 @@
 #include <strata/comm/any_comm.hpp>
 #include <strata/comm/channel.hpp>
 #include <strata/comm/mpi_comm.hpp>
+#include <strata/comm/wait_listener.hpp>
 #include <strata/core/bf16.hpp>
 #include <strata/core/error.hpp>
 
@@ -307,6 +308,28 @@ TEST(MpiComm, AllReduceSumGivesEveryRankTheSameBits) {
     for (int rank = 1; rank < comm.world(); ++rank) expected += 0.1 * (rank + 1);
     EXPECT_EQ(values[0], expected);
     EXPECT_TRUE(std::isnan(values[3]));
+}
+
+/// Counts waits, and whether one is under way.
+struct Waits final : strata::comm::WaitListener {
+    int begun = 0, under_way = 0;
+    void wait_begins() noexcept override { ++begun, ++under_way; }
+    void wait_ends() noexcept override { --under_way; }
+};
+
+TEST(MpiComm, EveryCollectiveOfTheCallerIsAWaitForOtherRanks) {
+    MpiComm comm;
+    Waits waits;
+    const strata::comm::ListenToWaits listening{waits};
+    comm.barrier();
+    std::vector<double> sum{1};
+    comm.all_reduce_sum(sum);
+    (void)comm.all_gather_varied("text");
+    EXPECT_EQ(waits.begun, 3);
+    strata::comm::Channel channel{comm};
+    channel.run("barrier", [&] { comm.barrier(); });
+    EXPECT_LE(waits.begun, 4) << "a channel's is one as far as it is waited for";
+    EXPECT_EQ(waits.under_way, 0);
 }
 
 TEST(MpiComm, SeveralLiveSideBySide) {

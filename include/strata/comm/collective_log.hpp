@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include <strata/comm/wait_listener.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/inline.hpp>
 
@@ -48,6 +49,7 @@ public:
     private:
         CollectiveLog& log_;
         CollectiveRecord record_;
+        InCollective stands_;
     };
 
     /// The next collective begins. Throws comm_busy while another one runs: two threads inside one communicator

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -36,11 +38,20 @@ struct HealthSources {
 /// A folder on a server that hangs makes its look wait, and then failed() and stop() with it; ends_run() and snapshot() answer.
 class HealthMonitor {
 public:
+    static constexpr std::size_t recent_looks = 12;
+
+    /// What the last recent_looks looks found together, of what comes and goes between two.
+    struct Recent {
+        std::uint64_t throttle = 0;    ///< GpuReading::throttle of any
+        double disk_wait_percent = 0;  ///< HostReading's, the most
+    };
+
     struct Snapshot {
         CircuitBreaker::Status breaker;
         bool ends_run = false;
         std::optional<GpuReading> gpu;  ///< of the last look
         HostReading host;
+        Recent recent;
         std::optional<Fault> critical;  ///< the first that the run had
         std::int64_t polls = 0;
         std::chrono::nanoseconds cpu_time{};  ///< of all looks together
@@ -67,7 +78,8 @@ public:
     [[nodiscard]] Snapshot snapshot() const;
 
 private:
-    void tell(const std::vector<Fault>& faults);  // under looking_
+    void remember(const GpuReading* gpu, const HostReading& host);  // under mutex_
+    void tell(const std::vector<Fault>& faults);                    // under looking_
 
     HealthOptions options_;
     HealthSources sources_;
@@ -75,6 +87,7 @@ private:
     CircuitBreaker breaker_;
     mutable std::mutex mutex_;  // of what follows
     Snapshot latest_;
+    std::deque<Recent> looks_;  // one each, the newest last
     bool stopping_ = false;
     std::condition_variable wake_;
     std::thread thread_;

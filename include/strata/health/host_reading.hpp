@@ -30,8 +30,9 @@ struct HostReading {
     std::optional<std::uint64_t> memory_available;  ///< bytes until somebody is killed; page cache counts as available
     std::vector<DiskSpace> space;                   ///< of the folders whose disk can be asked
     std::vector<DiskErrors> errors;                 ///< of disks that count: NVMe drives and virtual disks do not
-    std::optional<double> temperature;              ///< degrees Celsius, of the hottest sensor
-    std::string hottest;                            ///< its name: "coretemp", "x86_pkg_temp"
+    std::optional<double> disk_wait_percent;  ///< of the last 10 seconds, in which a task of the host waited for a disk
+    std::optional<double> temperature;        ///< degrees Celsius, of the hottest sensor
+    std::string hottest;                      ///< its name: "coretemp", "x86_pkg_temp"
 };
 
 /// Looks once: some tens of small files of /proc and /sys, well below a millisecond. Throws nothing that is not std::bad_alloc.

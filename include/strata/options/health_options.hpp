@@ -1,5 +1,5 @@
 #pragma once
-// strata/options/health_options.hpp - HealthOptions: how often GPU and host are looked at, and what a fault does to a run.
+// strata/options/health_options.hpp - HealthOptions: how often GPU and host are looked at, what a fault does to a run, and which ranks are slow.
 
 #include <array>
 #include <cstdint>
@@ -37,6 +37,8 @@ struct HealthOptions {
     double recovery_seconds = 60.0;          ///< from open to half-open
     double host_memory_percent = 2.0;  ///< less than that of the host's (or cgroup's) memory available is a warning
     double disk_percent = 2.0;         ///< less than that of a watched disk free is a warning
+    double straggler_factor = 1.3;     ///< a rank that works so many times as long as the others is named; 1: none is
+    int straggler_steps = 50;          ///< that it has to do so for
 
     static void describe(auto& option) {
         using T = HealthOptions;
@@ -64,6 +66,10 @@ struct HealthOptions {
         option("host_memory_percent", &T::host_memory_percent, percent,
                "Less than this part of the memory that the host or its cgroup has is warned of");
         option("disk_percent", &T::disk_percent, percent, "Less than this part of a watched disk free is warned of");
+        option("straggler_factor", &T::straggler_factor, {1.0, 1000.0},
+               {.help = "A rank whose own work in a step takes so many times that of the others is named",
+                .special = "1 compares nothing"});
+        option("straggler_steps", &T::straggler_steps, {1, 1e6}, "Steps over which ranks are compared");
     }
 };
 

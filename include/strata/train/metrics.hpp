@@ -1,5 +1,5 @@
 #pragma once
-// strata/train/metrics.hpp - metrics.jsonl: one line of JSON a step, and one for samples of it, continued by a resumed run.
+// strata/train/metrics.hpp - metrics.jsonl: one line of JSON a step, some for samples and stragglers, continued by a resumed run.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include <strata/train/drawn_samples.hpp>
 #include <strata/train/named_loss.hpp>
 #include <strata/train/named_norm.hpp>
+#include <strata/train/straggler_note.hpp>
 
 namespace strata::train {
 
@@ -36,7 +37,7 @@ struct StepMetrics {
 class MetricsLog {
 public:
     /// Opens `file` for a run that goes on after `resumed_step` (0: from the start). Lines of later steps, lines that
-    /// cannot be read, and of several lines of one step all but the last are set aside (those of samples are apart): their bytes go to
+    /// cannot be read, and of several lines of one step all but the last are set aside (those of samples and stragglers are apart): their bytes go to
     /// `file`.kept-1, or the first number that is free, before `file` is replaced at once. notes() says so.
     MetricsLog(std::filesystem::path file, std::int64_t resumed_step);
 
@@ -47,6 +48,7 @@ public:
 
     /// A line of their own, behind that of their step.
     void append(const DrawnSamples& samples);
+    void append(const StragglerNote& straggler);
 
     /// Every step so far, those of the runs before this one included, in order. Steps may be missing.
     [[nodiscard]] const std::vector<StepMetrics>& history() const noexcept { return history_; }

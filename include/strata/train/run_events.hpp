@@ -13,6 +13,7 @@
 #include <strata/options/webhook_options.hpp>
 #include <strata/train/drawn_samples.hpp>
 #include <strata/train/metrics.hpp>
+#include <strata/train/straggler_note.hpp>
 #include <strata/webhooks/courier.hpp>
 #include <strata/webhooks/event.hpp>
 
@@ -38,6 +39,7 @@ public:
     void checkpoint_saved(const std::filesystem::path& path, std::int64_t step, bool is_final) noexcept;
     ///   folder  of the trainer
     void samples_drawn(const std::filesystem::path& folder, const DrawnSamples& drawn) noexcept;
+    void straggler_found(const StragglerNote& straggler) noexcept;
     void training_ends(std::int64_t step, std::int64_t max_steps) noexcept;
     /// What ends the session, unless it was asked to stop: it is on disk when this returns, or after 2 s.
     void failed(const std::exception_ptr& failure) noexcept;

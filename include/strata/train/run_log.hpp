@@ -12,6 +12,7 @@
 #include <strata/train/drawn_samples.hpp>
 #include <strata/train/metrics.hpp>
 #include <strata/train/report.hpp>
+#include <strata/train/straggler_note.hpp>
 
 namespace strata::train {
 
@@ -32,6 +33,8 @@ public:
 
     /// The samples of a step, behind its line. Throws Error: io_failed, no_space.
     void append(const DrawnSamples& samples);
+    /// A straggler, likewise.
+    void append(const StragglerNote& straggler);
 
     /// Writes report.html: `content` with the history and the sample grids that are there. Throws as write_report() does.
     void report(ReportContent& content) const;

@@ -19,6 +19,7 @@
 #include <strata/train/report.hpp>
 #include <strata/train/run_log.hpp>
 #include <strata/train/run_plan.hpp>
+#include <strata/train/straggler_note.hpp>
 
 namespace strata::train {
 
@@ -49,6 +50,10 @@ public:
     void begin();
     /// Since the first call after begin().
     [[nodiscard]] double seconds();
+    /// Another clock than the system's. Before begin().
+    ///
+    ///   seconds  since whenever
+    void use_clock(std::function<double()> seconds) { clock_ = std::move(seconds); }
 
     /// The ranks waited so many seconds for batches of the step under way.
     void wait(double seconds) noexcept { waited_ += seconds; }
@@ -70,6 +75,8 @@ public:
     }
     /// The samples of a step; throws io_failed, no_space.
     void append(const DrawnSamples& samples) { log_.append(samples); }
+    /// A straggler; throws io_failed, no_space.
+    void append(const StragglerNote& straggler) { log_.append(straggler); }
     [[nodiscard]] ReportContent& report() noexcept { return report_; }
     void write_report() { log_.report(report_); }
     /// What the log and the report lack after a failure, as far as that can be written now. Throws nothing.
@@ -84,7 +91,10 @@ private:
     double seconds_before_ = 0;
     std::int64_t skipped_ = 0;  // tries of the step under way
     double waited_ = 0;         // for batches, of the step under way, tries included
-    std::optional<std::chrono::steady_clock::time_point> began_;
+    std::function<double()> clock_ = [] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    };
+    std::optional<double> began_;
 };
 
 }  // namespace strata::train

@@ -50,6 +50,8 @@ struct RunSettings {
     bool reserve_checkpoint_room = false;
     GradientNormsOptions gradient_norms{};
     ExportOptions exported{};
+    double straggler_factor = 1;  ///< HealthOptions'; so is the next
+    int straggler_steps = 1;
     /// Adapters are trained, and what their files say; none: all weights are.
     std::optional<adapters::SaveAdapterOptions> adapter{};
     checkpoint::Facts adapter_facts{};    ///< of the same; empty: none are trained
@@ -76,6 +78,8 @@ template <class Setup>
                          .reserve_checkpoint_room = options.reserve_checkpoint_room,
                          .gradient_norms = options.gradient_norms,
                          .exported = options.exported,
+                         .straggler_factor = options.health.straggler_factor,
+                         .straggler_steps = options.health.straggler_steps,
                          .name = options.name,
                          .averages = Setup::averaging::enabled,
                          .trains_adapters = Setup::adaptation::enabled,

@@ -9,18 +9,21 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/comm/communicator.hpp>
 #include <strata/core/error.hpp>
 #include <strata/train/compute.hpp>
 #include <strata/train/ranks_together.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/step_failure.hpp>
 #include <strata/train/step_samples.hpp>
+#include <strata/train/stragglers.hpp>
 #include <strata/zero/detail/preparation.hpp>
 #include <strata/zero/tensors_in.hpp>
 
@@ -33,7 +36,21 @@ struct StepSums {
     double seconds = 0;        ///< rank 0's
     double data_wait = 0;      ///< seconds in which the rank that waited longest waited for its batches
     std::int64_t samples = 0;  ///< of all ranks; 0: as many as the plan says
+    std::vector<RankTimes> ranks{};
 };
+
+namespace detail {
+
+/// What one rank tells the others at the end of its micro-batches. Plain bytes.
+struct RankShare {
+    double loss = 0;  // sum of its micro-batches
+    double seconds = 0;
+    double stop = 0;  // 1: yes; so is the next
+    double failed = 0;
+    RankTimes times{};
+};
+
+}  // namespace detail
 
 /// What a step's micro-batches are run with.
 struct StepPassSettings {
@@ -68,28 +85,47 @@ public:
     ///
     ///   stop     asked when all micro-batches are done: this rank is to stop
     ///   seconds  on the rank's clock; asked then, too, and around each batch
-    template <class Source, std::invocable Stop, std::invocable Seconds>
-    [[nodiscard]] StepSums run(Source& source, Stop&& stop, Seconds&& seconds) {
+    ///   worked   asked then: RankTimes::work
+    template <class Source, std::invocable Stop, std::invocable Seconds, std::invocable Worked>
+    [[nodiscard]] StepSums run(Source& source, Stop&& stop, Seconds&& seconds, Worked&& worked) {
         for (int i = 0; i < settings_.micro_batches; ++i) {
             const std::int64_t micro_batch = engine_.step_count() * settings_.micro_batches + i;
             seed_generators(mixed_seed(settings_.seed, micro_batch, comm_.rank()));
             run_one(next_of(source, seconds));
         }
-        const double now = seconds();
-        std::vector<double> shared{sum_, stop() ? 1.0 : 0.0, comm_.rank() == 0 ? now : 0.0, failure_ ? 1.0 : 0.0};
-        const auto waits = static_cast<std::ptrdiff_t>(shared.size());  // of each rank, for their maximum
-        shared.resize(shared.size() + static_cast<std::size_t>(comm_.world()));
-        shared[static_cast<std::size_t>(waits + comm_.rank())] = waited_;
-        with_others([&] { comm_.all_reduce_sum(shared); });
-        if (shared[3] > 0) throw_shared();
-        const double mean = shared[0] / (static_cast<double>(comm_.world()) * settings_.micro_batches);
-        return {mean, shared[1] > 0, shared[2], *std::max_element(shared.begin() + waits, shared.end())};
+        const detail::RankShare mine{.loss = sum_,
+                                     .seconds = seconds(),
+                                     .stop = stop() ? 1.0 : 0.0,
+                                     .failed = failure_ ? 1.0 : 0.0,
+                                     .times = {.work = worked(), .data_wait = waited_}};
+        std::vector<detail::RankShare> all(static_cast<std::size_t>(comm_.world()));
+        with_others([&] {
+            comm::host_of(comm_).all_gather(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}));
+        });
+        return together_sums(all);
     }
 
     /// What this rank knows of the samples it saw.
     [[nodiscard]] const StepSamples& samples() const noexcept { return samples_; }
 
 private:
+    [[nodiscard]] StepSums together_sums(const std::vector<detail::RankShare>& all) {
+        StepSums sums{.loss = all[0].loss, .seconds = all[0].seconds};
+        double failed = all[0].failed;
+        for (std::size_t rank = 1; rank < all.size(); ++rank) {  // in the order of the ranks: the same bits everywhere
+            sums.loss += all[rank].loss;
+            failed += all[rank].failed;
+        }
+        if (failed > 0) throw_shared();
+        sums.loss /= static_cast<double>(comm_.world()) * settings_.micro_batches;
+        for (const detail::RankShare& one : all) {
+            sums.stop = sums.stop || one.stop > 0;
+            sums.data_wait = std::max(sums.data_wait, one.times.data_wait);
+            sums.ranks.push_back(one.times);
+        }
+        return sums;
+    }
+
     template <class Source, class Seconds>
     [[nodiscard]] std::optional<Batch> next_of(Source& source, Seconds& seconds) {
         std::optional<Batch> batch;

@@ -2,6 +2,7 @@
 // strata/train/trainer_run.hpp - TrainerRun: one trainer's steps, one by one, for a source of its model's batches.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -79,8 +80,11 @@ public:
         const core::Within under_way{steps_under_way()};
         const double learning_rate = begin_step();
         StepPass<comm::AnyComm, Model, Engine> pass{session().comm(), model_, engine_, together(), of_passes()};
-        StepSums sums = pass.run(
-            source, [this] { return session().stop_requested(); }, [this] { return record().seconds(); });
+        StepSums sums = work().measure([&] {
+            return pass.run(
+                source, [this] { return session().stop_requested(); }, [this] { return record().seconds(); },
+                [this] { return Compute::is_host ? work().take() : std::numeric_limits<double>::quiet_NaN(); });
+        });
         if constexpr (CountsItsSamples<Source>)  // one step is of one data set, which has the same batch on all ranks
             for (int i = 0; i < settings().micro_batches; ++i)
                 sums.samples += source.samples_in(next_micro_batch() + i) * session().world();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +35,9 @@
 #include <strata/train/step_pass.hpp>
 #include <strata/train/step_samples.hpp>
 #include <strata/train/step_undo.hpp>
+#include <strata/train/stragglers.hpp>
 #include <strata/train/trainable_history.hpp>
+#include <strata/train/work_time.hpp>
 #include <strata/zero/engine_options.hpp>
 
 namespace strata::train {
@@ -78,6 +81,9 @@ public:
     void save();
     /// Local.
     void release_room() noexcept { checkpoints_.release_room(); }
+
+    /// Times by a clock of the caller's own, where there is no waiting for real ones: a test's. Before fit(). Local.
+    void use_clock(std::function<double()> seconds) { record_.use_clock(std::move(seconds)); }
 
     [[nodiscard]] double last_loss() const noexcept { return record_.last().loss; }
     [[nodiscard]] bool are_together() const noexcept { return static_cast<bool>(together_); }
@@ -141,6 +147,8 @@ protected:
     [[nodiscard]] RunPlan plan() const;  ///< as far as no source is known
     [[nodiscard]] RanksTogether& together() noexcept { return together_; }
     [[nodiscard]] RunRecord& record() noexcept { return record_; }
+    /// Of this rank's passes and updates.
+    [[nodiscard]] WorkTime& work() noexcept { return work_; }
     /// From a step's first line to its last, whichever way it ends.
     [[nodiscard]] int& steps_under_way() noexcept { return in_step_; }
 
@@ -161,6 +169,10 @@ private:
     void skip(const zero::StepResult& result, const StepSamples& samples, bool names_samples, bool loss_is_finite);
     /// What sets that are due after the step came to; what fails is thrown once the step is logged.
     [[nodiscard]] std::vector<NamedLoss> evaluate_due(const StepMetrics& metrics, std::int64_t last_step);
+    /// Says which ranks have become slower than the others, or no longer are.
+    ///
+    ///   ranks  of the step that has ended
+    void compare(std::span<const RankTimes> ranks);
     /// Logs, and calls what is due; returns whether a checkpoint is.
     [[nodiscard]] bool finish(const StepMetrics& metrics, bool interrupted, std::int64_t last_step);
 
@@ -172,6 +184,8 @@ private:
     Checkpoints checkpoints_;
     StepUndo undo_;
     RunRecord record_;
+    WorkTime work_{[this] { return record_.seconds(); }};
+    Stragglers stragglers_{settings_.straggler_factor, settings_.straggler_steps};
     std::vector<NamedNorm> norms_;  // of the step under way
     DataWait data_wait_;
     double step_seconds_ = 0;  // of the last step that was done

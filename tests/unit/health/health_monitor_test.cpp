@@ -165,6 +165,33 @@ TEST(HealthMonitor, AFaultOfTheDriverOpensTheBreakerAtTheNextLook) {
     EXPECT_EQ(monitor.snapshot().polls, 2);
 }
 
+TEST(HealthMonitor, WhatComesAndGoesIsRememberedForSomeLooks) {
+    GpuReading gpu;
+    HostReading host;
+    HealthSources sources;
+    sources.gpu = [&] { return std::optional{gpu}; };
+    sources.host = [&] { return host; };
+    HealthMonitor monitor{HealthOptions{}, std::move(sources)};
+    monitor.poll();
+    EXPECT_EQ(monitor.snapshot().recent.throttle, 0U);
+    gpu.throttle = throttle::sw_power_cap;
+    host.disk_wait_percent = 30;
+    monitor.poll();
+    gpu.throttle = throttle::sw_thermal_slowdown;
+    host.disk_wait_percent = 10;
+    monitor.poll();
+    gpu.throttle.reset();
+    host.disk_wait_percent.reset();
+    for (std::size_t look = 2; look < HealthMonitor::recent_looks; ++look) monitor.poll();
+    EXPECT_EQ(monitor.snapshot().recent.throttle, throttle::sw_power_cap | throttle::sw_thermal_slowdown);
+    EXPECT_EQ(monitor.snapshot().recent.disk_wait_percent, 30);
+    monitor.poll();
+    EXPECT_EQ(monitor.snapshot().recent.throttle, throttle::sw_thermal_slowdown);
+    EXPECT_EQ(monitor.snapshot().recent.disk_wait_percent, 10);
+    monitor.poll();
+    EXPECT_EQ(monitor.snapshot().recent.throttle, 0U);
+}
+
 TEST(HealthMonitor, AFailedCallOpensItWithoutALook) {
     HealthMonitor monitor{HealthOptions{}, HealthSources{}};
     EXPECT_FALSE(monitor.failed("CUDA out of memory"));

@@ -37,6 +37,15 @@ TEST(HostReading, WhatAKernelDoesNotShowStaysEmpty) {
     EXPECT_TRUE(read_host({"/no/such/folder"}, "/no/such/folder").space.empty());
 }
 
+TEST(HostReading, HowLongTasksWaitForDisksIsTheKernelsReckoning) {
+    const Kernel kernel;
+    EXPECT_FALSE(kernel.read().disk_wait_percent);
+    kernel.write("proc/pressure/io", "some avg10=45.06 avg60=3.00 avg300=1.00 total=7\nfull avg10=0.00 avg60=0.00\n");
+    EXPECT_EQ(kernel.read().disk_wait_percent, 45.06);
+    kernel.write("proc/pressure/io", "some avg10=what\n");
+    EXPECT_FALSE(kernel.read().disk_wait_percent);
+}
+
 TEST(HostReading, TheHostsMemoryIsTheLimitWithoutACgroups) {
     const Kernel kernel;
     kernel.write("proc/meminfo", meminfo);

@@ -311,6 +311,25 @@ TEST_F(Metrics, AFolderInItsPlaceIsAnError) {
     EXPECT_THROW((MetricsLog{file, 0}), strata::Error);
 }
 
+TEST_F(Metrics, StragglersHaveALineOfTheirOwnToo) {
+    {
+        MetricsLog log{file, 0};
+        log.append(step(1, 0.5));
+        log.append(strata::train::StragglerNote{.step = 1, .world = 2, .found = {.rank = 1}});
+        log.append(step(2, 0.25));
+        log.append(strata::train::StragglerNote{.step = 2, .world = 2, .found = {.rank = 1, .is_slow = false}});
+    }
+    const std::string all = text_of(file);
+    EXPECT_NE(all.find(R"({"step":1,"straggler":{"rank":1,)"), std::string::npos) << all;
+    EXPECT_EQ(strata::train::read_metrics(file).size(), 2U);
+    const MetricsLog same{file, 2};
+    EXPECT_EQ(same.notes(), Lines{});
+    EXPECT_EQ(text_of(file), all);
+    const MetricsLog earlier{file, 1};
+    EXPECT_EQ(earlier.history().size(), 1U);
+    EXPECT_EQ(text_of(file).find(R"("step":2)"), std::string::npos) << "is done again";
+}
+
 TEST_F(Metrics, SamplesHaveALineOfTheirOwnThatStaysBesideTheStepsLine) {
     {
         MetricsLog log{file, 0};

@@ -3,8 +3,11 @@
 #include <strata/train/step_pass.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -66,7 +69,7 @@ struct StepPass : testing::Test {
                              together,
                              {.seed = 1, .micro_batches = micro_batches, .device = at::kCPU, .who = "step 5"}};
         const auto sums = pass.run(
-            source, [] { return true; }, [] { return 2.5; });
+            source, [] { return true; }, [] { return 2.5; }, [] { return 1.5; });
         if (samples != nullptr) *samples = pass.samples().text(std::isfinite(sums.loss));
         return sums;
     }
@@ -135,9 +138,45 @@ TEST_F(StepPass, TheWaitForEachBatchIsAddedUp) {
     train::StepPass pass{
         comm, model, engine, together, {.seed = 1, .micro_batches = 3, .device = at::kCPU, .who = "step 5"}};
     const auto sums = pass.run(
-        source, [] { return false; }, [&] { return now; });
+        source, [] { return false; }, [&] { return now; }, [&] { return now - 100; });
     EXPECT_EQ(sums.data_wait, 1 + 2 + 3);
     EXPECT_EQ(sums.seconds, 106);
+    ASSERT_EQ(sums.ranks.size(), 1U);
+    EXPECT_EQ(sums.ranks[0].work, 6);
+    EXPECT_EQ(sums.ranks[0].data_wait, 6);
+}
+
+/// Rank 1 of three whose others tell what they are given.
+struct ThreeRanks : comm::SelfComm {
+    std::vector<train::detail::RankShare> others{2};
+    [[nodiscard]] int rank() const noexcept { return 1; }
+    [[nodiscard]] int world() const noexcept { return 3; }
+    void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) const noexcept {
+        std::memcpy(all.data(), &others[0], mine.size());
+        std::memcpy(all.data() + mine.size(), mine.data(), mine.size());
+        std::memcpy(all.data() + 2 * mine.size(), &others[1], mine.size());
+    }
+};
+
+TEST_F(StepPass, EveryRankKnowsTheTimesOfAll) {
+    ThreeRanks ranks;
+    ranks.others[0] = {.loss = 10, .seconds = 7, .times = {.work = 0.5, .data_wait = 0.25}};
+    ranks.others[1] = {.loss = 20, .seconds = 8, .stop = 1, .times = {.work = 4, .data_wait = 3}};
+    Source source{{{3}, {3}}};
+    train::StepPass pass{
+        ranks, model, engine, together, {.seed = 1, .micro_batches = 2, .device = at::kCPU, .who = "step 5 on rank 1"}};
+    const auto sums = pass.run(
+        source, [] { return false; }, [] { return 2.5; }, [] { return 1.5; });
+    EXPECT_EQ(sums.loss, (10 + 6 + 20) / 6.0);
+    EXPECT_TRUE(sums.stop);
+    EXPECT_EQ(sums.seconds, 7) << "rank 0's";
+    EXPECT_EQ(sums.data_wait, 3);
+    ASSERT_EQ(sums.ranks.size(), 3U);
+    EXPECT_EQ(sums.ranks[0].work, 0.5);
+    EXPECT_EQ(sums.ranks[1].work, 1.5);
+    EXPECT_EQ(sums.ranks[1].data_wait, 0);
+    EXPECT_EQ(sums.ranks[2].work, 4);
+    EXPECT_EQ(sums.ranks[2].data_wait, 3);
 }
 
 }  // namespace

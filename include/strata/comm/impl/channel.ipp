@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <strata/comm/channel.hpp>
+#include <strata/comm/wait_listener.hpp>
 
 namespace strata::comm::detail {
 
@@ -68,6 +69,7 @@ STRATA_INLINE std::uint64_t OperationQueue::post(std::string_view name, std::fun
 }
 
 STRATA_INLINE void OperationQueue::run() {
+    is_channels_thread() = true;
     std::unique_lock lock{mutex_};
     while (true) {
         posted_something_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
@@ -96,6 +98,7 @@ STRATA_INLINE void OperationQueue::run() {
 STRATA_INLINE void OperationQueue::wait(std::uint64_t number) {
     assert(std::this_thread::get_id() != thread_.get_id() && "an operation waits for its own channel");
     std::unique_lock lock{mutex_};
+    const ForChannel stands;
     finished_something_.wait(lock, [&] { return finished_ >= number; });
     if (failed_at_ != 0 && number >= failed_at_) std::rethrow_exception(failure_);
 }
@@ -107,6 +110,7 @@ STRATA_INLINE bool OperationQueue::done(std::uint64_t number) const {
 
 STRATA_INLINE void OperationQueue::drain() {
     std::unique_lock lock{mutex_};
+    const ForChannel stands;
     finished_something_.wait(lock, [this] { return finished_ == posted_; });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // strata/health/impl/health_monitor.ipp - a thread that sleeps, looks, and tells.
 
+#include <algorithm>
 #include <utility>
 
 #include <ctime>
@@ -64,6 +65,7 @@ STRATA_INLINE void HealthMonitor::poll() {
     const std::vector<Fault> faults = breaker_.look(gpu ? &*gpu : nullptr, host, sources_.now());
     {
         const std::lock_guard lock{mutex_};
+        remember(gpu ? &*gpu : nullptr, host);
         latest_.gpu = std::move(gpu);
         latest_.host = std::move(host);
         ++latest_.polls;
@@ -77,6 +79,16 @@ STRATA_INLINE bool HealthMonitor::failed(std::string_view message) {
     const std::vector<Fault> faults = breaker_.failed(message, sources_.now());
     tell(faults);
     return !faults.empty();
+}
+
+STRATA_INLINE void HealthMonitor::remember(const GpuReading* gpu, const HostReading& host) {
+    looks_.push_back({gpu != nullptr ? gpu->throttle.value_or(0) : 0, host.disk_wait_percent.value_or(0)});
+    if (looks_.size() > recent_looks) looks_.pop_front();
+    latest_.recent = {};
+    for (const Recent& look : looks_) {
+        latest_.recent.throttle |= look.throttle;
+        latest_.recent.disk_wait_percent = std::max(latest_.recent.disk_wait_percent, look.disk_wait_percent);
+    }
 }
 
 STRATA_INLINE void HealthMonitor::tell(const std::vector<Fault>& faults) {

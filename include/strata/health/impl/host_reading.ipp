@@ -108,6 +108,16 @@ STRATA_INLINE void read_sensor(HostReading& reading, const std::filesystem::path
     while (!reading.hottest.empty() && reading.hottest.back() == '\n') reading.hottest.pop_back();
 }
 
+/// The kernel's own reckoning: "some avg10=4.56 avg60=..."; none of one without PSI.
+STRATA_INLINE std::optional<double> read_disk_wait(const std::filesystem::path& root) {
+    const std::string text = text_of(root / "proc/pressure/io");
+    constexpr std::string_view key = "some avg10=";
+    if (!text.starts_with(key)) return std::nullopt;
+    double percent = 0;
+    const auto [end, error] = std::from_chars(text.data() + key.size(), text.data() + text.size(), percent);
+    return error == std::errc{} && percent >= 0 && percent <= 100 ? std::optional{percent} : std::nullopt;
+}
+
 }  // namespace detail
 
 STRATA_INLINE HostReading read_host(const std::vector<std::filesystem::path>& folders,
@@ -123,6 +133,7 @@ STRATA_INLINE HostReading read_host(const std::vector<std::filesystem::path>& fo
     for (const auto& disk : detail::entries_of(root / "sys/block"))
         if (const auto failed = detail::number_in(detail::text_of(disk / "device/ioerr_cnt")))
             reading.errors.push_back({disk.filename().string(), *failed});
+    reading.disk_wait_percent = detail::read_disk_wait(root);
     for (const auto& chip : detail::entries_of(root / "sys/class/hwmon"))
         for (const auto& file : detail::entries_of(chip)) {
             const std::string name = file.filename().string();

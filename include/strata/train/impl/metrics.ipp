@@ -136,7 +136,7 @@ struct LogLine {
     std::size_t number;      // from 1
     Fate fate = Fate::unreadable;
     StepMetrics metrics{};
-    bool is_of_samples = false;  // and has no metrics but its step
+    bool is_apart = false;  // of samples or a straggler: has no metrics but its step
 };
 
 /// The lines that are not blank, judged; of several of one step the last one counts.
@@ -149,9 +149,11 @@ inline std::vector<LogLine> judged_lines(std::string_view text, std::int64_t las
         LogLine line{text.substr(0, end), number};
         text.remove_prefix(is_whole ? end + 1 : text.size());
         if (line.bytes.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-        if (const auto step = step_of_samples_line(line.bytes)) {
+        auto step = step_of_samples_line(line.bytes);
+        if (!step) step = step_of_straggler_line(line.bytes);
+        if (step) {
             line.metrics.step = *step;
-            line.is_of_samples = true;
+            line.is_apart = true;
             line.fate = *step > last_step ? Fate::done_again : Fate::stays;
             lines.push_back(line);
             continue;
@@ -182,7 +184,7 @@ inline bool counts(const LogLine& line) { return line.fate == Fate::stays || lin
 inline std::vector<StepMetrics> steps_of(std::span<const LogLine> lines) {
     std::vector<StepMetrics> steps;
     for (const LogLine& line : lines)
-        if (counts(line) && !line.is_of_samples) steps.push_back(line.metrics);
+        if (counts(line) && !line.is_apart) steps.push_back(line.metrics);
     double seconds = 0;
     for (StepMetrics& m : steps) {
         if (!std::isfinite(m.seconds)) m.seconds = seconds;
@@ -356,6 +358,7 @@ STRATA_INLINE void MetricsLog::append(const StepMetrics& metrics, std::span<cons
 }
 
 STRATA_INLINE void MetricsLog::append(const DrawnSamples& samples) { write(samples_line(samples)); }
+STRATA_INLINE void MetricsLog::append(const StragglerNote& straggler) { write(straggler.log_line()); }
 
 STRATA_INLINE void MetricsLog::write(const std::string& line) {
     errno = 0;

@@ -74,6 +74,15 @@ STRATA_INLINE void RunEvents::samples_drawn(const std::filesystem::path& folder,
 } catch (const std::exception&) {
 }
 
+STRATA_INLINE void RunEvents::straggler_found(const StragglerNote& straggler) noexcept try {
+    if (!speaks_for_all()) return;
+    const std::string who = "Rank " + std::to_string(straggler.found.rank) + " on " + straggler.condition.host;
+    tell(straggler.found.is_slow
+             ? webhooks::notification_event(webhooks::Severity::warning, who + " is slow", straggler.line())
+             : webhooks::notification_event(webhooks::Severity::info, who + " keeps up again", straggler.line()));
+} catch (const std::exception&) {
+}
+
 STRATA_INLINE void RunEvents::training_ends(std::int64_t step, std::int64_t max_steps) noexcept try {
     if (!speaks_for_all()) return;
     const bool is_complete = step >= max_steps;

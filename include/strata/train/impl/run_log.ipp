@@ -35,6 +35,10 @@ STRATA_INLINE void RunLog::append(const DrawnSamples& samples) {
     if (log_) log_->append(samples);
 }
 
+STRATA_INLINE void RunLog::append(const StragglerNote& straggler) {
+    if (log_) log_->append(straggler);
+}
+
 STRATA_INLINE void RunLog::report(ReportContent& content) const {
     if (!log_) return;
     content.history = log_->history();

@@ -31,9 +31,9 @@ STRATA_INLINE void RunRecord::begin() {
 }
 
 STRATA_INLINE double RunRecord::seconds() {
-    const auto now = std::chrono::steady_clock::now();
+    const double now = clock_();
     if (!began_) began_ = now;
-    return std::chrono::duration<double>(now - *began_).count();
+    return now - *began_;
 }
 
 STRATA_INLINE void RunRecord::complete(StepMetrics& metrics, double seconds, const RunPlan& plan,

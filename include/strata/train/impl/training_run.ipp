@@ -12,6 +12,7 @@
 #include <strata/train/exported_weights.hpp>
 #include <strata/train/gradient_norms.hpp>
 #include <strata/train/leftovers.hpp>
+#include <strata/train/straggler_note.hpp>
 #include <strata/train/training_run.hpp>
 #include <strata/zero/buffers.hpp>
 
@@ -168,6 +169,7 @@ STRATA_INLINE StepEnd TrainingRun::end_step(double learning_rate, const StepSums
     record_.wait(sums.data_wait);
     if (result.skipped) {
         skip(result, samples, names_samples, is_finite);
+        compare(sums.ranks);
         return {.done = false, .stop = sums.stop, .due = false};
     }
     metrics.grad_norm = result.grad_norm;
@@ -175,15 +177,19 @@ STRATA_INLINE StepEnd TrainingRun::end_step(double learning_rate, const StepSums
     const double before = record_.last().seconds;
     record_.complete(metrics, sums.seconds, plan_, sums.samples);
     step_seconds_ = metrics.seconds - before;
-    return {.done = true, .stop = sums.stop, .due = finish(metrics, sums.stop, last_step)};
+    const StepEnd end{.done = true, .stop = sums.stop, .due = finish(metrics, sums.stop, last_step)};
+    compare(sums.ranks);
+    return end;
 }
 
 STRATA_INLINE zero::StepResult TrainingRun::update(double learning_rate, const StepSamples& samples, bool names_samples,
                                                    bool loss_is_finite) {
     together_.part();
     try {
-        norms_ = norms_of_step(engine_, model_, settings_.gradient_norms);
-        const zero::StepResult result = engine_.step(learning_rate, loss_is_finite);
+        const zero::StepResult result = work_.measure([&] {
+            norms_ = norms_of_step(engine_, model_, settings_.gradient_norms);
+            return engine_.step(learning_rate, loss_is_finite);
+        });
         together_.meet();
         return result;
     } catch (const Error& error) {
@@ -235,6 +241,24 @@ STRATA_INLINE bool TrainingRun::finish(const StepMetrics& metrics, bool interrup
     if (!interrupted) actions_.call_due(session_.comm(), together_, who(), metrics, last_step);
     checkpoints_.repeat_choice();
     return is_due(settings_.checkpoint_every, metrics.step, last_step);
+}
+
+STRATA_INLINE void TrainingRun::compare(std::span<const RankTimes> ranks) {
+    const std::vector<Straggler> changed = stragglers_.add(ranks);
+    if (changed.empty()) return;  // on all ranks: they were given the same times
+    std::vector<std::string> conditions;
+    together_.through([&] {
+        conditions = session_.comm().all_gather_varied(RankCondition::here(session_.health().monitor()).text());
+    });
+    for (const Straggler& one : changed) {
+        const StragglerNote note{.step = engine_.step_count(),
+                                 .world = session_.world(),
+                                 .found = one,
+                                 .condition = RankCondition::of_text(conditions[static_cast<std::size_t>(one.rank)])};
+        session_.progress().note(note.line());
+        comm::agree(session_.comm(), [&] { record_.append(note); });
+        session_.events().straggler_found(note);
+    }
 }
 
 STRATA_INLINE void TrainingRun::tell_of_waiting(core::FunctionRef<std::string()> bottleneck) {
