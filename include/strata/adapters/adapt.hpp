@@ -57,8 +57,8 @@ public:
     /// aside, as one without adapters. Sums are in fp32 and rounded once to the weights' type: pictures in fp32 are the same up to 1e-5, and a
     /// weight in bf16 is off by at most 2^-9 of itself. Local.
     ///
-    /// All weights are whole: at stages 0 to 2 always, under ZeroStage<3> inside of Trainer::with_whole_model(), after which units
-    /// are what their shards are: unmerged. Switch the adapters on again then (acts()->on).
+    /// All weights are whole: at stages 0 to 2 always, under ZeroStage<3> inside of Trainer::with_whole_model(), where all ranks call it: shards keep
+    /// what all of them wrote. The weights stay merged, and adapters that were switched on again would act once more.
     /// Throws Errc::wrong_call_order, and changes nothing, where a weight has no memory.
     void merge();
 
