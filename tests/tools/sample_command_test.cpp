@@ -228,7 +228,8 @@ TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves)
         json more{{"model_type", "lora"}, {"use_ema", true}, {"ema_decay", 0.5}};
         more.update(of_adapter);
         ASSERT_NO_FATAL_FAILURE(train_run(run, stage, more));
-        const auto left = drawn(run + "_left", {path(run)});
+        const auto left =
+            drawn(run + "_left", {path("model"), "--lora", path(run + "/pytorch_lora_weights.safetensors")});
         EXPECT_NE(left, plain);
         EXPECT_EQ(left, drawn(run + "_last", {path(run), "--checkpoint", "2"}));
         const auto before = drawn(run + "_before", {path(run), "--checkpoint", "1"});
@@ -239,8 +240,8 @@ TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves)
         EXPECT_EQ(average,
                   drawn(run + "_ema", {path("model"), "--lora", path(run + "/ema/pytorch_lora_weights.safetensors")}));
         EXPECT_NE(drawn(run + "_masters", {path(run), "--masters", "--dtype", "bf16"}), plain);
-        // As it is while it trains, or was stopped.
-        fs::remove(folder / run / "pytorch_lora_weights.safetensors");
+        // What a run left goes before nothing: it may have gone on since, or was stopped before its end.
+        write(run + "/pytorch_lora_weights.safetensors", "of an earlier end");
         EXPECT_EQ(left, drawn(run + "_newest", {path(run)}));
     };
     expect_drawn("lora", "3", {{"lora_rank", 4}, {"lora_alpha", 2}});

@@ -61,16 +61,16 @@ public:
           prompts_{settings.all_prompts()},
           pictures_{plan_pictures(prompts_, settings.count, settings.seed)},
           model_{sample_model(settings)},
-          checkpoint_{looked_up()},
-          family_{made_family()},
-          usual_{usual_sampling(family_->name(), model_.settings.flavour)},
-          size_{settings.size.value_or(PictureSize{usual_.edge, usual_.edge})},
           added_{settings.adapters()} {
         if (!model_.adapter.empty()) added_.insert(added_.begin(), {model_.adapter, 1});
-        check_alignment(size_, family_->recipe()->alignment());
     }
 
+    /// Collective.
     void draw() {
+        checkpoint_ = looked_up();
+        comm::agree(session_.comm(), [&] {
+            if (own(session_.rank())) make_family();
+        });
         const fs::path output = session_.output("samples");
         check_files(output);
         const at::NoGradGuard no_gradients;
@@ -169,10 +169,12 @@ private:
     }
 
     /// A checkpoint of weights takes the place of those that the model was published with, one of adapters comes on top of them.
-    [[nodiscard]] std::unique_ptr<families::Family> made_family() const {
-        config::ModelSettings settings = model_.settings;
-        if (checkpoint_ && !train::holds_adapters_alone(*checkpoint_)) settings.from_scratch = true;
-        return families::make_family(settings);
+    void make_family() {
+        if (checkpoint_ && !train::holds_adapters_alone(*checkpoint_)) model_.settings.from_scratch = true;
+        family_ = families::make_family(model_.settings);
+        usual_ = usual_sampling(family_->name(), model_.settings.flavour);
+        size_ = settings_.size.value_or(PictureSize{usual_.edge, usual_.edge});
+        check_alignment(size_, family_->recipe()->alignment());
     }
 
     /// What the denoiser draws with, in words; empty: the model's own.
@@ -310,11 +312,11 @@ private:
     std::vector<std::string> prompts_;
     std::vector<PlannedPicture> pictures_;
     SampleModel model_;
+    std::vector<SampleSettings::AddedAdapter> added_;  ///< to its weights or the checkpoint's, in this order
     std::optional<train::FoundCheckpoint> checkpoint_;
     std::unique_ptr<families::Family> family_;
-    UsualSampling usual_;
-    PictureSize size_;
-    std::vector<SampleSettings::AddedAdapter> added_;  ///< to those weights, in this order
+    UsualSampling usual_{};
+    PictureSize size_{};
 };
 
 }  // namespace

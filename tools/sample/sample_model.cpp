@@ -45,7 +45,7 @@ fs::path exported_by(const fs::path& run) {
     return {};
 }
 
-/// The adapter that a complete run left in place of weights. Empty: it trained none.
+/// The adapter that a complete run left in place of weights. Empty: there is none.
 fs::path adapter_of(const fs::path& run) {
     const fs::path file = run / "pytorch_lora_weights.safetensors";
     return is_there(file) ? file : fs::path{};
@@ -144,7 +144,7 @@ SampleModel sample_model(const SampleSettings& settings) {
             refuse("there are no weights '" + settings.weights.string() + "'", "check the path behind --weights");
         model.weights = settings.weights;
     } else if (found.is_trained && settings.checkpoint.empty() && !settings.ema && !settings.masters &&
-               !adapter_of(found.run).empty()) {
+               !has_checkpoints(found.run) && !adapter_of(found.run).empty()) {
         model.adapter = adapter_of(found.run);
     } else if (settings.checkpoint.empty()) {
         if (found.is_trained && !has_checkpoints(found.run)) model.weights = exported_by(found.run);

@@ -15,7 +15,6 @@
 #include <ATen/ops/empty.h>
 
 #include <strata/adapters/saved_adapter.hpp>
-#include <strata/checkpoint/checkpoint.hpp>
 #include <strata/comm/self_comm.hpp>
 #include <strata/core/error.hpp>
 #include <strata/train/adapter_facts.hpp>
@@ -28,19 +27,23 @@
 namespace strata::train {
 namespace detail {
 
+/// Throws checkpoint_mismatch where parameters of the model itself were trained, which no file of adapters has.
+inline void check_trained(const FoundCheckpoint& found) {
+    std::vector<std::string> trained = found.manifest.settled;
+    for (const zero::ParameterInfo& parameter : found.manifest.parameters) trained.push_back(parameter.name);
+    const auto other = std::find_if(trained.begin(), trained.end(),
+                                    [](const std::string& name) { return !adapters::is_of_adapter(name); });
+    if (other != trained.end())
+        throw Error{Errc::checkpoint_mismatch,
+                    "the run of the checkpoint " + found.folder.string() + " trained the parameter " + *other +
+                        " beside its adapters",
+                    "draw with the program that trains them"};
+}
+
 /// The tensors of a checkpoint's adapters, in memory.
 inline std::vector<weights::SavedTensor> adapters_in(const FoundCheckpoint& found) {
     std::vector<weights::SavedTensor> tensors;
-    if (found.which == CheckpointWeights::masters) {
-        checkpoint::StateReader state{found.folder, found.manifest};
-        for (const zero::ParameterInfo& parameter : found.manifest.parameters) {
-            const at::Tensor values = at::empty(parameter.shape, at::TensorOptions{}.dtype(at::kFloat));
-            state.read(zero::weight_kind, parameter.begin,
-                       {values.data_ptr<float>(), static_cast<std::size_t>(values.numel())});
-            tensors.push_back({parameter.name, values});
-        }
-        return tensors;
-    }
+    std::vector<weights::LoadTarget> targets;
     const weights::WeightFiles file{model_file_of(found)};
     for (const auto& [name, tensor] : file.tensors()) {
         if (!adapters::is_of_adapter(name)) continue;  // buffers
@@ -48,8 +51,17 @@ inline std::vector<weights::SavedTensor> adapters_in(const FoundCheckpoint& foun
         const at::Tensor values = at::empty(shape, at::TensorOptions{}.dtype(at::kFloat));
         weights::read_values(tensor, 0, values.view(-1));
         tensors.push_back({name, values});
+        targets.push_back({{name}, values});
     }
+    if (found.which == CheckpointWeights::masters) read_masters(targets, found);
     return tensors;
+}
+
+STRATA_INLINE bool has_magnitudes(const FoundCheckpoint& found) {
+    const std::vector<zero::ParameterInfo>& trained = found.manifest.parameters;
+    return std::any_of(trained.begin(), trained.end(), [](const zero::ParameterInfo& parameter) {
+        return parameter.name.ends_with(".lora.magnitude");
+    });
 }
 
 STRATA_INLINE CheckpointAdapterFile::CheckpointAdapterFile(const FoundCheckpoint& found,
@@ -64,6 +76,7 @@ STRATA_INLINE CheckpointAdapterFile::CheckpointAdapterFile(const FoundCheckpoint
         throw Error{Errc::checkpoint_mismatch,
                     "the adapters of the checkpoint " + found.folder.string() + " are not LoRA, DoRA or LoKr",
                     "draw with the program that trains them, which knows their kind"};
+    check_trained(found);
     std::vector<weights::SavedTensor> tensors = adapters_in(found);
     for (const weights::LoadTarget& target : targets) tensors.push_back({target.names.front(), target.tensor});
     const adapters::SavedAdapter saved = adapters::saved_adapter(tensors, {.facts = *facts});
