@@ -225,7 +225,8 @@ TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves)
     write_list();
     const auto plain = drawn("plain", {path("model")});
     const auto expect_drawn = [&](const std::string& run, const std::string& stage, const json& of_adapter) {
-        json more{{"model_type", "lora"}, {"use_ema", true}, {"ema_decay", 0.5}};
+        SCOPED_TRACE(run);
+        json more{{"model_type", "lora"}};
         more.update(of_adapter);
         ASSERT_NO_FATAL_FAILURE(train_run(run, stage, more));
         const auto left =
@@ -235,20 +236,22 @@ TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves)
         const auto before = drawn(run + "_before", {path(run), "--checkpoint", "1"});
         EXPECT_NE(before, plain);
         EXPECT_NE(before, left);
-        const auto average = drawn(run + "_average", {path(run), "--ema"});
-        EXPECT_NE(average, left);
-        EXPECT_EQ(average,
-                  drawn(run + "_ema", {path("model"), "--lora", path(run + "/ema/pytorch_lora_weights.safetensors")}));
         EXPECT_NE(drawn(run + "_masters", {path(run), "--masters", "--dtype", "bf16"}), plain);
         // What a run left goes before nothing: it may have gone on since, or was stopped before its end.
         write(run + "/pytorch_lora_weights.safetensors", "of an earlier end");
         EXPECT_EQ(left, drawn(run + "_newest", {path(run)}));
     };
     expect_drawn("lora", "3", {{"lora_rank", 4}, {"lora_alpha", 2}});
-    expect_drawn("dora", "2", {{"lora_rank", 4}, {"use_dora", true}});
     write("lycoris.json", R"({"algo": "lokr", "linear_dim": 4, "linear_alpha": 2, "factor": 4,
         "apply_preset": {"target_module": ["Attention"]}})");
-    expect_drawn("lokr", "1", {{"lora_type", "lycoris"}, {"lycoris_config", path("lycoris.json")}});
+    const json lokr{{"lora_type", "lycoris"}, {"lycoris_config", path("lycoris.json")}};
+    expect_drawn("lokr", "1", lokr);
+    json over_int8 = lokr;
+    over_int8["base_model_precision"] = "int8-quanto";
+    expect_drawn("int8", "3", over_int8);
+    const Outcome none = sample({path("lora"), "--ema", "--prompt", "a cat", "--output", path("none")});
+    EXPECT_NE(none.status, 0);
+    expect_words(none.err, {"has no moving average", "Fix: "});
 }
 
 /// Sixteen are drawn before the denoiser goes, and it comes again for the seventeenth.
