@@ -143,6 +143,8 @@ class Events:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if len(body) < int(self.headers["Content-Length"]):
+                    return  # its sender was killed, or its cable pulled
                 events.append((time.time(), json.loads(body)))
                 self.send_response(200)
                 self.end_headers()
@@ -188,8 +190,9 @@ class Run:
         config = {"--data_backend_config": str(self.folder / "list.json"), "--output_dir": str(self.output), "--model_family": "small",
                   "--model_type": "full", "--seed": bench.seed, "--aspect_bucket_alignment": 16, "--train_batch_size": 2,
                   "--max_train_steps": steps, "--learning_rate": "1e-4", "--lr_scheduler": "constant", "--validation_disable": True,
-                  "--checkpoint_step_interval": bench.interval, "--checkpoints_total_limit": 3, "--collective_timeout": 40,  # longer than the 30 s after which a launcher takes a host for lost
-                 
+                  "--checkpoint_step_interval": bench.interval, "--checkpoints_total_limit": 3,
+                  # longer than the 30 s of silence after which a launcher takes a host for lost
+                  "--collective_timeout": 40,
                   "--health_poll_interval_seconds": 1, "--health_disk_percent": 5}
         if disturbed:
             config["--webhook_config"] = {"webhook_type": "raw", "webhook_url": f"http://10.77.0.1:{EVENTS_PORT}/",
@@ -502,6 +505,7 @@ def main():
     options.add_argument("--server", required=True)
     options.add_argument("--work", required=True)
     given = options.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     bench = Bench(given)
     status = 1
