@@ -425,10 +425,10 @@ class Bench:
         big.unlink()
 
     def link(self, run, fault):
-        fault.what, fault.wants, fault.wants_event = "the cable of hostb is pulled, and put back", ("[ST2124]",), ("lifecycle.stage",)
+        fault.what, fault.wants, fault.wants_event = "the cable of hostb is pulled, and put back", ("[ST2124]", "[ST2303]"), ("lifecycle.stage",)
         self.network.link(False)
         until = time.time() + 90
-        while time.time() < until and not any("[ST2124]" in text for text in self.new_lines(run)):
+        while time.time() < until and not any("[ST2124]" in text or "[ST2303]" in text for text in self.new_lines(run)):
             time.sleep(0.2)
         if self.goes_on(run, 60) is None:
             fault.what += " (hosta did not go on alone)"
