@@ -384,7 +384,7 @@ class Bench:
     def interrupt(self, run, fault):
         fault.what, fault.wants, fault.wants_event = "SIGINT of the launcher, and a start", (), ("training.checkpoint",)
         status = run.interrupt()
-        fault.line = f"exit status {status}"
+        fault.line = f"exit status {status}" if status == 0 else None
         if status != 0:
             fault.wants = ("exit status 0",)
         run.start()
