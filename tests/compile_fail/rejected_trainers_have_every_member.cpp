@@ -50,6 +50,7 @@ void use(Session& session) {
     trainer.set_trainable([](std::string_view name) { return name != "table"; });
     trainer.with_average([&] { trainer.model().eval(); });
     trainer.without_adapter([&] { trainer.model().eval(); });
+    if (trainer.base_is_frozen()) trainer.model().eval();
     trainer.report().title += std::to_string(trainer.adapted().numel());
     trainer.with_whole_model([&] { trainer.model().eval(); });
     trainer.report().title += trainer.save_weights("model.safetensors", {.average = true}).front().string();

@@ -105,8 +105,9 @@ struct TrainerStragglers : strata_test::TrainerRuns {
 
 TEST_F(TrainerStragglers, ARankThatComputesSlowerIsNamedAtEveryStage) {
     expect_the_slow_pass_named<ZeroStage<0>>("stage0");
-    if (comm.rank() == 0 && comm.world() > 1)
+    if (comm.rank() == 0 && comm.world() > 1) {
         EXPECT_NE(said.find("warning: " + told_of(true)), std::string::npos) << said;
+    }
     expect_the_slow_pass_named<ZeroStage<2>>("stage2");
     expect_the_slow_pass_named<ZeroStage<3>>("stage3");
 }

@@ -80,6 +80,7 @@ public:
     template <class... A>
     void evaluate_every(A&&...) {}
     Model& model();
+    bool base_is_frozen();
 };
 
 }  // namespace detail
