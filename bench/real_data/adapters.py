@@ -10,6 +10,7 @@ class LoraLinear(nn.Linear):
 
     def __init__(self, linear, rank, alpha):
         super().__init__(linear.in_features, linear.out_features, linear.bias is not None)
+        self.requires_grad_(False)  # what it had is frozen; what follows is trained
         self.lora = nn.Module()
         self.lora.down = nn.Parameter(self.weight.new_zeros(rank, linear.in_features))
         self.lora.up = nn.Parameter(self.weight.new_zeros(linear.out_features, rank))

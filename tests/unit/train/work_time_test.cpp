@@ -11,18 +11,17 @@
 namespace {
 
 using strata::comm::InCollective;
-using strata::train::WorkTime;
 
-struct WorkTimes : testing::Test {
+struct WorkTime : ::testing::Test {
     double now = 100;
-    WorkTime work{[this] { return now; }};
+    strata::train::WorkTime work{[this] { return now; }};
     void wait(double seconds) {
         const InCollective in;
         now += seconds;
     }
 };
 
-TEST_F(WorkTimes, WhatIsMeasuredCountsWithoutItsWaits) {
+TEST_F(WorkTime, WhatIsMeasuredCountsWithoutItsWaits) {
     now += 50;
     work.measure([&] {
         now += 1;
@@ -40,7 +39,7 @@ TEST_F(WorkTimes, WhatIsMeasuredCountsWithoutItsWaits) {
     EXPECT_EQ(work.take(), 0);
 }
 
-TEST_F(WorkTimes, ItMayBeTakenInTheMiddle) {
+TEST_F(WorkTime, ItMayBeTakenInTheMiddle) {
     work.measure([&] {
         now += 3;
         EXPECT_EQ(work.take(), 3);
@@ -51,7 +50,7 @@ TEST_F(WorkTimes, ItMayBeTakenInTheMiddle) {
     EXPECT_EQ(work.take(), 5);
 }
 
-TEST_F(WorkTimes, WorkThatThrowsHasTakenItsTime) {
+TEST_F(WorkTime, WorkThatThrowsHasTakenItsTime) {
     EXPECT_THROW(work.measure([&] {
         now += 3;
         throw std::runtime_error{"no answer"};
