@@ -21,6 +21,7 @@ strata_room(core
         function_ref.hpp
         heap.hpp
         host_device.hpp
+        host_name.hpp
         independent_loop.hpp
         inline.hpp
         kept_blocks.hpp

@@ -86,14 +86,25 @@ void look_at_buckets(const doctor::Places& places, std::vector<Line>& lines) {
     }
 }
 
-void look_at_ranks(const Arguments& arguments, const doctor::Places& places, std::vector<Line>& lines) {
+/// The ranks and hosts that are asked for.
+doctor::RanksRequest request_of(const Arguments& arguments) {
     doctor::RanksRequest request;
     request.ranks = arguments.integer("-n", 1, 1024);
-    request.hostfile = arguments.text("--hostfile").value_or("");
-    request.include = arguments.text("--include").value_or("");
-    request.exclude = arguments.text("--exclude").value_or("");
     request.remote_shell = arguments.text("--remote-shell").value_or("");
-    if (!request.ranks && request.hostfile.empty()) {
+    if (const auto file = arguments.text("--hostfile")) {
+        request.hosts =
+            hosts_of_file(*file, arguments.text("--include").value_or(""), arguments.text("--exclude").value_or(""));
+        if (request.ranks) request.hosts = first_slots(std::move(*request.hosts), static_cast<int>(*request.ranks));
+    } else if (arguments.has("--include") || arguments.has("--exclude")) {
+        throw Error{Errc::bad_argument,
+                    "--include and --exclude choose from the hosts of a hostfile, and there is none",
+                    "give --hostfile FILE"};
+    }
+    return request;
+}
+
+void look_at_ranks(doctor::RanksRequest request, const doctor::Places& places, std::vector<Line>& lines) {
+    if (!request.ranks && !request.hosts) {
         lines.push_back(doctor::look_at_mpirun());
         return;
     }
@@ -122,23 +133,13 @@ int doctor_command(std::span<const std::string> words) {
         print_help();
         return 0;
     }
-    // Before anything is looked at.
-    const auto ranks = arguments.integer("-n", 1, 1024);
-    if (const auto file = arguments.text("--hostfile")) {
-        auto hosts =
-            hosts_of_file(*file, arguments.text("--include").value_or(""), arguments.text("--exclude").value_or(""));
-        if (ranks) (void)first_slots(std::move(hosts), static_cast<int>(*ranks));
-    } else if (arguments.has("--include") || arguments.has("--exclude")) {
-        throw Error{Errc::bad_argument,
-                    "--include and --exclude choose from the hosts of a hostfile, and there is none",
-                    "give --hostfile FILE"};
-    }
+    doctor::RanksRequest ranks = request_of(arguments);  // before anything is looked at
     std::vector<Line> lines;
     const doctor::Places places = places_of(arguments, lines);
     const std::vector<Line> host = doctor::check_host(places.folders);
     lines.insert(lines.end(), host.begin(), host.end());
     look_at_buckets(places, lines);
-    look_at_ranks(arguments, places, lines);
+    look_at_ranks(std::move(ranks), places, lines);
     std::fputs(arguments.has("--json")
                    ? (json_of(lines).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n").c_str()
                    : text_of(lines).c_str(),

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <strata/config/accelerate.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 
 #include "launch_handshake.hpp"
 
@@ -178,9 +178,7 @@ Elastic elastic_of(const Arguments& arguments, std::size_t hosts) {
 }
 
 std::string own_host(const std::vector<LaunchHost>& hosts) {
-    std::array<char, 256> name{};
-    ::gethostname(name.data(), name.size() - 1);
-    const std::string own = name.data();
+    const std::string own = core::host_name();
     for (const LaunchHost& host : hosts)
         if (host.name == own || host.name == "localhost" || host.name == "127.0.0.1" ||
             host.name.substr(0, host.name.find('.')) == own.substr(0, own.find('.')))

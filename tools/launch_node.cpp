@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 #include <strata/core/printable.hpp>
 
 #include "held_signals.hpp"
@@ -37,9 +38,9 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t most_text = 65536;  // of what a line prints, its end is kept
 
-std::string host_name() {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string{name.data()} : "unknown";
+std::string host_or_unknown() {
+    const std::string name = core::host_name();
+    return name.empty() ? "unknown" : name;
 }
 
 class NodeRun {
@@ -63,7 +64,7 @@ public:
                 return 0;
             }
             wire->send({Kind::node,
-                        {std::to_string(plan_.machine_rank), std::to_string(plan_.slots), host_name(),
+                        {std::to_string(plan_.machine_rank), std::to_string(plan_.slots), host_or_unknown(),
                          std::to_string(plan_.machines)}});
             if (plan_.verbose) std::fprintf(stderr, "strata launch: connected to %s\n", plan_.first.c_str());
             const std::optional<int> status = serve(*wire);

@@ -22,6 +22,7 @@
 
 #include <strata/comm/launched_rank.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 
 #include "launch_environment.hpp"
 #include "launch_port.hpp"
@@ -42,9 +43,9 @@ constexpr int repeat_ms = 200;
 /// its turn, to upload something for example, is left in peace; behind a shell the trainer is another process of the group.
 constexpr int times_to_it_alone = 5;
 
-std::string host_name() {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string{name.data()} : "unknown";
+std::string host_or_unknown() {
+    const std::string name = core::host_name();
+    return name.empty() ? "unknown" : name;
 }
 
 /// As the kernel's driver shows them, which needs no library.
@@ -76,7 +77,7 @@ public:
         if (name == nullptr && socket_path_.empty())
             name = std::getenv("SLURMD_NODENAME");  // srun brought mpirun's helper here
         wire_.send({Kind::here,
-                    {rank == nullptr ? "" : rank, host_name(), name == nullptr ? "" : name,
+                    {rank == nullptr ? "" : rank, host_or_unknown(), name == nullptr ? "" : name,
                      std::to_string(usable_cores()), std::to_string(count_of_gpus())}});
         while (true) {
             std::array<pollfd, 5> watched{pollfd{wire_.socket(), POLLIN, 0}, pollfd{deaths_.number(), POLLIN, 0},
@@ -308,7 +309,7 @@ int launch_rank_command(std::span<const std::string> words) {
     wire = LaunchPort::connect(words.back(), secret, lost_after_seconds, why);
     if (!wire)
         throw Error{Errc::node_missing,
-                    "host " + host_name() + " cannot reach the launcher at " + words.back() + ": " + why,
+                    "host " + host_or_unknown() + " cannot reach the launcher at " + words.back() + ": " + why,
                     "open that port, and those above 1024, between the hosts of this launch"};
     return Watcher{std::move(*wire), {}}.run();
 }

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <strata/config/value.hpp>
 #include <strata/config/webhook_list.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
 #include <strata/webhooks/delivery.hpp>
@@ -55,11 +55,9 @@ std::vector<webhooks::WebhookOptions> webhooks_in(const std::filesystem::path& f
 }
 
 webhooks::QueuedEvent test_event() {
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
     return webhooks::queued(webhooks::notification_event(webhooks::Severity::info, "A test",
                                                          "strata webhook test: events of runs arrive here"),
-                            {.job_id = "webhook-test", .host = host.data(), .run = "strata"},
+                            {.job_id = "webhook-test", .host = core::host_name(), .run = "strata"},
                             webhooks::random_digits() + "-1", std::chrono::system_clock::now(), ".");
 }
 

@@ -1,6 +1,5 @@
 #include "host_checks.hpp"
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
@@ -8,8 +7,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-
-#include <unistd.h>
 
 #include <strata/core/environment.hpp>
 #include <strata/core/text.hpp>
@@ -85,12 +82,6 @@ std::filesystem::path nearest_folder(const std::filesystem::path& folder) {
                        return nearest;
                    })
         .value_or(std::filesystem::path{});
-}
-
-std::string own_name() {
-    std::array<char, 256> name{};
-    ::gethostname(name.data(), name.size() - 1);
-    return name.data();
 }
 
 }  // namespace strata::tools::doctor

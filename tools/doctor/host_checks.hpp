@@ -15,7 +15,4 @@ namespace strata::tools::doctor {
 /// The folder, or the nearest above it that is there; empty where its file server does not answer.
 [[nodiscard]] std::filesystem::path nearest_folder(const std::filesystem::path& folder);
 
-/// This host's name.
-[[nodiscard]] std::string own_name();
-
 }  // namespace strata::tools::doctor

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 #include <strata/core/text.hpp>
 
 #include "../launch_company.hpp"
@@ -17,7 +18,6 @@
 #include "../launch_hosts.hpp"
 #include "../launch_shell.hpp"
 #include "../program_beside.hpp"
-#include "host_checks.hpp"
 #include "other_program.hpp"
 #include "small_file.hpp"
 
@@ -93,12 +93,10 @@ RanksFacts start_ranks(const RanksRequest& request) {
     const OwnFolder folder;
     std::vector<std::string> words{fs::read_symlink("/proc/self/exe").string(), "launch"};
     std::int64_t ranks = request.ranks.value_or(1);
-    if (!request.hostfile.empty()) {
-        std::vector<LaunchHost> hosts = hosts_of_file(request.hostfile, request.include, request.exclude);
-        if (request.ranks) hosts = first_slots(std::move(hosts), static_cast<int>(*request.ranks));
+    if (request.hosts) {
         const std::string shell =
             request.remote_shell.empty() ? "ssh -x -o BatchMode=yes -o ConnectTimeout=15" : request.remote_shell;
-        hosts = hosts_that_are_there(std::move(hosts), shell, facts.silent_hosts);
+        const std::vector<LaunchHost> hosts = hosts_that_are_there(*request.hosts, shell, facts.silent_hosts);
         if (hosts.empty()) return facts;
         ranks = ranks_of(hosts);
         const fs::path hostfile = folder.path() / "hosts";
@@ -107,8 +105,8 @@ RanksFacts start_ranks(const RanksRequest& request) {
         words.insert(words.end(), {"--hostfile", hostfile.string(), "--remote-shell", shell});
     }
     const fs::path logs = folder.path() / "logs";
-    words.insert(words.end(),
-                 {"-n", std::to_string(ranks), "--log-dir", logs.string(), "--", program, "--own-host", own_name()});
+    words.insert(words.end(), {"-n", std::to_string(ranks), "--log-dir", logs.string(), "--", program, "--own-host",
+                               core::host_name()});
     if (!request.shared.empty())
         words.insert(words.end(), {"--shared", request.shared.string(), "--token", random_digits(8)});
     for (const FolderPlace& place : request.folders)

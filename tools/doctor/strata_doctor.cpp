@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include <strata/comm/launched_rank.hpp>
+#include <strata/core/host_name.hpp>
 
 #include "../arguments.hpp"
 #include "../launch_rank.hpp"
@@ -52,7 +53,7 @@ constexpr std::array options{
 /// As the hostfile has it, for that is what a person knows; the host's own name where it was not started by a remote shell.
 std::string host_name() {
     const char* const name = std::getenv(strata::tools::host_variable);
-    return name == nullptr || *name == '\0' ? doctor::own_name() : std::string{name};
+    return name == nullptr || *name == '\0' ? strata::core::host_name() : std::string{name};
 }
 
 /// Ends this process with a word on what it waited for, when that takes too long: no call of MPI has an end of its own. Lives as long as the

@@ -9,14 +9,13 @@
 #include <thread>
 #include <utility>
 
-#include <unistd.h>
-
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include <strata/comm/nccl_comm.hpp>
 #include <strata/comm/rank_order_sum.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 
 namespace strata::comm::detail {
 
@@ -40,9 +39,7 @@ STRATA_INLINE NcclGroup::~NcclGroup() {
 }
 
 STRATA_INLINE RankGpus NcclGroup::look() const {
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    RankGpus mine{host.data(), {}, device_};
+    RankGpus mine{core::host_name(), {}, device_};
     int gpus = 0;
     cudaError_t code = cudaGetDeviceCount(&gpus);
     for (int gpu = 0; code == cudaSuccess && gpu < gpus; ++gpu) {

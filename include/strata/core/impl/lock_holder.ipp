@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <strata/core/host_name.hpp>
 #include <strata/core/lock_holder.hpp>
 #include <strata/core/text.hpp>
 
@@ -35,9 +36,9 @@ inline LockNote parsed_note(std::string_view text) {
     return note;
 }
 
-inline std::string host_name() {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
+inline std::string host_or_localhost() {
+    const std::string name = host_name();
+    return name.empty() ? "localhost" : name;
 }
 
 /// The file name of a process's program; empty if there is no such process, or none that may be seen.
@@ -81,13 +82,13 @@ STRATA_INLINE std::string lock_note() {
     std::array<char, 32> since{};
     std::strftime(since.data(), since.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
     const long self = ::getpid();
-    return std::to_string(self) + " " + detail::host_name() + " " + since.data() + " " + detail::program_of(self) +
-           "\n";
+    return std::to_string(self) + " " + detail::host_or_localhost() + " " + since.data() + " " +
+           detail::program_of(self) + "\n";
 }
 
 STRATA_INLINE std::string lock_holder(const std::filesystem::path& file, std::string_view note_text) {
     const long process = detail::locking_process(file);
-    const std::string here = detail::host_name();
+    const std::string here = detail::host_or_localhost();
     detail::LockNote note = detail::parsed_note(note_text);
     const auto told = [](const detail::LockNote& holder) {
         std::string more = holder.program.empty() ? "" : "'" + holder.program + "'";

@@ -23,6 +23,7 @@
 #include <strata/config/model_record.hpp>
 #include <strata/core/environment.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
 #include <strata/health/nvml.hpp>
@@ -65,10 +66,8 @@ inline std::string ranks_text(const comm::AnyComm& comm) {
 /// Who tells webhooks of this run. Its job is what the launcher calls it, where it does.
 inline webhooks::Origin origin_of(const comm::AnyComm& comm, const std::array<char, 16>& job,
                                   const std::filesystem::path& output) {
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
     webhooks::Origin origin{.job_id = {job.data(), job.size()},
-                            .host = host.data(),
+                            .host = core::host_name(),
                             .rank = comm.rank(),
                             .world = comm.world(),
                             .run = output.filename().string()};
@@ -254,10 +253,7 @@ STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, s
 
 STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, health::HealthSources sources,
                                          const std::string& what) {
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    std::string where =
-        "rank " + std::to_string(rank()) + "/" + std::to_string(world()) + " on " + std::string{host.data()};
+    std::string where = "rank " + std::to_string(rank()) + "/" + std::to_string(world()) + " on " + core::host_name();
     if (!what.empty()) where += ", " + what;
     health_.watch(options, std::move(sources), std::move(where),
                   [this](const health::Fault& fault, const std::string& line) {

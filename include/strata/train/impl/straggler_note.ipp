@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
+#include <strata/core/host_name.hpp>
 #include <strata/health/gpu_reading.hpp>
+#include <strata/train/impl/line_apart.ipp>
 #include <strata/train/straggler_note.hpp>
 
 namespace strata::train {
@@ -37,16 +37,10 @@ inline std::string slowing_text(std::uint64_t throttle) {
     return text;
 }
 
-inline std::string as_line(const nlohmann::ordered_json& json) {
-    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 }  // namespace detail
 
 STRATA_INLINE RankCondition RankCondition::here(const health::HealthMonitor* monitor) {
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    RankCondition condition{.host = host.data()};
+    RankCondition condition{.host = core::host_name()};
     if (monitor == nullptr) return condition;
     const health::HealthMonitor::Recent recent = monitor->snapshot().recent;
     condition.throttle = recent.throttle & detail::slowing_bits;
@@ -120,14 +114,7 @@ STRATA_INLINE std::string StragglerNote::log_line() const {
 }
 
 STRATA_INLINE std::optional<std::int64_t> step_of_straggler_line(std::string_view line) {
-    if (line.find("\"straggler\"") == std::string_view::npos) return std::nullopt;
-    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-    if (!json.is_object() || json.contains("loss")) return std::nullopt;
-    const auto step = json.find("step");
-    const auto straggler = json.find("straggler");
-    if (straggler == json.end() || !straggler->is_object() || step == json.end() || !step->is_number_integer())
-        return std::nullopt;
-    return step->get<std::int64_t>();
+    return detail::step_of_line_about("straggler", line);
 }
 
 }  // namespace strata::train

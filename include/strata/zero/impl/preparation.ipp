@@ -2,13 +2,13 @@
 // strata/zero/impl/preparation.ipp - checks of a model before training.
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 #include <utility>
 
 #include <unistd.h>
 
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 #include <strata/offload/host_memory.hpp>
 #include <strata/zero/detail/preparation.hpp>
 
@@ -96,16 +96,10 @@ STRATA_INLINE std::vector<Parameter> split_off_frozen(std::vector<Parameter>& pa
     return trained;
 }
 
-inline std::string host_name() {
-    std::array<char, 256> name{};
-    ::gethostname(name.data(), name.size() - 1);
-    return name.data();
-}
-
-STRATA_INLINE std::string memory_need(std::uint64_t bytes) { return std::to_string(bytes) + ' ' + host_name(); }
+STRATA_INLINE std::string memory_need(std::uint64_t bytes) { return std::to_string(bytes) + ' ' + core::host_name(); }
 
 STRATA_INLINE void require_node_memory(const std::vector<std::string>& needs, const std::string& fix) {
-    const std::string here = host_name();
+    const std::string here = core::host_name();
     std::uint64_t bytes = 0;
     for (const std::string& need : needs) {
         const auto space = need.find(' ');
@@ -119,7 +113,7 @@ STRATA_INLINE void require_device_memory(at::Device device, std::uint64_t bytes,
     if (bytes <= free) return;
     throw Error{Errc::not_enough_memory,
                 "training this model needs " + offload::in_gib(bytes) + " more on the device " + device.str() + " of " +
-                    host_name() + ", " + offload::in_gib(free) + " are free",
+                    core::host_name() + ", " + offload::in_gib(free) + " are free",
                 "move state to the host with OffloadTarget<Cpu>, or " + fix};
 }
 
