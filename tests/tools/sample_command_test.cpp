@@ -241,7 +241,10 @@ TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves)
         write(run + "/pytorch_lora_weights.safetensors", "of an earlier end");
         EXPECT_EQ(left, drawn(run + "_newest", {path(run)}));
     };
-    expect_drawn("lora", "3", {{"lora_rank", 4}, {"lora_alpha", 2}});
+    expect_drawn("lora", "3", {{"lora_rank", 4}, {"lora_alpha", 2}, {"use_ema", true}, {"ema_decay", 0.5}});
+    const auto average = drawn("lora_average", {path("lora"), "--ema"});
+    EXPECT_NE(average, plain);
+    EXPECT_NE(average, drawn("lora_trained", {path("lora")}));
     write("lycoris.json", R"({"algo": "lokr", "linear_dim": 4, "linear_alpha": 2, "factor": 4,
         "apply_preset": {"target_module": ["Attention"]}})");
     const json lokr{{"lora_type", "lycoris"}, {"lycoris_config", path("lycoris.json")}};
@@ -249,7 +252,7 @@ TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves)
     json over_int8 = lokr;
     over_int8["base_model_precision"] = "int8-quanto";
     expect_drawn("int8", "3", over_int8);
-    const Outcome none = sample({path("lora"), "--ema", "--prompt", "a cat", "--output", path("none")});
+    const Outcome none = sample({path("lokr"), "--ema", "--prompt", "a cat", "--output", path("none")});
     EXPECT_NE(none.status, 0);
     expect_words(none.err, {"has no moving average", "Fix: "});
 }

@@ -65,8 +65,12 @@ using AdamWFp32 = WithAdamW<Fp32>;
 using OthersBf16 = WithOtherRules<Bf16>;
 using OthersPureBf16 = WithOtherRules<PureBf16>;
 
-using LoraTrainers = Recomputing<Adapter<Lora>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats>;
-using LokrTrainers = Recomputing<Adapter<Lokr>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats>;
+/// Averages are the adapter's as well, so that they have room wherever it has.
+template <class Kind>
+using WithAdapter = Combinations<Recomputing<Adapter<Kind>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats>,
+                                 Recomputing<Adapter<Kind>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats, Ema<Cpu>>>;
+using LoraTrainers = WithAdapter<Lora>;
+using LokrTrainers = WithAdapter<Lokr>;
 
 /// What is meant where a configuration leaves rule or format open comes first: AdamW in bf16, with fp32 master weights.
 using TrainCompositions = Combinations<AdamWBf16, AdamWPureBf16, AdamWFp16, AdamWFp32, OthersBf16, OthersPureBf16,
