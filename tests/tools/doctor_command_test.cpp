@@ -78,7 +78,12 @@ TEST_F(DoctorCommand, LooksAtTheMachineAndLeavesNothing) {
          {"processor", "BLAS", "memory", "shared memory", "open files", "locked memory", "io_uring", "MPI"})
         (void)one_about(lines, subject);
     const json place = one_about(lines, "folder").at("values");
-    EXPECT_NE(place.value("type", "unknown"), "");  // what a chroot is on, no mount that it sees may say
+    // In a chroot no mount that is shown may say what its root is on.
+    const bool is_root_shown = std::regex_search(strata_test::text_of("/proc/self/mountinfo"),
+                                                 std::regex{R"((^|\n)[0-9]+ [0-9]+ [0-9:]+ [^ ]+ / )"});
+    if (is_root_shown) {
+        EXPECT_NE(place.at("type"), "");
+    }
     EXPECT_GT(place.at("total"), 0);
     EXPECT_GE(one_about(lines, "processor").at("values").at("cores"), 1);
     expect_nothing_left(folder);

@@ -243,6 +243,8 @@ TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves)
     };
     expect_drawn("lora", "3", {{"lora_rank", 4}, {"lora_alpha", 2}, {"use_ema", true}, {"ema_decay", 0.5}});
     const auto average = drawn("lora_average", {path("lora"), "--ema"});
+    EXPECT_EQ(average,
+              drawn("lora_average_left", {path("model"), "--lora", path("lora/ema/pytorch_lora_weights.safetensors")}));
     EXPECT_NE(average, plain);
     EXPECT_NE(average, drawn("lora_trained", {path("lora")}));
     write("lycoris.json", R"({"algo": "lokr", "linear_dim": 4, "linear_alpha": 2, "factor": 4,

@@ -65,10 +65,10 @@ using AdamWFp32 = WithAdamW<Fp32>;
 using OthersBf16 = WithOtherRules<Bf16>;
 using OthersPureBf16 = WithOtherRules<PureBf16>;
 
-/// Averages are the adapter's as well, so that they have room wherever it has.
+/// An average is the adapter's as well, so that it has room wherever that has.
 template <class Kind>
-using WithAdapter = Combinations<Recomputing<Adapter<Kind>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats>,
-                                 Recomputing<Adapter<Kind>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats, Ema<Cpu>>>;
+using WithAdapter =
+    Recomputing<Adapter<Kind>, AnyOf<Policies<>, Ema<Cpu>>, AdapterPlaces, Optimizer<AdamW>, AdapterFormats>;
 using LoraTrainers = WithAdapter<Lora>;
 using LokrTrainers = WithAdapter<Lokr>;
 
