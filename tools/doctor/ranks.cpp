@@ -112,7 +112,7 @@ RanksFacts start_ranks(const RanksRequest& request) {
     for (const FolderPlace& place : request.folders)
         words.push_back(name_of(place.purpose) + "=" + place.folder.string());
 
-    const OtherProgram launch = run_other(words, std::chrono::minutes{3});
+    const OtherProgram launch = run_other(words, std::chrono::minutes{5});
     facts.is_in_time = launch.is_in_time;
     facts.failure = reason_in(launch.err + "\n" + launch.out);
     std::vector<std::string> printed;

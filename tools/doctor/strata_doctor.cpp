@@ -1,6 +1,5 @@
 // strata-doctor - a rank of `strata doctor -n N`: it says what it sees of its host, of the other ranks and of a shared folder.
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -151,12 +150,28 @@ void share(const fs::path& folder, const std::string& token, int rank, int world
     fs::remove_all(place, failed);
 }
 
+/// NAME=FOLDER of the command line.
+std::vector<doctor::FolderPlace> folders_of(const strata::tools::Arguments& arguments) {
+    std::vector<doctor::FolderPlace> folders;
+    for (const std::string& word : arguments.words())
+        if (const auto purpose = doctor::purpose_of(word.substr(0, word.find('='))))
+            folders.push_back({*purpose, word.substr(word.find('=') + 1)});
+    return folders;
+}
+
 int run(const std::vector<std::string>& words) {
     const strata::tools::Arguments arguments{"strata-doctor", words, options};
     const std::string own = host_name();
     doctor::say(doctor::said_of_host(own, ::getuid(), ::getgid()));
     static Watch watch{"rank " + std::to_string(strata::comm::launched_rank()) + " on " + own};
-    watch.expect("MPI to start", seconds{45});
+    // Before MPI, so that what is said of a host is there where messages between hosts get stuck, which is when it is wanted most.
+    constexpr seconds host_patience{150};
+    if (strata::comm::launched_local_rank() == 0 && own != arguments.text("--own-host")) {
+        watch.expect("its host to be looked at", host_patience);
+        doctor::say(said_of(doctor::check_host(folders_of(arguments))));
+    }
+    // Ends when the last rank has come to it, and others' hosts may take long to look at.
+    watch.expect("MPI to start", host_patience + seconds{30});
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     int rank = 0;
@@ -186,15 +201,6 @@ int run(const std::vector<std::string>& words) {
         }
         watch.expect("MPI to end", seconds{20});
         MPI_Finalize();
-    }
-    const bool is_first = all_answer ? std::find(hosts.begin(), hosts.end(), own) == hosts.begin() + rank : false;
-    if (is_first && own != arguments.text("--own-host")) {
-        watch.expect("its host to be looked at", seconds{150});
-        std::vector<doctor::FolderPlace> folders;
-        for (const std::string& word : arguments.words())
-            if (const auto purpose = doctor::purpose_of(word.substr(0, word.find('='))))
-                folders.push_back({*purpose, word.substr(word.find('=') + 1)});
-        doctor::say(said_of(doctor::check_host(folders)));
     }
     doctor::say(doctor::said_at_end());
     return 0;

@@ -1,5 +1,5 @@
 #pragma once
-// strata/comm/launched_rank.hpp - launched_rank(), launched_rank_text(): this process's rank before MPI starts.
+// strata/comm/launched_rank.hpp - launched_rank(), launched_rank_text(), launched_local_rank(): this process's rank before MPI starts.
 
 #include <array>
 #include <cstdlib>
@@ -17,6 +17,13 @@ namespace strata::comm {
 [[nodiscard]] inline int launched_rank() noexcept {
     const char* const rank = launched_rank_text();
     return rank == nullptr ? 0 : std::atoi(rank);
+}
+
+/// Among the ranks of its host; 0 without a launcher. Local.
+[[nodiscard]] inline int launched_local_rank() noexcept {
+    for (const char* const name : std::array{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+        if (const char* const rank = std::getenv(name)) return std::atoi(rank);
+    return 0;
 }
 
 }  // namespace strata::comm
