@@ -76,6 +76,7 @@ LaunchOutcome LaunchJob::run() {
     output_->finish(ended_by_ != 0 ? 0 : 10'000);
     outcome_.status = verdict();
     outcome_.lost = lost_hosts();
+    outcome_.drained = drained_hosts();
     outcome_.may_restart = outcome_.status != 0 && asked_ == 0 && started_;
     return outcome_;
 }
@@ -251,6 +252,10 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             confirmed_ = true;
             if (plan_.verbose) say(name_of(rank) + " has taken the wish to stop");
             break;
+        case Kind::faulty:
+            rank.is_on_faulty_host = true;
+            if (plan_.verbose) say(name_of(rank) + " says that its host has a fault");
+            break;
         case Kind::output:
             output_->take(rank.number, std::atoi(word(0).c_str()), word(1));
             break;
@@ -264,15 +269,17 @@ void LaunchJob::take(Rank& rank, const Message& message) {
                 say(name_of(rank) + (WIFEXITED(rank.ended->status)
                                          ? " ended with status " + std::to_string(WEXITSTATUS(rank.ended->status))
                                          : " was ended by " + name_of_signal(WTERMSIG(rank.ended->status))));
-            if (rank.failed())
+            if (rank.has_fault())
+                leave_together();
+            else if (rank.failed())
                 end_all();
-            else if (!ending_)
+            else if (!ending_ && !leaving_)
                 rank.wire.send({Kind::leave, {}});
             break;
         default:
             break;
     }
-    if (ending_ && !some_run()) let_go();
+    if ((ending_ || leaving_) && !some_run()) let_go();
 }
 
 /// All ranks have come: none starts before, so that a stop until here has nothing to undo.
@@ -360,6 +367,12 @@ void LaunchJob::end_all() {
     if (!some_run()) let_go();
 }
 
+/// All ranks have agreed to end because of a fault on one, which mpirun would not let them as soon as a watcher left with a failure.
+void LaunchJob::leave_together() {
+    if (!leaving_ && !last_wait_) last_wait_ = Clock::now() + patience;
+    leaving_ = true;
+}
+
 bool LaunchJob::some_run() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.runs(); });
 }
@@ -402,98 +415,5 @@ std::string LaunchJob::name_of(const Rank& rank) const {
 }
 
 void LaunchJob::say(const std::string& line) const { std::fprintf(stderr, "strata launch: %s\n", line.c_str()); }
-
-/// How the job ended, and the line that says so.
-int LaunchJob::verdict() {
-    if (ended_by_ != 0) return 128 + ended_by_;
-    if (start_failure_ != 0) {
-        const bool format = start_failure_ == ENOEXEC;
-        throw Error{Errc::cannot_launch,
-                    "the program '" + plan_.program_file + "' cannot be run: " + std::strerror(start_failure_),
-                    format ? "build it for this machine; a script needs #! and its interpreter on its first line"
-                           : "see whether the file, or the interpreter on its first line, can be run by itself"};
-    }
-    const Rank* first = nullptr;
-    for (const Rank& rank : ranks_)
-        if (rank.failed() && (first == nullptr || is_earlier(rank, *first))) first = &rank;
-    if (first != nullptr) return verdict_on(*first);
-
-    if (const std::vector<std::string> lost = lost_hosts(); !lost.empty() && started_) {
-        std::string numbers;
-        std::string name = lost.front();
-        std::size_t count = 0;
-        for (const Rank& rank : ranks_) {
-            if (rank.known_as != lost.front() || rank.number < 0) continue;
-            if (name == lost.front() && rank.host != name) name += " (" + rank.host + ")";
-            numbers += (count++ == 0 ? "" : ", ") + std::to_string(rank.number);
-        }
-        std::fprintf(stderr, "%s\n",
-                     Error{Errc::host_lost,
-                           "the connection to host " + name + " broke while " + (count == 1 ? "rank " : "ranks ") +
-                               numbers + " of " + std::to_string(plan_.ranks) + " ran there, and the others were ended",
-                           "see whether that host is up and its network works; the next start goes on from the newest "
-                           "checkpoint, and --max-restarts or --elastic do so by themselves"}
-                         .what());
-        return host_lost_status;
-    }
-
-    if (!mpirun_->unsaid().empty()) mpirun_->say();
-    if (mpirun_left_ranks_) {
-        const int status = mpirun_->status();
-        const std::string how = status > 128 ? "was ended by " + name_of_signal(status - 128)
-                                             : "ended with status " + std::to_string(status);
-        std::fprintf(stderr, "%s\n",
-                     Error{Errc::rank_died, "mpirun " + how + " while ranks were running, and they were ended with it",
-                           "look for who did that: `dmesg`, the batch system's log of this job"}
-                         .what());
-        return std::max(1, status);
-    }
-    for (const Rank& rank : ranks_) {
-        if (!started_ || rank.ended) continue;
-        std::fprintf(
-            stderr, "%s\n",
-            Error{Errc::rank_died, name_of(rank) + " is gone, because the process that watched over it was killed",
-                  "look for who did that: `dmesg` on that host, the batch system's log of this job"}
-                .what());
-        return 128 + SIGKILL;
-    }
-    if (foreign_)
-        throw Error{Errc::cannot_launch, "the mpirun in PATH does not number its processes as Open MPI does",
-                    "let PATH find the mpirun of Open MPI 4 or 5 first, the MPI that strata is built with"};
-    if (!started_ && asked_ > 0) return 0;
-    if (!started_ && !outcome_.lost.empty())
-        throw Error{Errc::host_lost,
-                    "the connection to host " + outcome_.lost.front() + " broke before all ranks were there",
-                    "see whether that host is up and its network works, and start again"};
-    if (!started_)
-        throw Error{Errc::cannot_launch,
-                    "mpirun ended with status " + std::to_string(mpirun_->status()) + " before all ranks were there",
-                    "see what it says above, and try `mpirun -n " + std::to_string(plan_.ranks) +
-                        " hostname`; strata launch wants Open MPI 4 or 5"};
-    return mpirun_->status();
-}
-
-bool LaunchJob::is_earlier(const Rank& a, const Rank& b) const {
-    return a.host == b.host ? a.ended->when < b.ended->when : a.order < b.order;
-}
-
-/// Hosts whose connection to a rank broke, rather than being closed; or to the host itself.
-std::vector<std::string> LaunchJob::lost_hosts() const {
-    std::vector<std::string> names = outcome_.lost;
-    for (const Rank& rank : ranks_)
-        if (!rank.is_local && rank.told_program && !rank.ended && rank.wire.failure() != 0 &&
-            std::find(names.begin(), names.end(), rank.known_as) == names.end())
-            names.push_back(rank.known_as);
-    return names;
-}
-
-int LaunchJob::verdict_on(const Rank& rank) const {
-    const int status = rank.ended->status;
-    if (WIFEXITED(status)) return WEXITSTATUS(status);  // it has said why itself
-    const RankDeath death{rank.number, plan_.ranks,        rank.host,         rank.process,
-                          status,      rank.ended->memory, plan_.program_file};
-    std::fprintf(stderr, "%s\n", error_of(death).what());
-    return 128 + WTERMSIG(status);
-}
 
 }  // namespace strata::tools

@@ -8,6 +8,10 @@
 #include <vector>
 
 #include <sys/types.h>
+#include <sys/wait.h>
+
+#include <strata/core/error.hpp>
+#include <strata/health/fault.hpp>
 
 #include "launch_hosts.hpp"
 #include "launch_nodes.hpp"
@@ -47,9 +51,11 @@ struct LaunchPlan {
 /// How a job ended.
 struct LaunchOutcome {
     int status = 0;
-    bool may_restart = false;       ///< a rank or a host failed, and nobody asked for an end
-    bool is_to_grow = false;        ///< it stopped because a host has come back
-    std::vector<std::string> lost;  ///< names of hosts whose connection broke
+    bool may_restart = false;          ///< a rank or a host failed, and nobody asked for an end
+    bool is_to_grow = false;           ///< it stopped because a host has come back
+    std::string why;                   ///< in a line, where the status is not 0
+    std::vector<std::string> lost;     ///< names of hosts whose connection broke
+    std::vector<std::string> drained;  ///< names of hosts that a rank has left because of a fault of theirs
 };
 
 /// mpirun starts a watcher (launch_rank.hpp) for every rank. When all of them have come, each is told the program, and
@@ -81,12 +87,19 @@ private:
         int cores = 1;
         int gpus = 0;
         bool is_local = true;
-        bool is_none = false;       // but a node, or somebody who left without a word
-        int order = 0;              // in which ends were told: clocks of hosts differ
-        bool told_program = false;  // and what is said to it from then on reaches a program that runs
-        pid_t process = -1;         // until it has said that it does
+        bool is_none = false;            // but a node, or somebody who left without a word
+        int order = 0;                   // in which ends were told: clocks of hosts differ
+        bool is_on_faulty_host = false;  // as its program says
+        bool told_program = false;       // and what is said to it from then on reaches a program that runs
+        pid_t process = -1;              // until it has said that it does
         std::optional<Ended> ended;
         [[nodiscard]] bool failed() const { return ended && ended->status != 0 && !ended->told_to; }
+        [[nodiscard]] bool exited_with(int status) const {
+            return failed() && WIFEXITED(ended->status) && WEXITSTATUS(ended->status) == status;
+        }
+        [[nodiscard]] bool has_fault() const {
+            return exited_with(health::status_of_fault) || exited_with(health::status_of_drained);
+        }
         [[nodiscard]] bool runs() const { return connected && told_program && !ended; }
     };
 
@@ -98,6 +111,7 @@ private:
     void warn_of_gpus() const;
     [[nodiscard]] std::vector<std::string> environment_of(const Rank& rank) const;
     [[nodiscard]] std::vector<std::string> lost_hosts() const;
+    [[nodiscard]] std::vector<std::string> drained_hosts() const;
     [[nodiscard]] bool is_earlier(const Rank& a, const Rank& b) const;
     void take_signals();
     void take_messages(Rank& rank);
@@ -107,12 +121,14 @@ private:
     void start_program();
     void ask_to_stop();
     void end_all();
+    void leave_together();
     void let_go();
     [[nodiscard]] bool some_run() const;
     [[nodiscard]] bool is_over() const;
 
     [[nodiscard]] int verdict();
-    [[nodiscard]] int verdict_on(const Rank& rank) const;
+    [[nodiscard]] int verdict_on(const Rank& rank);
+    void tell(const Error& error);
     void say(const std::string& line) const;
     [[nodiscard]] std::string name_of(const Rank& rank) const;
 
@@ -130,6 +146,7 @@ private:
 
     bool started_ = false;   // the program is, everywhere
     bool ending_ = false;    // all ranks are being ended
+    bool leaving_ = false;   // all end by themselves, because of a fault on one
     int asked_ = 0;          // stop signals so far
     int ended_by_ = 0;       // the second one
     int start_failure_ = 0;  // errno of a program that could not be started

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -170,6 +171,9 @@ private:
             noted_ = File{};
             return;
         }
+        const std::string_view notes{bytes.data(), static_cast<std::size_t>(n)};
+        if (notes.find('f') != std::string_view::npos) wire_.send({Kind::faulty, {}});
+        if (notes.find('s') == std::string_view::npos) return;
         if (!stop_noted_) wire_.send({Kind::confirmed, {}});
         stop_noted_ = true;
     }

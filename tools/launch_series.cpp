@@ -12,6 +12,7 @@
 
 #include <poll.h>
 
+#include <strata/comm/launched_rank.hpp>
 #include <strata/core/error.hpp>
 #include <strata/health/fault.hpp>
 
@@ -32,6 +33,10 @@ bool stop_within(int milliseconds) {
     sigset_t awaited = heeded_stop_signals();
     const timespec time{milliseconds / 1000, (milliseconds % 1000) * 1'000'000L};
     return ::sigtimedwait(&awaited, nullptr, &time) > 0;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::string list_of(const std::vector<LaunchHost>& hosts) {
@@ -134,40 +139,59 @@ bool LaunchSeries::await_nodes() {
 }
 
 std::vector<LaunchHost> LaunchSeries::hosts_that_are_there(bool is_restart) const {
-    if (plan_.launch.nodes != nullptr) return plan_.launch.nodes->hosts();
+    const auto is_left = [this](const LaunchHost& host) { return has(left_, host.name); };
+    if (plan_.launch.nodes != nullptr) {
+        std::vector<LaunchHost> nodes = plan_.launch.nodes->hosts();
+        std::erase_if(nodes, is_left);
+        return nodes;
+    }
     if (plan_.elastic.least == 0 || !is_restart) return plan_.launch.hosts;
     std::vector<std::string> names;
     for (const LaunchHost& host : plan_.launch.hosts)
-        if (host.name != plan_.launch.own_host) names.push_back(host.name);
+        if (host.name != plan_.launch.own_host && !is_left(host)) names.push_back(host.name);
     const std::vector<std::string> answered = hosts_that_answer(names, plan_.remote_shell, answer_seconds);
     std::vector<LaunchHost> there;
     for (const LaunchHost& host : plan_.launch.hosts)
-        if (host.name == plan_.launch.own_host ||
-            std::find(answered.begin(), answered.end(), host.name) != answered.end())
-            there.push_back(host);
+        if (!is_left(host) && (host.name == plan_.launch.own_host || has(answered, host.name))) there.push_back(host);
     return there;
 }
 
 LaunchPlan LaunchSeries::plan_on(const std::vector<LaunchHost>& hosts, bool is_restart) const {
     LaunchPlan launch = plan_.launch;
+    if (!why_.empty())
+        launch.environment.insert(launch.environment.end(),
+                                  {std::string{comm::restarts_variable} + "=" + std::to_string(restarts_),
+                                   std::string{comm::restarted_variable} + "=" + why_});
     // What was begun afresh is gone on with, and not begun afresh again.
     if (is_restart) std::erase(launch.program, "--fresh");
     if (launch.hosts.empty()) return launch;
     launch.hosts = hosts;
     launch.ranks = ranks_of(hosts);
     if (plan_.elastic.keeps_batch && !keep_batch(launch.program, plan_.launch.ranks, launch.ranks)) return plan_.launch;
-    launch.grows = plan_.elastic.least > 0 && hosts.size() < plan_.launch.hosts.size();
+    launch.grows = plan_.elastic.least > 0 && hosts.size() + left_.size() < plan_.launch.hosts.size();
     launch.remote_shell = plan_.remote_shell;
     if (launch.grows && launch.nodes == nullptr)
         for (const LaunchHost& host : plan_.launch.hosts)
-            if (std::none_of(hosts.begin(), hosts.end(), [&](const LaunchHost& one) { return one.name == host.name; }))
+            if (!has(left_, host.name) &&
+                std::none_of(hosts.begin(), hosts.end(), [&](const LaunchHost& one) { return one.name == host.name; }))
                 launch.absent.push_back(host.name);
     launch.start = start_words(launch.ranks, host_list(hosts));
     return launch;
 }
 
+/// False where the launch cannot go on without them.
+bool LaunchSeries::leave(const std::vector<std::string>& names) {
+    if (plan_.elastic.least == 0 || names.empty()) return false;
+    std::string list;
+    for (const std::string& name : names) {
+        if (!has(left_, name)) left_.push_back(name);
+        list += (list.empty() ? "" : ", ") + name;
+    }
+    std::fprintf(stderr, "strata launch: %s has a fault, and is left for the rest of this launch\n", list.c_str());
+    return true;
+}
+
 int LaunchSeries::run() {
-    int restarts = 0;
     bool is_restart = false;
     const auto stopped = [&](int status) {
         if (plan_.launch.nodes != nullptr) plan_.launch.nodes->dismiss(status);
@@ -190,24 +214,25 @@ int LaunchSeries::run() {
             // A host that fell while ranks were being started.
             const bool may_go_on =
                 error.code() == Errc::host_lost || (is_restart && error.code() == Errc::cannot_launch);
-            if (!may_go_on || restarts >= plan_.restarts) {
+            if (!may_go_on || restarts_ >= plan_.restarts) {
                 stopped(error.code() == Errc::host_lost ? host_lost_status : 2);
                 throw;
             }
             std::fprintf(stderr, "%s\n", error.what());
-            outcome = {.status = host_lost_status, .may_restart = true, .lost = {}};
+            outcome = {.status = host_lost_status, .may_restart = true, .why = error.what(), .lost = {}, .drained = {}};
         }
         is_restart = true;
+        why_ = outcome.why;
         if (outcome.is_to_grow && outcome.status == 0) continue;
-        // 2: the program did not understand its words, and will not the next time.
         const bool has_fault = outcome.status == health::status_of_fault || outcome.status == health::status_of_drained;
-        if (!outcome.may_restart || outcome.status == 2 || has_fault || restarts >= plan_.restarts) {
-            if (outcome.may_restart && plan_.restarts > 0 && restarts >= plan_.restarts)
-                std::fprintf(stderr, "strata launch: all %d restarts are used up\n", plan_.restarts);
+        // 2: the program did not understand its words, and will not the next time.
+        const bool may_restart = outcome.may_restart && outcome.status != 2;
+        if (may_restart && restarts_ >= plan_.restarts && plan_.restarts > 0 && !has_fault)
+            std::fprintf(stderr, "strata launch: all %d restarts are used up\n", plan_.restarts);
+        if (!may_restart || restarts_ >= plan_.restarts || (has_fault && !leave(outcome.drained)))
             return stopped(outcome.status);
-        }
-        ++restarts;
-        std::fprintf(stderr, "strata launch: status %d; restart %d of %d\n", outcome.status, restarts, plan_.restarts);
+        ++restarts_;
+        std::fprintf(stderr, "strata launch: status %d; restart %d of %d\n", outcome.status, restarts_, plan_.restarts);
         if (stop_within(1000)) {
             std::fprintf(stderr, "stopped before the restart; the newest checkpoint is what there is\n");
             return stopped(0);

@@ -36,8 +36,12 @@ private:
     [[nodiscard]] bool await_nodes();
     [[nodiscard]] std::vector<LaunchHost> hosts_that_are_there(bool is_restart) const;
     [[nodiscard]] LaunchPlan plan_on(const std::vector<LaunchHost>& hosts, bool is_restart) const;
+    [[nodiscard]] bool leave(const std::vector<std::string>& names);
 
     SeriesPlan plan_;
+    std::vector<std::string> left_;  ///< hosts that had a fault, and are not gone on with
+    int restarts_ = 0;
+    std::string why_;  ///< of the last restart; empty where a host had come back
 };
 
 /// The program's words, with `--gradient_accumulation_steps` times `from` over `to`, so that a step of `to` ranks has as many samples as

@@ -38,6 +38,7 @@ struct Message {
         started = 's',    ///< pid: the program runs
         failed = 'f',     ///< errno: the program could not be started
         confirmed = 'c',  ///< the program has taken the wish to stop
+        faulty = 'b',     ///< the program says that its host has a fault
         ended =
             'e',  ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory
         output =

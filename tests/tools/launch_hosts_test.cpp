@@ -489,6 +489,24 @@ TEST_F(LaunchHosts, NodesThatAreLeftGoOnAndOneThatComesBackJoinsThem) {
     EXPECT_EQ(finish("third").status, 0);
 }
 
+TEST_F(LaunchHosts, AHostWithAFaultIsLeftAndTheOthersGoOnAndKnowWhy) {
+    const auto words = [&](const std::string& elastic) {
+        return joined(on_hosts("a slots=1\nb slots=1\n"), joined({"--elastic", elastic, "--elastic-batch", "change"},
+                                                                 joined({"--"}, program("drains", {"1"}))));
+    };
+    Outcome outcome = run(words("1:2"));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("b has a fault, and is left for the rest of this launch"), std::string::npos)
+        << outcome.err;
+    EXPECT_NE(outcome.err.find("goes on from the newest checkpoint on a\n"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.out.find("rank 0, restarted after: rank "), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find(") ended with status 70\n"), std::string::npos) << outcome.out;
+    // Where the others are too few it ends, with the sentence that says so.
+    for (const char* file : {"rank_0.left", "rank_1.left", "rank_1.faulty"}) fs::remove(folder / file);
+    outcome = run(words("2:2"));
+    expect_error(outcome, 75, "ST2125", {"1 host is left, and --elastic wants 2 or more"});
+}
+
 TEST_F(LaunchHosts, TooFewHostsAreRefused) {
     const std::string file = yaml(2, 4);
     const std::vector<std::string> elastic{"--elastic", "1:2", "--elastic-batch", "keep"};

@@ -39,6 +39,12 @@ void wait_for_file(const fs::path& file) {
     wait_until([&] { return fs::exists(file); });
 }
 
+/// Of an environment variable.
+std::string text_of(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
 /// What a trainer does, as far as a launcher can see it.
 void train(const strata::train::StopSignal& stop) {
     leave("trains");
@@ -75,14 +81,26 @@ int main(int argc, char** argv) {
             return std::atoi(argv[4]);
         }
         wait_for_file(folder / "never");
+    } else if (what ==
+               "drains") {  // "drains FOLDER N": rank N's host has a fault, and all end; without a rank N they end well
+        const strata::train::StopSignal stop;
+        std::printf("rank %s, restarted after: %s\n", rank.c_str(), text_of("STRATA_RESTARTED_AFTER").c_str());
+        const std::string ranks = text_of("OMPI_COMM_WORLD_SIZE");
+        if (std::atoi(argv[3]) >= std::atoi(ranks.c_str())) return 0;
+        if (rank == argv[3]) {
+            strata::train::note_faulty_host();
+            leave("faulty");
+        }
+        wait_for_file(folder / ("rank_" + std::string{argv[3]} + ".faulty"));
+        if (rank == argv[3]) wait_for_file(folder / "rank_0.left");  // the others end first, and nobody is ended for it
+        leave("left");
+        return 70;
     } else if (what == "prints") {
         std::string text;
         for (int i = 3; i < argc; ++i) text += "[" + std::string{argv[i]} + "]";
         text += std::string{" input "} + (std::getchar() == EOF ? "is empty" : "is there");
-        for (const char* name : {"OMP_NUM_THREADS", "STRATA_PROGRESS"}) {
-            const char* const value = std::getenv(name);
-            text += std::string{" "} + name + "=" + (value == nullptr ? "" : value);
-        }
+        for (const char* name : {"OMP_NUM_THREADS", "STRATA_PROGRESS"})
+            text += std::string{" "} + name + "=" + text_of(name);
         std::printf("rank %s %s\n", rank.c_str(), text.c_str());
         int spare = 0;  // /dev/null beside the input: the launcher's own
         std::error_code gone;

@@ -26,4 +26,8 @@ namespace strata::comm {
     return 0;
 }
 
+/// What `strata launch` tells a program that it has started again after a failure: the how manieth time, and why, in a line.
+inline constexpr const char* restarts_variable = "STRATA_RESTARTS";
+inline constexpr const char* restarted_variable = "STRATA_RESTARTED_AFTER";
+
 }  // namespace strata::comm

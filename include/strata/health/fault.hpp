@@ -53,7 +53,7 @@ enum class FaultKind : std::uint8_t {
 
 /// Exit statuses of a run that a fault has ended, beside 0, 1 and 2: `strata launch` does not start it again by itself.
 inline constexpr int status_of_fault = 69;    ///< `breaker` stop
-inline constexpr int status_of_drained = 70;  ///< `breaker` drain: it may go on without this host
+inline constexpr int status_of_drained = 70;  ///< `breaker` drain: it may go on without the host that has the fault
 
 /// Sentences without a full stop, in the user's words.
 struct Fault {

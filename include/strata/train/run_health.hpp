@@ -58,6 +58,8 @@ public:
     [[nodiscard]] const health::HealthMonitor* monitor() const noexcept { return monitor_.get(); }
 
 private:
+    /// Tells the launcher which host it is, where that is to be left.
+    [[noreturn]] void end_by_own_fault() const;
     [[nodiscard]] int status() const noexcept {
         return options_.breaker == health::BreakerPolicy::drain ? health::status_of_drained : health::status_of_fault;
     }

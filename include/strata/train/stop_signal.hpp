@@ -34,6 +34,10 @@ private:
     sigset_t former_mask_{};
 };
 
+/// Tells `strata launch` that this rank's host has a fault, so that with --elastic it goes on without it. Nothing without that launcher.
+/// While a StopSignal lives. Local.
+void note_faulty_host() noexcept;
+
 }  // namespace strata::train
 
 #ifndef STRATA_COMPILED

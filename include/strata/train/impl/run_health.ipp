@@ -10,6 +10,7 @@
 #include <strata/comm/agree.hpp>
 #include <strata/health/failure_class.hpp>
 #include <strata/train/run_health.hpp>
+#include <strata/train/stop_signal.hpp>
 
 namespace strata::train {
 
@@ -44,8 +45,14 @@ STRATA_INLINE void RunHealth::heed(comm::AnyComm& comm) const {
         });
     } catch (const Error& fault) {
         if (fault.code() != Errc::gpu_fault && fault.code() != Errc::host_fault) throw;
+        if (asked_) end_by_own_fault();
         throw EndedByFault{fault, status()};
     }
+}
+
+STRATA_INLINE void RunHealth::end_by_own_fault() const {
+    if (options_.breaker == health::BreakerPolicy::drain) note_faulty_host();
+    throw EndedByFault{health::CircuitBreaker::error_of(*monitor_->snapshot().critical, where_), status()};
 }
 
 namespace detail {
@@ -75,7 +82,7 @@ STRATA_INLINE void RunHealth::failed(std::string_view message, int rank) {
             status()};
     }
     if (!monitor_->failed(text) || !monitor_->ends_run()) return;
-    throw EndedByFault{health::CircuitBreaker::error_of(*monitor_->snapshot().critical, where_), status()};
+    end_by_own_fault();
 }
 
 }  // namespace strata::train

@@ -18,7 +18,7 @@ namespace detail {
 inline volatile std::sig_atomic_t stop_requests = 0;
 inline int stop_signals_alive = 0;
 
-/// The launcher's pipe, which is written to when a stop is noted: "FILE:INODE" in STRATA_STOP_NOTED. The inode tells
+/// The launcher's pipe, which is written to when a stop is noted, and of a fault: "FILE:INODE" in STRATA_STOP_NOTED. The inode tells
 /// whether that number still is the pipe: a program may have closed it, and opened a file of its own under the number.
 inline volatile std::sig_atomic_t launcher_pipe = -1;
 inline ino_t launcher_pipe_inode = 0;
@@ -40,15 +40,19 @@ inline void find_launcher_pipe() {
     launcher_pipe = file;
 }
 
+///   what  's': a stop is noted; 'f': this host has a fault
+inline void tell_launcher(char what) noexcept {
+    const int pipe = launcher_pipe;
+    if (pipe < 0 || !is_launcher_pipe(pipe)) return;
+    [[maybe_unused]] const auto written = ::write(pipe, &what, 1);  // never waits
+}
+
 extern "C" inline void strata_on_stop_signal(int signal) {
     const int pipe = launcher_pipe;
     if (stop_requests != 0 && (pipe < 0 || signal != SIGUSR1)) ::_exit(128 + signal);
     stop_requests = 1;
-    if (pipe < 0) return;
     const int before = errno;
-    if (is_launcher_pipe(pipe)) {
-        [[maybe_unused]] const auto written = ::write(pipe, "s", 1);  // never waits
-    }
+    tell_launcher('s');
     errno = before;
 }
 
@@ -76,6 +80,8 @@ STRATA_INLINE StopSignal::~StopSignal() {
     for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &former_[i], nullptr);
     --detail::stop_signals_alive;
 }
+
+STRATA_INLINE void note_faulty_host() noexcept { detail::tell_launcher('f'); }
 
 STRATA_INLINE bool StopSignal::requested() const noexcept { return detail::stop_requests != 0; }
 
