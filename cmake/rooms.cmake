@@ -40,7 +40,9 @@ strata_room(core
         secret.hpp
         simd.hpp
         step_name.hpp
+        symbol_names.hpp
         text.hpp
+        thread_stacks.hpp
         version.hpp
         within.hpp)
 
@@ -183,6 +185,7 @@ strata_room(comm
         launched_rank.hpp
         self_comm.hpp
         shared_windows.hpp
+        stall.hpp
         wait_listener.hpp
         ${comm_headers})
 
@@ -743,6 +746,7 @@ strata_room(train
         run_settings.hpp
         seed.hpp
         session.hpp
+        stall_record.hpp
         step_end.hpp
         step_failure.hpp
         step_pass.hpp

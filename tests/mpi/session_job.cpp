@@ -1,6 +1,7 @@
 // A job of several ranks: mpirun -n N session_job CASE --output DIR. session_test starts it and reads what it says.
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <string_view>
@@ -13,6 +14,13 @@
 int main(int argc, char** argv) {
     const std::string_view what = argc > 1 ? argv[1] : "";
     return strata::run(argc - 1, argv + 1, [&](strata::Session& session) {
+        if (what.starts_with("tells")) {  // nobody listens at that port, so that what is told stays in the folder
+            strata::webhooks::WebhookOptions webhook;
+            webhook.url = "http://127.0.0.1:9/";
+            webhook.allow_private_addresses = true;
+            webhook.closing_seconds = 0;
+            session.events().set({webhook});
+        }
         session.output();
         session.output("elsewhere");
         if (what == "twice") {  // in one process: its own lock keeps it out
@@ -30,10 +38,12 @@ int main(int argc, char** argv) {
             throw strata::Error{strata::Errc::bad_value, "a number is wrong", "use another one"};
         }
         if (what == "fails") throw strata::Error{strata::Errc::no_space, "the disk is full", "free some space"};
-        if (what == "waits") {  // the last rank does not come
+        if (what == "waits" || what == "tells-waits" || what == "stops") {  // the last rank does not come
             session.set_collective_timeout(std::chrono::seconds{1});
-            if (session.rank() == session.world() - 1)
+            if (session.rank() == session.world() - 1) {
+                if (what == "stops") ::raise(SIGSTOP);
                 while (true) ::pause();
+            }
             session.comm().barrier();
         }
         if (session.rank() == 0) std::printf("transport: %s\n", session.comm().transport().c_str());

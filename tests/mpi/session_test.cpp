@@ -1,7 +1,9 @@
 // What a session of several ranks says, how long it waits, and what it answers when its directory is taken.
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -73,6 +75,58 @@ TEST_F(Session, ItsTimeoutEndsAJobWhoseLastRankDoesNotCome) {
     EXPECT_EQ(outcome.status, 1) << outcome.text;
     EXPECT_NE(outcome.text.find("[ST2303]"), std::string::npos) << outcome.text;
     EXPECT_NE(outcome.text.find("rank 1 did not arrive"), std::string::npos) << outcome.text;
+}
+
+/// Of all files below a folder whose name begins so.
+std::string texts_in(const fs::path& folder, const std::string& begin) {
+    std::string text;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator{folder, none})
+        if (entry.path().filename().string().starts_with(begin))
+            text += std::string{std::istreambuf_iterator<char>{std::ifstream{entry.path()}.rdbuf()}, {}};
+    return text;
+}
+
+TEST_F(Session, WhatAllRanksDoWhenTheyWaitInVainIsInAFile) {
+    const auto outcome = run(3, "tells-waits");
+    EXPECT_EQ(outcome.status, 1) << outcome.text;
+    const std::string line = "rank 0/3: what the threads of all ranks did is in " + folder.string() + "/hang_20";
+    EXPECT_NE(outcome.text.find(line), std::string::npos) << outcome.text;
+    const std::string stacks = texts_in(folder, "hang_");
+    EXPECT_NE(stacks.find("[ST2303]"), std::string::npos) << stacks;
+    EXPECT_NE(stacks.find("rank 2 did not arrive"), std::string::npos) << stacks;
+    const std::size_t second = stacks.find("\n== rank 1: on ");
+    const std::size_t last = stacks.find("\n== rank 2: on ");
+    ASSERT_TRUE(second != std::string::npos && last != std::string::npos && second < last) << stacks;
+    EXPECT_NE(stacks.substr(0, second).find("strata::comm::MpiComm::barrier"), std::string::npos) << stacks;
+    EXPECT_NE(stacks.substr(second, last - second).find("strata::comm::MpiComm::barrier"), std::string::npos) << stacks;
+    EXPECT_NE(stacks.substr(last).find("pause+0x"), std::string::npos) << stacks;
+    const std::string told = texts_in(folder / "webhooks", "");
+    EXPECT_NE(told.find("Ranks wait for each other in vain"), std::string::npos) << told;
+    EXPECT_NE(told.find("[ST2303]"), std::string::npos) << told;
+    EXPECT_NE(told.find("hang_20"), std::string::npos) << told;
+}
+
+TEST_F(Session, ARankThatDoesNotAnswerIsSaidSoInThatFile) {
+    const auto outcome = run(2, "stops");
+    EXPECT_NE(outcome.status, 0) << outcome.text;
+    const std::string stacks = texts_in(folder, "hang_");
+    EXPECT_NE(stacks.find("\n== rank 1: it does not answer\n"), std::string::npos) << outcome.text << stacks;
+    EXPECT_NE(stacks.find("strata::comm::MpiComm::barrier"), std::string::npos) << stacks;
+}
+
+TEST_F(Session, ARestartTellsWhyThereIsOne) {
+    ::setenv("STRATA_RESTARTS", "2", 1);
+    ::setenv("STRATA_RESTARTED_AFTER", "[ST2606] rank 1/2 on host b (pid 3) was ended by SIGKILL", 1);
+    const auto outcome = run(2, "tells");
+    ::unsetenv("STRATA_RESTARTS");
+    ::unsetenv("STRATA_RESTARTED_AFTER");
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    const std::string told = texts_in(folder / "webhooks", "");
+    const std::size_t at = told.find("[ST2606] rank 1/2 on host b (pid 3) was ended by SIGKILL");
+    EXPECT_NE(at, std::string::npos) << told;
+    EXPECT_EQ(told.find("[ST2606]", at + 1), std::string::npos) << "rank 0 alone tells it: " << told;
+    EXPECT_NE(told.find("Restart 2 after a failure"), std::string::npos) << told;
 }
 
 bool is_there(const fs::path& path) {

@@ -10,10 +10,12 @@
 #include <string>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include <strata/comm/channel.hpp>
 #include <strata/comm/communicator.hpp>
+#include <strata/comm/stall.hpp>
 #include <strata/core/bf16.hpp>
 
 namespace strata::comm {
@@ -62,6 +64,8 @@ public:
     void interrupt() noexcept { ranks_->interrupt(); }
     /// How long a rank waits for the others in one collective, where a watchdog looks at that. Local, from any thread.
     void set_collective_timeout(std::chrono::milliseconds timeout) noexcept { ranks_->set_collective_timeout(timeout); }
+    /// What is done before such a watchdog ends the job; nothing where there is none. Local, from any thread.
+    void on_stall(StallHook hook) { ranks_->on_stall(std::move(hook)); }
     /// How bytes travel, in words; empty where the communicator does not say. Local.
     [[nodiscard]] std::string transport() const { return ranks_->transport(); }
 
@@ -81,6 +85,7 @@ private:
         virtual void label(std::string_view text) = 0;
         virtual void interrupt() noexcept = 0;
         virtual void set_collective_timeout(std::chrono::milliseconds timeout) noexcept = 0;
+        virtual void on_stall(StallHook hook) = 0;
         virtual std::string transport() const = 0;
     };
 
@@ -115,6 +120,9 @@ private:
         }
         void set_collective_timeout(std::chrono::milliseconds timeout) noexcept override {
             if constexpr (requires { comm.set_collective_timeout(timeout); }) comm.set_collective_timeout(timeout);
+        }
+        void on_stall(StallHook hook) override {
+            if constexpr (requires { comm.on_stall(std::move(hook)); }) comm.on_stall(std::move(hook));
         }
         std::string transport() const override {
             if constexpr (requires {

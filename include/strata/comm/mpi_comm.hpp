@@ -20,6 +20,7 @@
 #include <strata/comm/communicator.hpp>
 #include <strata/comm/mpi_watchdog.hpp>
 #include <strata/comm/shared_windows.hpp>
+#include <strata/comm/stall.hpp>
 #include <strata/core/bf16.hpp>
 #include <strata/core/inline.hpp>
 
@@ -81,6 +82,9 @@ public:
 
     /// See MpiOptions; counts for the collective that runs, too. Local, from any thread.
     void set_collective_timeout(std::chrono::milliseconds timeout) noexcept;
+
+    /// What is done with the stacks of all ranks before the watchdog ends the job. Local, from any thread.
+    void on_stall(StallHook hook);
 
     /// The collective that runs and all later ones throw rank_failed, within 0.1 s. Local, from any thread.
     void interrupt() noexcept { interrupted_ = true; }

@@ -9,12 +9,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <strata/comm/agree.hpp>
 #include <strata/comm/collective_log.hpp>
 #include <strata/comm/communicator.hpp>
 #include <strata/comm/gpu_assignment.hpp>
+#include <strata/comm/stall.hpp>
 #include <strata/core/bf16.hpp>
 #include <strata/core/inline.hpp>
 
@@ -174,6 +176,9 @@ public:
     }
     void set_collective_timeout(std::chrono::milliseconds timeout) noexcept {
         if constexpr (requires { host_.set_collective_timeout(timeout); }) host_.set_collective_timeout(timeout);
+    }
+    void on_stall(StallHook hook) {
+        if constexpr (requires { host_.on_stall(std::move(hook)); }) host_.on_stall(std::move(hook));
     }
     void interrupt() noexcept {
         group_.interrupt();

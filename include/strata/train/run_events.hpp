@@ -34,6 +34,10 @@ public:
     /// Any event, from any thread: webhooks::gpu_fault_event() of a monitor's, say.
     void tell(const webhooks::Event& event) noexcept;
 
+    /// After a failure that the launcher has started the run again for, and that none of its ranks may have lived to tell.
+    ///
+    ///   restarts  by now, in words: "2"
+    void restarted(const std::string& restarts, const std::string& why) noexcept;
     void training_begins(std::int64_t step, std::int64_t max_steps) noexcept;
     void step_done(const StepMetrics& metrics, std::int64_t last_step) noexcept;
     void checkpoint_saved(const std::filesystem::path& path, std::int64_t step, bool is_final) noexcept;
@@ -41,10 +45,13 @@ public:
     void samples_drawn(const std::filesystem::path& folder, const DrawnSamples& drawn) noexcept;
     void straggler_found(const StragglerNote& straggler) noexcept;
     void training_ends(std::int64_t step, std::int64_t max_steps) noexcept;
+    /// A collective that does not end, with where its stacks are. As failed().
+    void hangs(const std::string& what) noexcept;
     /// What ends the session, unless it was asked to stop: it is on disk when this returns, or after 2 s.
     void failed(const std::exception_ptr& failure) noexcept;
 
 private:
+    void tell_and_keep(const webhooks::Event& event) noexcept;
     [[nodiscard]] bool speaks_for_all() const noexcept { return courier_ != nullptr && rank_ == 0; }
 
     std::vector<webhooks::WebhookOptions> webhooks_;

@@ -45,6 +45,7 @@ struct Telling : SelfComm {
     void set_collective_timeout(std::chrono::milliseconds timeout) noexcept {
         told.push_back(std::to_string(timeout.count()) + " ms");
     }
+    void on_stall(const strata::comm::StallHook& hook) { told.push_back(hook({"why", {}})); }
     std::string transport() const { return "by word of mouth"; }
 };
 
@@ -54,12 +55,14 @@ TEST(AnyComm, ForwardsWhatOnlySomeCommunicatorsHave) {
     any.label("gradients");
     any.set_collective_timeout(std::chrono::seconds{2});
     any.interrupt();
-    EXPECT_EQ(telling.told, (std::vector<std::string>{"label gradients", "2000 ms", "interrupt"}));
+    any.on_stall([](const strata::comm::Stall& stall) { return "stall, " + stall.line; });
+    EXPECT_EQ(telling.told, (std::vector<std::string>{"label gradients", "2000 ms", "interrupt", "stall, why"}));
     EXPECT_EQ(any.transport(), "by word of mouth");
     SelfComm self;
     AnyComm silent{self};
     silent.label("nobody hears it");
     silent.interrupt();
+    silent.on_stall([](const strata::comm::Stall&) { return std::string{}; });
     EXPECT_EQ(silent.transport(), "");
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -143,6 +144,10 @@ STRATA_INLINE void MpiComm::abort(int status) noexcept {
 
 STRATA_INLINE void MpiComm::set_collective_timeout(std::chrono::milliseconds timeout) noexcept {
     if (watchdog_) watchdog_->set_timeout(timeout);
+}
+
+STRATA_INLINE void MpiComm::on_stall(StallHook hook) {
+    if (watchdog_) watchdog_->on_stall(std::move(hook));
 }
 
 // ---- shared memory: one rank makes it, the others map it, and all agree on whether that worked

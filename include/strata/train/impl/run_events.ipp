@@ -33,6 +33,11 @@ STRATA_INLINE void RunEvents::tell(const webhooks::Event& event) noexcept {
     if (courier_ != nullptr) courier_->emit(event);
 }
 
+STRATA_INLINE void RunEvents::restarted(const std::string& restarts, const std::string& why) noexcept try {
+    if (speaks_for_all()) tell(webhooks::error_event(why, "Restart " + restarts + " after a failure"));
+} catch (const std::exception&) {
+}
+
 STRATA_INLINE void RunEvents::training_begins(std::int64_t step, std::int64_t max_steps) noexcept try {
     if (!speaks_for_all()) return;
     tell(webhooks::stage_event(step > 0 ? "init_resume_checkpoint" : "init_prepare_models",
@@ -93,6 +98,17 @@ STRATA_INLINE void RunEvents::training_ends(std::int64_t step, std::int64_t max_
 } catch (const std::exception&) {
 }
 
+STRATA_INLINE void RunEvents::tell_and_keep(const webhooks::Event& event) noexcept {
+    if (courier_ == nullptr) return;
+    tell(event);
+    static_cast<void>(courier_->keep(std::chrono::seconds{2}));
+}
+
+STRATA_INLINE void RunEvents::hangs(const std::string& what) noexcept try {
+    tell_and_keep(webhooks::error_event(what, "Ranks wait for each other in vain"));
+} catch (const std::exception&) {
+}
+
 STRATA_INLINE void RunEvents::failed(const std::exception_ptr& failure) noexcept try {
     if (courier_ == nullptr) return;
     std::string text = "unknown failure";
@@ -105,8 +121,7 @@ STRATA_INLINE void RunEvents::failed(const std::exception_ptr& failure) noexcept
         text = core::printable(core::first_line(error.what()));
     } catch (...) {
     }
-    tell(webhooks::error_event(text, "Training failed"));
-    static_cast<void>(courier_->keep(std::chrono::seconds{2}));
+    tell_and_keep(webhooks::error_event(text, "Training failed"));
 } catch (const std::exception&) {
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <strata/comm/agree.hpp>
+#include <strata/comm/launched_rank.hpp>
 #include <strata/config/model_record.hpp>
 #include <strata/core/environment.hpp>
 #include <strata/core/error.hpp>
@@ -31,6 +32,7 @@
 #include <strata/train/run_log.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
+#include <strata/train/stall_record.hpp>
 #include <strata/train/tensor_memory.hpp>
 #include <strata/webhooks/health_event.hpp>
 
@@ -122,6 +124,9 @@ STRATA_INLINE void Session::refuse_other_ranks() {
 }
 
 STRATA_INLINE Session::~Session() {
+    if (const auto why = process_environment(comm::restarted_variable); why && !why->empty())
+        events_.restarted(process_environment(comm::restarts_variable).value_or(""), core::printable(*why));
+    comm_.on_stall({});
     health_.end();  // which tells events
     events_.end();  // what it leaves in the folder is gone before the folder may be
     if (!lock_.is_held()) return;
@@ -141,6 +146,8 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
     if (comm_.world() > 1) progress_.note(train::detail::ranks_text(comm_));
     events_.begin(output_, train::detail::origin_of(comm_, claim_.job, output_),
                   [this](const std::string& line) { say(line); });
+    comm_.on_stall(
+        [this, folder = output_](const comm::Stall& stall) { return train::keep_stall(folder, events_, stall); });
     return output_;
 }
 
