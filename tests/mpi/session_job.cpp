@@ -23,6 +23,9 @@ int main(int argc, char** argv) {
         }
         session.output();
         session.output("elsewhere");
+        if (what == "tells" && session.rank() == 0)
+            session.events().tell(
+                strata::webhooks::notification_event(strata::webhooks::Severity::info, "Next", "next"));
         if (what == "twice") {  // in one process: its own lock keeps it out
             strata::Session again{session.comm(), argc - 1, argv + 1};
             again.output();

@@ -127,6 +127,7 @@ TEST_F(Session, ARestartTellsWhyThereIsOne) {
     EXPECT_NE(at, std::string::npos) << told;
     EXPECT_EQ(told.find("[ST2606]", at + 1), std::string::npos) << "rank 0 alone tells it: " << told;
     EXPECT_NE(told.find("Restart 2 after a failure"), std::string::npos) << told;
+    EXPECT_LT(at, told.find("Next")) << "before anything else: " << told;
 }
 
 bool is_there(const fs::path& path) {

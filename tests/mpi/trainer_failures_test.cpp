@@ -1,11 +1,16 @@
 // How a job ends whose ranks cannot end together: at once, with the line of the rank that failed, and with its checkpoints whole.
 
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
 #include <string>
 
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "run_job.hpp"
 
@@ -16,8 +21,19 @@ namespace fs = std::filesystem;
 struct TrainerFailures : testing::Test {
     fs::path folder = fs::path{testing::TempDir()} / ("strata_failures_" + std::to_string(::getpid()));
     void TearDown() override { fs::remove_all(folder); }
-    strata_test::Outcome run(const std::string& what) const {
-        return strata_test::run_job(STRATA_TRAINER_JOB, 2, what + " --output " + folder.string());
+    strata_test::Outcome run(const std::string& what) const { return run_in(folder, what); }
+    static strata_test::Outcome run_in(const fs::path& output, const std::string& what) {
+        return strata_test::run_job(STRATA_TRAINER_JOB, 2, what + " --output " + output.string());
+    }
+    /// Of every step the loss, to its last bit; of a step that was done again all of them.
+    static std::map<std::int64_t, std::set<double>> losses_in(const fs::path& output) {
+        std::map<std::int64_t, std::set<double>> losses;
+        std::ifstream in{output / "metrics.jsonl"};
+        for (std::string line; std::getline(in, line);) {
+            const auto step = nlohmann::json::parse(line);
+            if (step.contains("loss")) losses[step.at("step")].insert(step.at("loss").get<double>());
+        }
+        return losses;
     }
     void expect_words(const strata_test::Outcome& outcome, const std::string& words) const {
         EXPECT_NE(outcome.text.find(words), std::string::npos) << words << " in:\n" << outcome.text;
@@ -54,6 +70,20 @@ TEST_F(TrainerFailures, ARankThatIsKilledLeavesTheLastCheckpointWhole) {
     EXPECT_EQ(again.status, 0) << again.text;
     expect_words(again, "resuming from " + (folder / "checkpoints/step_00000002").string());
     EXPECT_FALSE(fs::exists(folder / "checkpoints/.reserve")) << "what the killed run left is removed";
+}
+
+TEST_F(TrainerFailures, WhatIsLearntBehindAnInterruptionIsWhatIsLearntWithoutOne) {
+    const auto plain = run_in(folder / "plain", "none");
+    ASSERT_EQ(plain.status, 0) << plain.text;
+    const auto undisturbed = losses_in(folder / "plain");
+    ASSERT_EQ(undisturbed.size(), 8U);
+    for (const std::string what : {"killed", "faulty-stop", "cuda"}) {
+        EXPECT_NE(run_in(folder / what, what).status, 0) << what;
+        const auto again = run_in(folder / what, "none");
+        EXPECT_EQ(again.status, 0) << what << again.text;
+        expect_words(again, "resuming from " + (folder / what / "checkpoints/step_").string());
+        EXPECT_EQ(losses_in(folder / what), undisturbed) << what;
+    }
 }
 
 // ---- health ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@
 #include <system_error>
 #include <thread>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
 #include <strata/health/nvml.hpp>
@@ -119,7 +120,10 @@ int main(int argc, char** argv) {
                 if (now && what == "cuda")
                     throw std::runtime_error{"CUDA error: an illegal memory access was encountered"};
                 if (gpu && i == 3) gpu->go_bad(session);
-                return torch::rand({now && what == "forward" ? 1 : 2, 4});
+                // The same whenever it is asked for.
+                const auto numbers =
+                    at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(100 * session.rank() + i));
+                return torch::rand({now && what == "forward" ? 1 : 2, 4}, numbers);
             },
             10, 2});
     });

@@ -124,8 +124,6 @@ STRATA_INLINE void Session::refuse_other_ranks() {
 }
 
 STRATA_INLINE Session::~Session() {
-    if (const auto why = process_environment(comm::restarted_variable); why && !why->empty())
-        events_.restarted(process_environment(comm::restarts_variable).value_or(""), core::printable(*why));
     comm_.on_stall({});
     health_.end();  // which tells events
     events_.end();  // what it leaves in the folder is gone before the folder may be
@@ -146,6 +144,8 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
     if (comm_.world() > 1) progress_.note(train::detail::ranks_text(comm_));
     events_.begin(output_, train::detail::origin_of(comm_, claim_.job, output_),
                   [this](const std::string& line) { say(line); });
+    if (const auto why = process_environment(comm::restarted_variable); why && !why->empty())
+        events_.restarted(process_environment(comm::restarts_variable).value_or(""), core::printable(*why));
     comm_.on_stall(
         [this, folder = output_](const comm::Stall& stall) { return train::keep_stall(folder, events_, stall); });
     return output_;
