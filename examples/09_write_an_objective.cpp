@@ -21,7 +21,7 @@ struct RobustFlux : models::SmallFlux {
     static constexpr double c = 0.3;
     using models::SmallFlux::SmallFlux;
 
-    /// At noise of libtorch's generator, which the trainer has seeded for this micro-batch and rank.
+    /// At noise of libtorch's generator, which the trainer has seeded for this micro-batch.
     torch::Tensor loss(const Batch& batch) {
         const auto& x = batch.latents_BCHW;
         return error_at(batch, torch::randn_like(x), torch::rand({x.size(0)}, x.options()).sqrt());

@@ -17,4 +17,4 @@ done
 for program in strata strata-train; do [ -x "$tools/$program" ] || missing "there is no $tools/$program"; done
 work="$(mktemp -d "${TMPDIR:-/tmp}/strata_chaos.XXXXXX")"
 case " $* " in *" --keep "*) echo "files are in $work" >&2 ;; *) trap 'rm -rf --one-file-system "$work"' EXIT ;; esac
-python3 "$here/chaos.py" --tools "$tools" --server "$server" --work "$work" "$@"
+PYTHONDONTWRITEBYTECODE=1 python3 "$here/chaos.py" --tools "$tools" --server "$server" --work "$work" "$@"

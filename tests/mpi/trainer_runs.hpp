@@ -62,7 +62,7 @@ struct SmallNet : torch::nn::Module {
     }
 };
 
-inline Rows some_rows() {  // depends on the generator, which the trainer seeds by micro-batch and rank
+inline Rows some_rows() {  // depends on the generator, which the trainer seeds by micro-batch
     const auto x = torch::rand({8, 3});
     return {x, (x * x).sum(1, true).sin()};
 }

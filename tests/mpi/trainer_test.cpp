@@ -65,7 +65,7 @@ struct HalfNet : torch::nn::Module {
     }
 };
 
-Pair some_pairs(std::int64_t) {  // depends on the generator, which the trainer seeds by step and rank
+Pair some_pairs(std::int64_t) {  // depends on the generator, which the trainer seeds by micro-batch
     const auto x = torch::rand({8, 3});
     return {x, (x * x).sum(1, true).sin()};
 }
@@ -143,6 +143,31 @@ TEST_F(Trainer, AllStagesGiveTheSameLossesBitByBit) {
         EXPECT_EQ((losses<ZeroStage<0>, Optimizer<Lion>>("l0_" + tag, 12, accumulation)),
                   (losses<ZeroStage<2>, Optimizer<Lion>>("l2_" + tag, 12, accumulation)));
     }
+}
+
+TEST_F(Trainer, OneRankWithAllMicroBatchesLearnsWhatManyLearn) {
+    const auto together = losses<ZeroStage<2>>("together", 12, 2);
+    comm::SelfComm alone;
+    const fs::path folder = root / ("alone " + std::to_string(comm.rank()));
+    std::string words[] = {"test", "--output", folder.string()};
+    char* argv[] = {words[0].data(), words[1].data(), words[2].data()};
+    testing::internal::CaptureStdout();
+    {
+        Session session{alone, 3, argv};
+        torch::manual_seed(0);  // as on rank 0 above
+        strata::Trainer<Net, ZeroStage<2>, Ranks<comm::SelfComm>> trainer{
+            session,
+            Net{},
+            {.max_steps = 12,
+             .schedule = {.lr = 1e-2},
+             .engine = {.gradient_accumulation_steps = 2 * comm.world(), .max_grad_norm = 0.5}}};
+        static_cast<void>(trainer.fit(FunctionSource{some_pairs, 10, 8}));
+    }
+    testing::internal::GetCapturedStdout();
+    const auto metrics = train::read_metrics(folder / "metrics.jsonl");
+    ASSERT_EQ(metrics.size(), together.size());
+    for (std::size_t i = 0; i < metrics.size(); ++i)  // the same numbers, added up in another order
+        EXPECT_NEAR(metrics[i].loss, together[i], 1e-5 * together[i]) << "step " << i + 1;
 }
 
 TEST_F(Trainer, AResumedRunGoesOnAsIfItHadNotStopped) {

@@ -106,7 +106,7 @@ template <comm::Communicator Comm, class Model, class Source>
         }
         if (samples == 0 && !settings.gathers_units) continue;
         failure.guard([&] {
-            seed_generators(mixed_seed(~settings.seed, i, comm.rank()));
+            seed_generators(mixed_seed(~settings.seed, i, comm.rank(), comm.world()));
             at::Tensor loss;
             if constexpr (JudgesItself<Model>)
                 loss = model.evaluation_loss(*batch);

@@ -90,7 +90,7 @@ public:
     [[nodiscard]] StepSums run(Source& source, Stop&& stop, Seconds&& seconds, Worked&& worked) {
         for (int i = 0; i < settings_.micro_batches; ++i) {
             const std::int64_t micro_batch = engine_.step_count() * settings_.micro_batches + i;
-            seed_generators(mixed_seed(settings_.seed, micro_batch, comm_.rank()));
+            seed_generators(mixed_seed(settings_.seed, micro_batch, comm_.rank(), comm_.world()));
             run_one(next_of(source, seconds));
         }
         const detail::RankShare mine{.loss = sum_,
