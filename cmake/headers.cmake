@@ -195,20 +195,25 @@ function(strata_verify_headers)
     endforeach()
 
     set(precompiled "")
+    set(precompiled_files "")
     set(header_of_torch torch/torch.h)
     set(header_of_tensor ATen/core/Tensor.h)
     foreach(name IN ITEMS torch tensor)  # the one with more in it first
         if(TARGET strata_precompiled_${name})
             get_property(path GLOBAL PROPERTY STRATA_PRECOMPILED_${name})
             string(APPEND precompiled "${header_of_${name}} ${path}\n")
+            list(APPEND precompiled_files "${path}.gch")
             foreach(part IN LISTS parts)
-                add_dependencies(${part} strata_precompiled_${name})
                 target_compile_options(${part} PRIVATE -Winvalid-pch)
                 # As what is precompiled: a room that asks for no OpenMP gets it from libtorch 1.13, and from 2.6 it does not.
                 target_link_libraries(${part} PRIVATE OpenMP::OpenMP_CXX)
             endforeach()
         endif()
     endforeach()
+
+    # By file: a dependency on a target lets linking wait for it, and not compiling. Where what is precompiled is not there yet, gcc reads all of it and says
+    # nothing.
+    set_source_files_properties(${files} PROPERTIES OBJECT_DEPENDS "${precompiled_files}")
 
     file(CONFIGURE OUTPUT "${folder}/headers.txt" CONTENT "${entries}" @ONLY)
     file(CONFIGURE OUTPUT "${folder}/precompiled.txt" CONTENT "${precompiled}" @ONLY)
