@@ -2,7 +2,7 @@
 #
 #   strata_unit_test(<room>/<file>)              tests/unit/<room>/<file>_test.cpp, gtest, suite PascalCase(<file>)
 #                                                (TORCH: reaches torch/torch.h by what it includes, and so begins with it precompiled)
-#   strata_mpi_test(<name> RANKS <n>...)         tests/mpi/<name>_test.cpp, gtest on every rank, one ctest entry a world size
+#   strata_mpi_test(<name> RANKS <n>...)         tests/mpi/<name>_test.cpp, gtest on every rank; several are one ctest entry a world size
 #                                                (EXECUTABLE <name> LIBS <target>...: not in the one all others share)
 #   strata_mpi_job_test(<name> JOB <program>)    tests/mpi/<name>_test.cpp starts tests/mpi/<program>.cpp under mpirun itself
 #   strata_compile_time_test(<room>/<file>)      tests/compile_time/<room>/<file>.cpp, static_asserts: building is passing
@@ -18,8 +18,8 @@
 #
 # Starting an executable that links libtorch costs half a second and linking it more, so unit tests share one
 # executable a group of rooms, those of rooms without libtorch do not link it, and one executable holds all MPI tests.
-# ctest still sees every file as a test of its own: it runs the executable with a filter, and a filter that finds no
-# test is a failure.
+# ctest still sees every file of unit tests as a test of its own: it runs the executable with a filter, and a filter that
+# finds no test is a failure.
 #
 # Most files of most executables include torch/torch.h, or at least gtest, so these begin with it precompiled (cmake/precompiled.cmake).
 
@@ -176,10 +176,7 @@ endfunction()
 # PROCESSORS keeps `ctest -j` from putting more ranks on the machine than it has cores; mpirun's own time limit
 # ends before ctest's, because only mpirun can end all of its ranks. A deadlock is the commonest failure here.
 function(strata_mpi_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;EXECUTABLE" "RANKS;LIBS")
-    if(NOT arg_TIMEOUT)
-        set(arg_TIMEOUT 60)
-    endif()
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXECUTABLE" "RANKS;LIBS")
     if(NOT arg_EXECUTABLE)
         set(arg_EXECUTABLE strata_mpi_tests)
         set(arg_LIBS strata::compiled OpenSSL::SSL)
@@ -194,20 +191,50 @@ function(strata_mpi_test name)
     endif()
     strata_compile_together(${arg_EXECUTABLE} ${key} "${CMAKE_CURRENT_SOURCE_DIR}/mpi/${name}_test.cpp")
     strata_gtest_filter("${name}" filter)
-    math(EXPR ctest_timeout "${arg_TIMEOUT} + 10")
     foreach(ranks IN LISTS arg_RANKS)
-        add_test(NAME mpi/${name}.np${ranks}
-            COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none
-                --timeout ${arg_TIMEOUT} --mca mpi_yield_when_idle 1 $<TARGET_FILE:${arg_EXECUTABLE}>
-                --gtest_color=no ${filter})
-        set_tests_properties(mpi/${name}.np${ranks} PROPERTIES
-            PROCESSORS ${ranks}
-            TIMEOUT ${ctest_timeout}
-            LABELS "mpi;np${ranks}"
-            ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMP_NUM_THREADS=1"
-            FAIL_REGULAR_EXPRESSION "${STRATA_NO_TEST_RAN}")
+        set_property(GLOBAL APPEND PROPERTY STRATA_MPI_RUNS "${arg_EXECUTABLE}/${key}/${ranks}")
+        set_property(GLOBAL APPEND PROPERTY "STRATA_MPI_RUNS_${arg_EXECUTABLE}/${key}/${ranks}" "${name}")
     endforeach()
 endfunction()
+
+# Called when every test is known. Starting ranks that link libtorch costs them half a second to a second of computing each, which is more than
+# many suites take: so STRATA_TESTS_TOGETHER of them, of one number of ranks, are one mpirun and one entry with all their names.
+function(strata_make_mpi_runs)
+    get_property(runs GLOBAL PROPERTY STRATA_MPI_RUNS)
+    list(REMOVE_DUPLICATES runs)
+    foreach(run IN LISTS runs)
+        string(REGEX MATCH "^([^/]+)/[^/]+/([0-9]+)$" run "${run}")
+        set(executable "${CMAKE_MATCH_1}")
+        set(ranks "${CMAKE_MATCH_2}")
+        get_property(names GLOBAL PROPERTY "STRATA_MPI_RUNS_${run}")
+        list(LENGTH names all)
+        math(EXPR batches "(${all} + ${STRATA_TESTS_TOGETHER} - 1) / ${STRATA_TESTS_TOGETHER}")
+        foreach(batch RANGE 1 ${batches})  # all of about one size
+            math(EXPR first "(${batch} - 1) * ${all} / ${batches}")
+            math(EXPR count "${batch} * ${all} / ${batches} - ${first}")
+            list(SUBLIST names ${first} ${count} of_run)
+            set(suites "")
+            foreach(name IN LISTS of_run)
+                strata_pascal_case("${name}" suite)
+                list(APPEND suites "${suite}")
+            endforeach()
+            math(EXPR timeout "60 + 30 * ${count}")
+            math(EXPR ctest_timeout "${timeout} + 10")
+            list(JOIN of_run "+" title)
+            list(JOIN suites "," suites)
+            add_test(NAME mpi/${title}.np${ranks}
+                COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none
+                    --timeout ${timeout} --mca mpi_yield_when_idle 1 $<TARGET_FILE:${executable}>
+                    --gtest_color=no --suites=${suites})
+            set_tests_properties(mpi/${title}.np${ranks} PROPERTIES
+                PROCESSORS ${ranks}
+                TIMEOUT ${ctest_timeout}
+                LABELS "mpi;np${ranks}"
+                ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMP_NUM_THREADS=1")
+        endforeach()
+    endforeach()
+endfunction()
+cmake_language(DEFER DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" CALL strata_make_mpi_runs)
 
 # tests/mpi/<name>_test.cpp, gtest in one process, which starts mpirun with the program tests/mpi/<job>.cpp and judges how
 # it ends: for jobs that must not end well, and for what a job prints. These start one small job after the other and mostly wait for its end
