@@ -159,6 +159,7 @@ def main():
     options.add_argument("--minutes", type=float, default=30)
     options.add_argument("--seed", type=int, default=16)
     options.add_argument("--kinds", default="", help="only these faults, with commas")
+    options.add_argument("--own-folders", action="store_true", help="hostb has an output directory of its own")
     options.add_argument("--keep", action="store_true", help="the work folder stays")
     options.add_argument("--tools", required=True)
     options.add_argument("--server", required=True)

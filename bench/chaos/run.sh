@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench/chaos/run.sh [--minutes N] [--seed N] [--kinds kill,link] [--keep] - called by bench/run.sh chaos.
+# bench/chaos/run.sh [--minutes N] [--seed N] [--kinds kill,link] [--own-folders] [--keep] - called by bench/run.sh chaos.
 #
 # Needs root (network namespaces, a mount), ip, tc, python3, Open MPI and the S3 server of ../shared/rgw_up.sh (Debian's radosgw,
 # ceph-mon, ceph-osd; $STRATA_S3_SERVER names another script). STRATA_TOOLS names a folder with strata and strata-train of another

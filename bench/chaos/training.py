@@ -98,12 +98,15 @@ class Run:
         self.log = StepLog(self.output / "metrics.jsonl")
         shell = self.folder / "shell"
         network = bench.network
+        own_folder = f"mkdir -p {self.output}; mount --bind {self.folder}/of_hostb {self.output}; " if bench.given.own_folders else ""
         shell.write_text(f"#!/bin/sh\nhost=$1; shift\nip -n {network.b} link show cable | grep -q 'state UP' || exit 255\n"
                          f"mkdir -p {self.folder}/tmp/b\nexport TMPDIR={self.folder}/tmp/b\n"
                          f"exec ip netns exec {network.b} unshare -u sh -c '"
-                         f"hostname \"$0\"; mount --bind {self.folder}/block/$0 /sys/block; exec sh -c \"$1\"' $host \"$*\"\n")
+                         f"hostname \"$0\"; mount --bind {self.folder}/block/$0 /sys/block; {own_folder}exec sh -c \"$1\"' $host \"$*\"\n")
         shell.chmod(0o755)
         self.errors = self.folder / "err.txt"
+        if bench.given.own_folders:
+            (self.folder / "of_hostb").mkdir()
 
     def start(self):
         words = ["ip", "netns", "exec", self.bench.network.a, "unshare", "-u", "sh", "-c", f"hostname hosta; mount --bind {self.folder}/block/hosta /sys/block; exec \"$@\"", "sh",
