@@ -181,6 +181,7 @@ strata_room(comm
         collective_log.hpp
         communicator.hpp
         default_comm.hpp
+        folder_keepers.hpp
         gpu_assignment.hpp
         launched_rank.hpp
         self_comm.hpp
@@ -573,7 +574,9 @@ strata_room(checkpoint
     LINKS torch
     HEADERS
         checkpoint.hpp
+        copies.hpp
         facts.hpp
+        folders.hpp
         manifest.hpp
         resume.hpp
         size.hpp)

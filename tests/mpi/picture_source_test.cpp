@@ -101,6 +101,38 @@ TEST(PictureSource, RanksShareTheEncodingAndReportTheSame) {
     EXPECT_TRUE(report.skipped[1].place.ends_with("p107.png"));
 }
 
+/// As on hosts that share no disk: rank 0 sees one folder of caches, and the others another.
+TEST(PictureSource, HostsWithCachesOfTheirOwnFillEach) {
+    PictureFolder shared;
+    const auto list = shared.list(shared.comm.rank() == 0 ? "vae_a" : "vae_b");
+    const auto entries = [&](const std::string& cache) {
+        std::set<std::string> names;
+        for (const auto& entry : std::filesystem::recursive_directory_iterator{shared.path / cache})
+            if (entry.is_regular_file()) names.insert(std::filesystem::relative(entry.path(), shared.path / cache));
+        return names;
+    };
+    const auto pictures_encoded = [&] {
+        const auto codec = std::make_shared<MeanCodec>();
+        const auto source = prepared<Source>(shared.comm, list, codec, std::make_shared<LengthText>(), options_for(2));
+        EXPECT_EQ(source->report().latents.entries, 24);
+        EXPECT_EQ(source->report().skipped.size(), 2U);
+        std::vector<double> calls{static_cast<double>(*codec->calls)};
+        shared.comm.all_reduce_sum(calls);
+        return calls[0];
+    };
+    const int hosts = std::min(shared.comm.world(), 2);
+    EXPECT_EQ(pictures_encoded(), 24 * hosts);
+    EXPECT_EQ(entries("vae_a").size(), 24U) << "entries alone, and no mark";
+    if (hosts == 2) {
+        EXPECT_EQ(entries("vae_a"), entries("vae_b"));
+        EXPECT_EQ(entries("vae_a_text"), entries("vae_b_text"));
+    }
+    EXPECT_EQ(pictures_encoded(), 0);
+    if (shared.comm.rank() == 0) std::filesystem::remove(shared.path / "vae_a" / *entries("vae_a").begin());
+    shared.comm.barrier();
+    EXPECT_EQ(pictures_encoded(), 1) << "where it is missing";
+}
+
 /// What each rank reads of its share is known to all, and to the index of rank 0.
 TEST(PictureSource, RanksTellEachOtherWhatFilesHold) {
     PictureFolder shared;

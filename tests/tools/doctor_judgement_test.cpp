@@ -457,10 +457,11 @@ TEST_F(DoctorJudgement, AFolderThatIsNotSharedIsTold) {
     const auto judged = [](const doctor::RanksFacts& facts) { return *find(judge(facts), "shared folder"); };
     auto facts = two_hosts();
     facts.reports[1].shared->sees_first = false;
-    expect(judged(facts), State::problem, {"another folder on b", "/etc/exports", "2049"});
+    expect(judged(facts), State::warning,
+           {"another folder on b", "checkpoint is copied there", "/etc/exports", "2049"});
     facts = two_hosts();
     facts.reports[1].shared->is_seen = false;
-    expect(judged(facts), State::problem, {"another folder on b"});
+    expect(judged(facts), State::warning, {"another folder on b"});
     facts.reports[1].shared->failure = "Read-only file system";
     expect(judged(facts), State::problem, {"b cannot write", "Read-only file system"});
     facts = two_hosts();

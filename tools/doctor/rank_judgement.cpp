@@ -212,9 +212,10 @@ void judge_shared(const RanksFacts& facts, std::vector<Line>& lines) {
         line = problem(subject, failures.begin()->first + " cannot write to " + name + ": " + failures.begin()->second,
                        "the same uid on all hosts (id -u), rw in the export; " + share);
     else if (!blind.empty())
-        line = problem(
-            subject, name + " is another folder on " + joined(blind) + ": files of one host are not seen by the other",
-            share);
+        line = warning(subject,
+                       name + " is another folder on " + joined(blind) +
+                           ": every checkpoint is copied there as a whole, and all else is on the first host",
+                       "nothing, where that is meant; else " + share);
     else if (!unasked.empty())
         line = problem(subject, name + " has not answered on " + joined(unasked),
                        "look whether its file server runs there, and port 2049 is open; " + share);

@@ -25,9 +25,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <strata/checkpoint/copies.hpp>
+#include <strata/checkpoint/folders.hpp>
 #include <strata/checkpoint/manifest.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/comm/communicator.hpp>
+#include <strata/comm/folder_keepers.hpp>
 #include <strata/core/error.hpp>
 #include <strata/storage/safetensors.hpp>
 #include <strata/zero/state.hpp>
@@ -39,18 +42,6 @@ struct NamedTensor {
     at::Tensor tensor;
     bool must_be_finite = false;  ///< of weights that are trained; a buffer, or a frozen mask, may hold infinity
 };
-
-/// Removes what a killed run left unfinished. Local: for rank 0.
-void remove_unfinished(const std::filesystem::path& folder);
-
-/// Removes all but the `count` newest checkpoints, and what a killed run left unfinished. The newest one stays whatever
-/// `count` says. Local: for rank 0.
-void keep_newest(const std::filesystem::path& folder, std::int64_t count);
-
-/// Gives a checkpoint another name, under which nothing looks for it, and returns that. Local: for rank 0. Throws io_failed.
-///
-///   prefix  of that name
-std::filesystem::path set_aside(const std::filesystem::path& checkpoint, std::string_view prefix = "damaged_");
 
 /// Throws Error checkpoint_mismatch unless the manifest's parameters and state are those of this trainer, or those that
 /// set_trainable() had chosen in a run that began as this trainer did.
@@ -64,14 +55,6 @@ void check_matches(const std::filesystem::path& checkpoint, const Manifest& foun
 
 namespace detail {
 
-/// All checkpoints in a folder by step, which their names say.
-[[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(
-    const std::filesystem::path& folder);
-/// The step of a folder named step_NNNNNNNN, or -1.
-[[nodiscard]] std::int64_t step_of(const std::filesystem::path& folder);
-[[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step);
-[[nodiscard]] std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step);
-[[nodiscard]] FileRecord record_of(const std::filesystem::path& file);
 /// A rank's file of state, written run by run.
 class StateWriter {
 public:
@@ -101,7 +84,6 @@ private:
     std::filesystem::path path_;
     storage::SafetensorsWriter file_;
 };
-void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder);
 /// Throws corrupt_checkpoint unless the folder's name says the manifest's step.
 void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest);
 void verify_files(const std::filesystem::path& checkpoint, const Manifest& manifest, int rank, int world);
@@ -110,6 +92,25 @@ void check_complete(const std::filesystem::path& checkpoint, const Manifest& man
 /// Reads a manifest and checks what it is about. This rank looks at its share of the files. Throws what open() throws.
 [[nodiscard]] Manifest verified(const std::filesystem::path& checkpoint, const Manifest& expected, int rank, int world);
 void read_model(const std::filesystem::path& checkpoint, std::span<const NamedTensor> buffers);
+
+/// verified() by the ranks that see the holder's folder; then all keepers have the checkpoint, and all ranks its manifest. Collective. Throws on
+/// all ranks what verified() and bring_to_keepers() throw.
+template <comm::Communicator Comm>
+Manifest verified_everywhere(Comm& comm, const comm::FolderKeepers& keepers, const std::filesystem::path& checkpoint,
+                             const Manifest& expected, int holder) {
+    const int rank = comm.rank();
+    const comm::FolderKeepers::Share share = keepers.share(rank, comm.world());
+    Manifest manifest;
+    comm::agree(comm, [&] {
+        if (keepers.of(rank) == holder) manifest = verified(checkpoint, expected, share.number, share.of);
+    });
+    if (keepers.is_shared()) return manifest;
+    bring_to_keepers(comm, keepers, checkpoint, partial_name(checkpoint), holder);
+    comm::agree(comm, [&] {
+        if (keepers.of(rank) != holder) manifest = read_manifest(checkpoint / manifest_file);
+    });
+    return manifest;
+}
 
 }  // namespace detail
 
@@ -155,12 +156,14 @@ FileRecord write_model(Comm& comm, const std::filesystem::path& file, std::span<
 ///   read          read(sink) calls sink(kind, begin, values) with all parts of these runs, in any order. Local
 ///   write_models  called with the folder to write model files into; returns their records, of which rank 0's count.
 ///                 Collective, as write_model() is
+///   keepers       which ranks see the same `folder`. Where there are several, each gets the whole checkpoint (copies.hpp)
 ///   say           called on rank 0 with a sentence when something was set aside
 /// Collective. Throws Error on all ranks if any rank failed: io_failed, no_space, non_finite for weights or an average that
 /// are; nothing is left behind then.
 template <comm::Communicator Comm, class Read, class WriteModels>
 std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Manifest manifest,
                            std::span<const zero::StateOutline> outline, Read&& read, WriteModels&& write_models,
+                           const comm::FolderKeepers& keepers = {},
                            const std::function<void(const std::string&)>& say = {}) {
     const auto final_folder = detail::final_name(folder, manifest.step);
     const auto partial = detail::partial_name(folder, manifest.step);
@@ -173,7 +176,7 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
     if (exists) {
         std::string damage;
         try {
-            comm::agree(comm, [&] { (void)detail::verified(final_folder, manifest, comm.rank(), comm.world()); });
+            static_cast<void>(detail::verified_everywhere(comm, keepers, final_folder, manifest, 0));
             return final_folder;
         } catch (const Error& error) {
             if (!is_damage(error.code())) throw;
@@ -189,7 +192,7 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
     manifest.world = comm.world();
     try {
         comm::agree(comm, [&] {
-            if (comm.rank() != 0) return;
+            if (!keepers.keeps(comm.rank())) return;
             std::filesystem::remove_all(partial);
             std::filesystem::create_directories(partial);
         });
@@ -203,15 +206,21 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
         });
         for (const std::string& record : comm.all_gather_varied(to_text(mine)))
             manifest.files.push_back(file_record_from(record));
-        for (FileRecord& record : write_models(partial)) manifest.files.push_back(std::move(record));
+        std::string models;
+        for (const FileRecord& record : write_models(partial)) models += to_text(record) + '\n';
+        models = std::move(comm.all_gather_varied(models).front());
+        for (std::size_t begin = 0, end = 0; (end = models.find('\n', begin)) != std::string::npos; begin = end + 1)
+            manifest.files.push_back(file_record_from(models.substr(begin, end - begin)));
+        copy_to_keepers(comm, keepers, partial, manifest.files);
         comm::agree(comm, [&] {
             if (comm.rank() != 0) return;
-            write_manifest(partial / "manifest.json", manifest);
+            write_manifest(partial / detail::manifest_file, manifest);
             detail::publish(partial, final_folder);
         });
+        publish_copies(comm, keepers, partial, final_folder);
     } catch (const Error&) {
         std::error_code ignored;
-        if (comm.rank() == 0) std::filesystem::remove_all(partial, ignored);
+        if (keepers.keeps(comm.rank())) std::filesystem::remove_all(partial, ignored);
         throw;
     }
     return final_folder;
@@ -222,12 +231,13 @@ std::filesystem::path save(Comm& comm, const std::filesystem::path& folder, Mani
 ///
 ///   expected  parameters and update_rule of this trainer
 ///   buffers   tensors to overwrite in place, found by name in model.safetensors
-/// Collective. Throws Error on all ranks: corrupt_checkpoint, checkpoint_mismatch, not_found, io_failed.
+///   keepers   which ranks see the same folder; all have it when this returns
+///   holder    the keeper that has it now
+/// Collective. Throws Error on all ranks: corrupt_checkpoint, checkpoint_mismatch, not_found, io_failed, no_space.
 template <comm::Communicator Comm>
 Manifest open(Comm& comm, const std::filesystem::path& checkpoint, const Manifest& expected,
-              std::span<const NamedTensor> buffers) {
-    Manifest manifest;
-    comm::agree(comm, [&] { manifest = detail::verified(checkpoint, expected, comm.rank(), comm.world()); });
+              std::span<const NamedTensor> buffers, const comm::FolderKeepers& keepers = {}, int holder = 0) {
+    Manifest manifest = detail::verified_everywhere(comm, keepers, checkpoint, expected, holder);
     comm::agree(comm, [&] { detail::read_model(checkpoint, buffers); });
     return manifest;
 }

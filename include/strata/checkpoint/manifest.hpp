@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <strata/checkpoint/facts.hpp>
@@ -64,6 +65,10 @@ void write_manifest(const std::filesystem::path& file, const Manifest& manifest)
 /// Throws Error: corrupt_checkpoint, also for a missing file, because a folder without manifest is no checkpoint, and for
 /// one that is not as it was written.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& file);
+/// The same of a file's bytes.
+///
+///   file  for messages
+[[nodiscard]] Manifest manifest_of_text(std::string_view text, const std::filesystem::path& file);
 
 /// One file's record as text, for sending it to the rank that writes the manifest, and back.
 [[nodiscard]] std::string to_text(const FileRecord& record);

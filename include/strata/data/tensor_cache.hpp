@@ -77,9 +77,14 @@ public:
     [[nodiscard]] const CacheMemory& memory() const noexcept { return *memory_; }
     /// Throws what the store throws when nothing can be written; leaves no object behind.
     void require_writable() const {
-        store_.put(folder_ + ".write_test", {});
-        store_.remove(folder_ + ".write_test");
+        leave_mark(".write_test");
+        remove_mark(".write_test");
     }
+
+    /// Objects that are no entries, by which ranks find out whether they see the same cache. Throw what the store throws.
+    void leave_mark(const std::string& mark) const { store_.put(folder_ + mark, {}); }
+    [[nodiscard]] bool has_mark(const std::string& mark) const { return store_.exists(folder_ + mark); }
+    void remove_mark(const std::string& mark) const { store_.remove(folder_ + mark); }
 
     /// Removes temporary files of killed writers, where the store leaves any; returns how many.
     std::int64_t remove_leftovers() const {

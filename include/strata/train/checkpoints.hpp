@@ -67,7 +67,7 @@ public:
     /// Loads the checkpoint of this step, which was looked at with damage_at(). Throws corrupt_checkpoint, io_failed.
     [[nodiscard]] checkpoint::Manifest resume_at(const checkpoint::Manifest& expected, std::int64_t step);
 
-    /// Keeps room for the next checkpoint, of all ranks together: they write to one disk. What a killed run left
+    /// Keeps room for the next checkpoint, of all ranks together: each folder gets all of it. What a killed run left
     /// unfinished goes first. Throws no_space.
     void reserve();
 
@@ -111,7 +111,7 @@ private:
     Options options_;
     TrainableHistory history_;
     std::filesystem::path folder_;
-    std::optional<storage::ReservedRoom> room_;  // rank 0
+    std::optional<storage::ReservedRoom> room_;  // of a rank that keeps the output directory
     std::uint64_t total_bytes_ = 0;
     std::pair<std::int64_t, std::filesystem::path> newest_{-1, {}};  // step and folder
     std::int64_t failed_step_ = -1;

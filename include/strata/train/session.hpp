@@ -14,6 +14,7 @@
 
 #include <strata/comm/any_comm.hpp>
 #include <strata/comm/default_comm.hpp>
+#include <strata/comm/folder_keepers.hpp>
 #include <strata/comm/self_comm.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/file_lock.hpp>
@@ -103,13 +104,19 @@ public:
     [[nodiscard]] bool fresh() const noexcept { return command_line_.fresh; }
 
     /// The output directory: --output DIR, else `output_dir` of the settings, else "output". The first call makes it,
-    /// locks it against other runs, and says on rank 0 how several ranks exchange their bytes; later calls return the
-    /// same one.
+    /// locks it against other runs, and says on rank 0 how several ranks exchange their bytes, and which hosts have one of their
+    /// own; later calls return the same one.
     ///
     /// Collective. Throws Error on all ranks: output_not_writable, output_in_use.
     const std::filesystem::path& output() { return output(output_dir_); }
     /// The same with a default of the program's own.
     const std::filesystem::path& output(const std::filesystem::path& otherwise);
+
+    /// Which ranks see the same output directory, once output() was called. Hosts that share none have one each: then checkpoints are
+    /// copied to all of them, and other files are rank 0's.
+    [[nodiscard]] const comm::FolderKeepers& output_keepers() const noexcept { return keepers_; }
+    /// Whether this rank is the first of those that see its output directory.
+    [[nodiscard]] bool keeps_output() const noexcept { return keepers_.keeps(comm_.rank()); }
 
     /// After bad input: if nothing was trained in the output directory yet, what this run made there goes, and folders
     /// that it made for it. strata::run() calls it. Local; any rank may, rank 0 need not be able to any more.
@@ -134,12 +141,13 @@ private:
     [[noreturn]] static void refuse_other_ranks();
 
     void claim_output(const std::filesystem::path& output);
+    void find_keepers(const std::filesystem::path& output);
     void remove_leftovers(const std::filesystem::path& folder);
     void remove_traces(bool refused) noexcept;
     void remove_folders(std::filesystem::path folder);
     void remove_empty_start(const std::filesystem::path& folder);
 
-    /// What the output directory was when this run came. Equal on all ranks.
+    /// What the output directory was when this run came. Equal on all ranks that see rank 0's; a rank that keeps another has that one's.
     struct Claim {
         std::array<std::uint64_t, 2> lock{};  // device and file number of .lock
         std::uint64_t made_folders = 0;       // the last of its path that this run made
@@ -157,7 +165,8 @@ private:
     std::filesystem::path output_dir_ = "output";
     std::filesystem::path output_;
     Claim claim_;
-    core::FileLock lock_;  // rank 0
+    comm::FolderKeepers keepers_;
+    core::FileLock lock_;  // of a rank that keeps the output directory
     train::RunFolders folders_;
     train::StopSignal stop_;
     train::RunEvents events_;  // behind progress_, which its threads write to, as that of the next does

@@ -26,38 +26,6 @@
 namespace strata::checkpoint {
 namespace detail {
 
-inline Error corrupt(const std::filesystem::path& file, const std::string& what) {
-    return Error{Errc::corrupt_checkpoint, "the checkpoint file " + file.string() + " " + what,
-                 "put back a copy of it, or start over with --fresh"};
-}
-
-STRATA_INLINE std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_by_step(
-    const std::filesystem::path& folder) {
-    std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator{folder, none})
-        if (const auto step = core::step_of(entry.path().filename().string()); step && entry.is_directory())
-            found.emplace_back(*step, entry.path());
-    std::sort(found.begin(), found.end());
-    return found;
-}
-
-STRATA_INLINE FileRecord record_of(const std::filesystem::path& file) {
-    std::ifstream in{file, std::ios::binary};
-    std::vector<char> block(std::size_t{1} << 20);
-    FileRecord record{file.filename().string(), 0, 0, {}};
-    uLong sum = ::crc32(0, nullptr, 0);
-    while (in) {
-        in.read(block.data(), static_cast<std::streamsize>(block.size()));
-        const auto count = static_cast<std::size_t>(in.gcount());
-        sum = ::crc32_z(sum, reinterpret_cast<const Bytef*>(block.data()), count);
-        record.bytes += count;
-    }
-    if (!in.eof()) throw corrupt(file, "cannot be read");
-    record.crc32 = static_cast<std::uint32_t>(sum);
-    return record;
-}
-
 inline storage::Dtype dtype_of(const NamedTensor& named) {
     switch (named.tensor.scalar_type()) {
         case at::kFloat:
@@ -85,20 +53,6 @@ inline storage::Dtype dtype_of(const NamedTensor& named) {
                         "the tensor " + named.name + " has an element type that safetensors cannot hold",
                         "convert it to a real floating point or integer type"};
     }
-}
-
-STRATA_INLINE std::filesystem::path final_name(const std::filesystem::path& folder, std::int64_t step) {
-    return folder / core::step_name(step);
-}
-
-inline constexpr std::string_view partial_ending = ".partial";
-
-STRATA_INLINE std::filesystem::path partial_name(const std::filesystem::path& folder, std::int64_t step) {
-    return folder / ("." + core::step_name(step) + std::string{partial_ending});
-}
-inline bool is_partial_name(std::string_view name) {
-    return name.size() > partial_ending.size() && name.starts_with('.') && name.ends_with(partial_ending) &&
-           core::step_of(name.substr(1, name.size() - 1 - partial_ending.size()));
 }
 
 inline std::string state_file_name(int rank, int world) {
@@ -198,18 +152,6 @@ STRATA_INLINE FileRecord ModelWriter::finish() {
     return record_of(path_);
 }
 
-STRATA_INLINE void publish(const std::filesystem::path& partial, const std::filesystem::path& final_folder) {
-    const auto sync_folder = [](const std::filesystem::path& folder) {
-        const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (descriptor < 0) return;
-        ::fsync(descriptor);
-        ::close(descriptor);
-    };
-    sync_folder(partial);
-    std::filesystem::rename(partial, final_folder);
-    sync_folder(final_folder.parent_path());
-}
-
 STRATA_INLINE void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest) {
     if (core::step_of(checkpoint.filename().string()) != manifest.step)
         throw corrupt(checkpoint / "manifest.json",
@@ -303,21 +245,6 @@ STRATA_INLINE void read_parameter(const std::filesystem::path& checkpoint, const
                 "train with the model that wrote it, or start over with --fresh"};
 }
 
-STRATA_INLINE std::filesystem::path set_aside(const std::filesystem::path& checkpoint, std::string_view prefix) {
-    const auto plain = checkpoint.parent_path() / (std::string{prefix} + checkpoint.filename().string());
-    auto place = plain;
-    std::error_code unknown;
-    for (int number = 2; std::filesystem::exists(place, unknown); ++number)
-        place = plain.string() + "_" + std::to_string(number);
-    std::error_code failed;
-    std::filesystem::rename(checkpoint, place, failed);
-    if (failed)
-        throw Error{Errc::io_failed,
-                    "the checkpoint " + checkpoint.string() + " cannot be renamed: " + failed.message(),
-                    "rename or delete it, or change the permissions of its folder"};
-    return place;
-}
-
 STRATA_INLINE StateReader::StateReader(std::filesystem::path checkpoint, const Manifest& manifest)
     : checkpoint_{std::move(checkpoint)} {
     for (const FileRecord& file : manifest.files)
@@ -346,26 +273,6 @@ STRATA_INLINE void StateReader::read(std::string_view kind, std::int64_t begin, 
     if (at < end)
         throw detail::corrupt(checkpoint_ / "manifest.json",
                               "has no " + std::string{kind} + " for element " + std::to_string(at));
-}
-
-STRATA_INLINE void remove_unfinished(const std::filesystem::path& folder) {
-    std::error_code none;
-    std::vector<std::filesystem::path> unfinished;
-    for (const auto& entry : std::filesystem::directory_iterator{folder, none})
-        if (detail::is_partial_name(entry.path().filename().string())) unfinished.push_back(entry.path());
-    for (const auto& path : unfinished) std::filesystem::remove_all(path);
-}
-
-STRATA_INLINE void keep_newest(const std::filesystem::path& folder, std::int64_t count) {
-    remove_unfinished(folder);
-    auto found = detail::checkpoints_by_step(folder);
-    const auto surplus = static_cast<std::int64_t>(found.size()) - std::max<std::int64_t>(count, 1);
-    for (std::int64_t i = 0; i < surplus; ++i) {
-        // Renamed first: a folder that is being removed must not look like a checkpoint.
-        const auto doomed = detail::partial_name(folder, found[static_cast<std::size_t>(i)].first);
-        std::filesystem::rename(found[static_cast<std::size_t>(i)].second, doomed);
-        std::filesystem::remove_all(doomed);
-    }
 }
 
 STRATA_INLINE void check_matches(const std::filesystem::path& checkpoint, const Manifest& found,

@@ -123,9 +123,17 @@ STRATA_INLINE void write_manifest(const std::filesystem::path& file, const Manif
 }
 
 STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
+    std::vector<std::byte> bytes;
     try {
-        const std::vector<std::byte> bytes = storage::read_file(file);
-        const std::string_view text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+        bytes = storage::read_file(file);
+    } catch (const Error& error) {
+        throw detail::unreadable(file, error.problem());
+    }
+    return manifest_of_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+}
+
+STRATA_INLINE Manifest manifest_of_text(std::string_view text, const std::filesystem::path& file) {
+    try {
         const auto json = nlohmann::ordered_json::parse(text);
         Manifest manifest;
         manifest.sealed = json.at("format") != detail::format_without_seal;
@@ -156,8 +164,6 @@ STRATA_INLINE Manifest read_manifest(const std::filesystem::path& file) {
         if (json.contains("environment")) manifest.environment = detail::facts_from(json.at("environment"));
         detail::check_numbers(manifest);
         return manifest;
-    } catch (const Error& error) {
-        throw detail::unreadable(file, error.problem());
     } catch (const std::exception& error) {
         throw detail::unreadable(file, error.what());
     }

@@ -1,9 +1,23 @@
 #pragma once
 // strata/checkpoint/impl/resume.ipp - what is said about checkpoints that cannot be used.
 
+#include <algorithm>
+#include <sstream>
+
 #include <strata/checkpoint/resume.hpp>
 
 namespace strata::checkpoint::detail {
+
+STRATA_INLINE std::vector<Candidate> candidates_of(const std::vector<std::string>& steps) {
+    std::vector<Candidate> found;
+    for (std::size_t rank = 0; rank < steps.size(); ++rank) {
+        std::istringstream words{steps[rank]};
+        for (std::int64_t step = 0; words >> step;) found.push_back({step, static_cast<int>(rank)});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.step > b.step; });
+    return found;
+}
 
 STRATA_INLINE std::vector<std::string> pass_over(
     const std::vector<std::pair<std::filesystem::path, std::string>>& damaged) {

@@ -20,6 +20,7 @@
 
 #include <strata/comm/any_comm.hpp>
 #include <strata/comm/communicator.hpp>
+#include <strata/comm/folder_keepers.hpp>
 #include <strata/config/dataset_list.hpp>
 #include <strata/data/detail/loaded_recipe.hpp>
 #include <strata/data/detail/sample_work.hpp>
@@ -48,7 +49,7 @@ public:
     PictureSourceBody(const PictureSourceBody&) = delete;
     PictureSourceBody& operator=(const PictureSourceBody&) = delete;
 
-    /// Finds the pictures and fills the caches, each rank its share. It may be interrupted at any time, and goes on where it
+    /// Finds the pictures and fills the caches, each rank its share; hosts with caches of their own fill each. It may be interrupted at any time, and goes on where it
     /// ended; a second call does nothing. Trainer::fit() calls it where the program has not.
     ///
     /// Collective; every rank gets the same exception when one fails. Throws Errc::no_samples (missing or empty folder, or
@@ -155,7 +156,7 @@ private:
         std::size_t index;  // of the sample in its data set
         pictures::Frame frame;
     };
-    /// An entry that is to be made: which of a list, and why.
+    /// An entry that is to be made in the caches that this rank sees: which of a list, and why.
     struct Missing {
         std::size_t task;
         CacheOutcome why;
@@ -180,6 +181,7 @@ private:
     void share_the_cores();
     void open_stores();
     void require_writable_caches();
+    void find_cache_keepers();
     void clear_epochs();
     void remove_leftovers();
     void arrange() {
@@ -255,6 +257,7 @@ private:
     SourceOptions options_;
     config::DatasetList list_;
     datasets::RanksOnMachine machine_;
+    comm::FolderKeepers cache_keepers_;  // who sees the same caches, once these are written to
     datasets::Stores<Store> stores_;
     std::unique_ptr<LoadedRecipe> recipe_;
     datasets::BatchShape shape_;

@@ -26,16 +26,16 @@ namespace strata::data::detail {
                 "run the same command again to go on"};
 }
 
-/// Calls work(i) for this rank's i of [0, count) on all threads; a failure anywhere, or being asked to stop, is thrown
+/// Calls work(i) for this rank's i of [0, count) on all threads: those who see the same caches share that; a failure anywhere, or being asked to stop, is thrown
 /// on all ranks. They meet every few seconds, so that none waits for long: whoever is late is not taken for lost, and all
 /// hear of a failure soon.
 template <class Store>
 template <class Work>
 void PictureSourceBody<Store>::pass_over_share(std::string_view what, std::size_t count, const Work& work) {
-    const auto world = static_cast<std::size_t>(comm_->world());
-    const auto rank = static_cast<std::size_t>(comm_->rank());
+    const auto [number, together, fewest] = cache_keepers_.share(comm_->rank(), comm_->world());
+    const auto rank = static_cast<std::size_t>(number), world = static_cast<std::size_t>(together);
     const std::size_t share = count / world + (count % world > rank ? 1 : 0);
-    const std::size_t most = count / world + (count % world != 0 ? 1 : 0);
+    const std::size_t most = (count + static_cast<std::size_t>(fewest) - 1) / static_cast<std::size_t>(fewest);
     std::size_t part = 64;  // items of a rank between two meetings
     for (std::size_t begin = 0; begin < most;) {
         const std::size_t end = std::min(begin + part, most);
@@ -71,7 +71,7 @@ void PictureSourceBody<Store>::pass_over_share(std::string_view what, std::size_
     }
 }
 
-/// Which of `count` entries must be made, in their order, the same on all ranks.
+/// Which of `count` entries must be made, in their order, the same on all ranks that see the same caches.
 ///
 ///   look_up  of one entry, from several threads; `found` where it is there
 template <class Store>
@@ -86,11 +86,14 @@ std::vector<typename PictureSourceBody<Store>::Missing> PictureSourceBody<Store>
         news << i << static_cast<int>(outcome);
     });
     std::vector<Missing> missing;
-    for (const std::string& bytes : comm_->all_gather_varied(news.bytes()))
-        for (datasets::FieldReader fields{bytes}; !fields.empty();) {
+    const std::vector<std::string> of_ranks = comm_->all_gather_varied(news.bytes());
+    for (int other = 0; other < comm_->world(); ++other) {
+        if (cache_keepers_.of(other) != cache_keepers_.of(comm_->rank())) continue;
+        for (datasets::FieldReader fields{of_ranks[static_cast<std::size_t>(other)]}; !fields.empty();) {
             const auto task = static_cast<std::size_t>(fields.integer());
             missing.push_back({task, static_cast<CacheOutcome>(fields.integer())});
         }
+    }
     std::sort(missing.begin(), missing.end(), [](const Missing& a, const Missing& b) { return a.task < b.task; });
     return missing;
 }
@@ -103,9 +106,12 @@ std::vector<typename PictureSourceBody<Store>::Missing> PictureSourceBody<Store>
 template <class Store>
 void PictureSourceBody<Store>::make(std::string_view what, const std::vector<std::vector<Missing>>& groups,
                                     const std::function<SampleWork(const Missing&)>& begin, const Made& made) {
-    if (groups.empty()) return;
-    const auto world = static_cast<std::size_t>(comm_->world());
-    auto next = static_cast<std::size_t>(comm_->rank());
+    if (comm_->all_gather_varied(groups.empty() ? "" : "1") ==
+        std::vector<std::string>(static_cast<std::size_t>(comm_->world())))
+        return;
+    const comm::FolderKeepers::Share part = cache_keepers_.share(comm_->rank(), comm_->world());
+    const auto world = static_cast<std::size_t>(part.of);
+    auto next = static_cast<std::size_t>(part.number);
     std::int64_t share = 0;
     std::size_t largest = 1;
     for (std::size_t g = next; g < groups.size(); g += world) {

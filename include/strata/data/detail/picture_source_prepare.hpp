@@ -24,6 +24,7 @@ void PictureSourceBody<Store>::prepare() {
         {options_.index_folder, options_.threads, options_.decode_memory_bytes, options_.progress, options_.stopped});
     arrange();                  // first without the pixels: a bucket that is too small shows before hours of encoding
     require_writable_caches();  // makes the folders, so only when there is something to put into them
+    find_cache_keepers();
     remove_leftovers();
     clear_epochs();
     prepare_pictures();
@@ -134,7 +135,15 @@ void PictureSourceBody<Store>::prepare_pictures() {
             else if (outcome != CacheOutcome::found)
                 remade.push_back({task, outcome});
         }
+    // Hosts with caches of their own make the same entries, and fail at the same pictures.
     std::sort(failures.begin(), failures.end());
+    failures.erase(
+        std::unique(failures.begin(), failures.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
+        failures.end());
+    std::sort(remade.begin(), remade.end(), [](const Missing& a, const Missing& b) { return a.task < b.task; });
+    remade.erase(
+        std::unique(remade.begin(), remade.end(), [](const Missing& a, const Missing& b) { return a.task == b.task; }),
+        remade.end());
     latents_report_ = report_of(remade, [&](std::size_t task) {
         SampleWork work = work_of(task);
         (void)know_contents(work);

@@ -2,6 +2,7 @@
 // strata/data/detail/picture_source_start.hpp - how a source begins: its settings, its stores, and their report.
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -159,6 +160,32 @@ void PictureSourceBody<Store>::require_writable_caches() {
         for (std::size_t i = 0; i < texts_.size(); ++i)
             require(texts_[i], "'cache_dir' of text embeds '" + list_.text_embeds[i].id + "'");
     });
+}
+
+/// A folder of caches may be each host's own.
+template <class Store>
+void PictureSourceBody<Store>::find_cache_keepers() {
+    struct Marks {
+        std::vector<const TensorCache<Store>*> caches;
+        std::string token;
+        [[nodiscard]] std::string name(int rank) const { return ".rank-" + std::to_string(rank) + "-" + token; }
+        void leave(int rank) const {
+            for (const TensorCache<Store>* cache : caches) cache->leave_mark(name(rank));
+        }
+        [[nodiscard]] bool sees(int rank) const {
+            return std::all_of(caches.begin(), caches.end(),
+                               [&](const TensorCache<Store>* cache) { return cache->has_mark(name(rank)); });
+        }
+        void remove(int rank) const {
+            for (const TensorCache<Store>* cache : caches) cache->remove_mark(name(rank));
+        }
+    };
+    Marks marks;
+    for (const Sources& source : sources_)
+        if (source.caching != datasets::LatentCaching::none) marks.caches.push_back(&source.latents);
+    for (const TensorCache<Store>& cache : texts_) marks.caches.push_back(&cache);
+    marks.token = comm_->all_gather_varied(std::to_string(std::random_device{}())).front();
+    cache_keepers_ = comm::find_keepers(*comm_, marks);
 }
 
 template <class Store>

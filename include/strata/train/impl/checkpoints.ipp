@@ -19,7 +19,7 @@ namespace strata::train {
 
 STRATA_INLINE void Checkpoints::work_in(const std::filesystem::path& folder, bool reserves) {
     folder_ = folder / "checkpoints";
-    if (session_.rank() != 0) return;
+    if (!session_.keeps_output()) return;
     const auto file = folder_ / ".reserve";
     std::error_code none;
     std::filesystem::remove(file, none);  // of a run that was killed; this one may have nothing left to do
@@ -46,49 +46,59 @@ STRATA_INLINE void Checkpoints::describe_parameters(checkpoint::Manifest& manife
 }
 
 STRATA_INLINE std::optional<checkpoint::Manifest> Checkpoints::resume(const checkpoint::Manifest& expected) {
-    const auto found = checkpoint::open_newest(session_.comm(), folder_, expected, named_buffers());
+    const auto found =
+        checkpoint::open_newest(session_.comm(), folder_, expected, named_buffers(), session_.output_keepers());
     newest_ = {-1, {}};
     if (!found) return std::nullopt;
-    for (const std::string& note : found->notes) session_.progress().note(note);
+    for (const std::string& note : found->notes) session_.say(note);
     load(found->folder, found->manifest);
     return found->manifest;
 }
 
 STRATA_INLINE std::vector<std::int64_t> Checkpoints::steps() {
-    std::vector<std::int64_t> found;
-    for (const auto& path : checkpoint::detail::newest_first(session_.comm(), folder_))
-        found.insert(found.begin(), core::step_of(path.filename().string()).value_or(-1));
-    return found;
+    std::set<std::int64_t> found;
+    for (const auto& [step, holder] :
+         checkpoint::detail::newest_first(session_.comm(), folder_, session_.output_keepers()))
+        found.insert(step);
+    return {found.begin(), found.end()};
 }
 
 STRATA_INLINE std::optional<std::string> Checkpoints::damage_at(const checkpoint::Manifest& expected,
                                                                 std::int64_t step) {
     auto& comm = session_.comm();
-    try {
-        comm::agree(comm, [&] {
-            static_cast<void>(checkpoint::detail::verified(checkpoint::detail::final_name(folder_, step), expected,
-                                                           comm.rank(), comm.world()));
-        });
-    } catch (const Error& error) {
-        if (!checkpoint::is_damage(error.code())) throw;
-        return error.problem();
+    const comm::FolderKeepers& keepers = session_.output_keepers();
+    auto candidates = checkpoint::detail::newest_first(comm, folder_, keepers);
+    std::erase_if(candidates, [&](const auto& one) { return one.step != step; });
+    if (candidates.empty()) candidates.push_back({step, 0});
+    std::optional<std::string> damage;
+    for (const auto& [its_step, holder] : candidates) {
+        try {
+            static_cast<void>(checkpoint::detail::verified_everywhere(
+                comm, keepers, checkpoint::detail::final_name(folder_, step), expected, holder));
+            return std::nullopt;
+        } catch (const Error& error) {
+            if (!checkpoint::is_damage(error.code())) throw;
+            if (!damage) damage = error.problem();
+        }
     }
-    return std::nullopt;
+    return damage;
 }
 
 STRATA_INLINE void Checkpoints::set_aside(std::int64_t step, std::string_view prefix, const std::string& why) {
     comm::agree(session_.comm(), [&] {
-        if (session_.rank() != 0) return;
         const auto path = checkpoint::detail::final_name(folder_, step);
-        session_.progress().note("passed over " + path.string() + ": " + why + "; it is kept as " +
-                                 checkpoint::set_aside(path, prefix).filename().string());
+        std::error_code unknown;
+        if (!session_.keeps_output() || (session_.rank() != 0 && !std::filesystem::exists(path, unknown))) return;
+        session_.say("passed over " + path.string() + ": " + why + "; it is kept as " +
+                     checkpoint::set_aside(path, prefix).filename().string());
     });
 }
 
 STRATA_INLINE checkpoint::Manifest Checkpoints::resume_at(const checkpoint::Manifest& expected, std::int64_t step) {
     newest_ = {-1, {}};
     const auto path = checkpoint::detail::final_name(folder_, step);
-    const checkpoint::Manifest found = checkpoint::open(session_.comm(), path, expected, named_buffers());
+    const checkpoint::Manifest found =
+        checkpoint::open(session_.comm(), path, expected, named_buffers(), session_.output_keepers());
     load(path, found);
     return found;
 }
@@ -103,9 +113,8 @@ STRATA_INLINE void Checkpoints::reserve() {
         reserved = room_->make(bytes);
     });
     if (!reserved)
-        session_.progress().note(
-            "the file system of " + folder_.string() +
-            " cannot reserve room: a disk that fills up may cost the steps since the last checkpoint");
+        session_.say("the file system of " + folder_.string() +
+                     " cannot reserve room: a disk that fills up may cost the steps since the last checkpoint");
 }
 
 STRATA_INLINE void Checkpoints::save(const checkpoint::Manifest& manifest, core::FunctionRef<void()> beside) {
@@ -114,9 +123,8 @@ STRATA_INLINE void Checkpoints::save(const checkpoint::Manifest& manifest, core:
     write(manifest);
     failed_step_ = -1;
     comm::agree(comm, [&] {
-        if (comm.rank() != 0) return;
-        checkpoint::keep_newest(folder_, options_.kept);
-        beside();
+        if (session_.keeps_output()) checkpoint::keep_newest(folder_, options_.kept);
+        if (comm.rank() == 0) beside();
     });
     session_.progress().note("saved " + newest_.second.string());
     if (!room_) return;
@@ -124,7 +132,7 @@ STRATA_INLINE void Checkpoints::save(const checkpoint::Manifest& manifest, core:
         const bool reserved = room_->make(total_bytes_);
         static_cast<void>(reserved);  // reserve() has said that it cannot be
     } catch (const Error& error) {
-        session_.progress().note("no room is reserved for the next checkpoint: " + error.problem());
+        session_.say("no room is reserved for the next checkpoint: " + error.problem());
     }
 }
 
@@ -135,7 +143,7 @@ STRATA_INLINE void Checkpoints::write(const checkpoint::Manifest& manifest) {
     const auto read_state = [&](auto&& sink) { engine_.read_state(sink); };
     newest_ = {manifest.step, checkpoint::save(
                                   comm, folder_, manifest, engine_.state_outline(), read_state,
-                                  [&](const auto& partial) { return write_models(partial); },
+                                  [&](const auto& partial) { return write_models(partial); }, session_.output_keepers(),
                                   [&](const std::string& what) { session_.progress().note(what); })};
 }
 

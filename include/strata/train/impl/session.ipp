@@ -15,6 +15,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,6 +50,15 @@ inline std::array<std::uint64_t, 2> identity_of(const std::filesystem::path& fil
     struct ::stat status {};
     if (::stat(file.c_str(), &status) != 0) return {};
     return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
+}
+
+/// How many folders of a path are not there.
+inline std::uint64_t folders_to_make(std::filesystem::path folder) {
+    std::uint64_t count = 0;
+    std::error_code failed;
+    for (; folder.has_relative_path() && !std::filesystem::exists(folder, failed); folder = folder.parent_path())
+        ++count;
+    return count;
 }
 
 inline bool holds_only(const std::filesystem::path& folder, std::initializer_list<std::string_view> names) {
@@ -141,6 +151,7 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
     });
     output_ = std::move(output);
     comm_.broadcast(std::as_writable_bytes(std::span{&claim_, 1}), 0);
+    find_keepers(output_);
     if (comm_.world() > 1) progress_.note(train::detail::ranks_text(comm_));
     events_.begin(output_, train::detail::origin_of(comm_, claim_.job, output_),
                   [this](const std::string& line) { say(line); });
@@ -151,12 +162,32 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
     return output_;
 }
 
+STRATA_INLINE void Session::find_keepers(const std::filesystem::path& output) {
+    const std::uint64_t to_make =
+        train::detail::folders_to_make(output);  // before another rank of this host makes them
+    keepers_ = comm::find_keepers(comm_, output, output / train::detail::lock_name);
+    if (keepers_.is_shared()) return;
+    comm::agree(comm_, [&] {
+        if (keepers_.of(rank()) == 0) return;
+        claim_ = {.job = claim_.job};
+        if (!keeps_output()) return;
+        const std::array<char, 16> job = claim_.job;
+        claim_output(output);
+        claim_.made_folders = to_make;
+        claim_.job = job;
+    });
+    const std::vector<std::string> hosts = comm_.all_gather_varied(core::host_name());
+    std::string others;
+    for (const int keeper : keepers_.all())
+        if (keeper != 0) others += (others.empty() ? "" : ", ") + hosts[static_cast<std::size_t>(keeper)];
+    progress_.note(output.string() + " is another folder on " + others +
+                   ": every checkpoint is copied there, as a whole; all else is on " + hosts.front());
+}
+
 STRATA_INLINE void Session::claim_output(const std::filesystem::path& output) {
     namespace fs = std::filesystem;
     std::error_code failed;
-    for (fs::path folder = output; folder.has_relative_path() && !fs::exists(folder, failed);
-         folder = folder.parent_path())
-        ++claim_.made_folders;
+    claim_.made_folders = train::detail::folders_to_make(output);
     const auto refuse = [&](const std::string& why) {
         remove_folders(output);
         throw Error{Errc::output_not_writable, "cannot write to the output directory " + output.string() + ": " + why,

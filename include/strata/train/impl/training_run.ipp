@@ -82,7 +82,7 @@ STRATA_INLINE void TrainingRun::start(const RunPlan& plan) {
     auto& comm = session_.comm();
     undo_step();  // of a fit() that failed
     comm::agree(comm, [&] {
-        if (comm.rank() != 0) return;
+        if (!session_.keeps_output()) return;
         if (session_.fresh() && !has_begun_) clear();
         has_begun_ = true;  // a start that was refused is none
         std::filesystem::create_directories(folder_);
@@ -94,7 +94,7 @@ STRATA_INLINE void TrainingRun::start(const RunPlan& plan) {
 STRATA_INLINE void TrainingRun::clear() {
     // Weights first: without checkpoints a start without --fresh begins anew, too, and would find them.
     for (const std::filesystem::path& file : remove_leftovers(folder_, settings_.exported, {settings_.begins_with}))
-        session_.progress().note(file.string() + " stays as it is until this run is complete");
+        session_.say(file.string() + " stays as it is until this run is complete");
     RunRecord::clear(folder_);
 }
 
