@@ -43,6 +43,7 @@ strata_room(core
         symbol_names.hpp
         text.hpp
         thread_stacks.hpp
+        thrown_type.hpp
         version.hpp
         within.hpp)
 
@@ -747,6 +748,7 @@ strata_room(train
         run_plan.hpp
         run_record.hpp
         run_settings.hpp
+        run_stage.hpp
         seed.hpp
         session.hpp
         stall_record.hpp

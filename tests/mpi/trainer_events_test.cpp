@@ -1,12 +1,18 @@
 // What webhooks hear of a whole run: its begin, its steps, its checkpoints, its end, and what went wrong on which rank; and no bit changes.
 
+#include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <strata/health/health_monitor.hpp>
 #include <strata/train/run_events.hpp>
+#include <strata/train/session.hpp>
 
 #include "../support/fake_http_server.hpp"
 #include "trainer_runs.hpp"
@@ -50,6 +56,15 @@ struct TrainerEvents : strata_test::TrainerRuns {
         for (const FakeRequest& request : server.seen()) all.push_back(nlohmann::json::parse(request.body));
         return all;
     }
+    /// "checkpoint_save running" and so on, in their order.
+    [[nodiscard]] std::vector<std::string> stages() const {
+        std::vector<std::string> all;
+        for (const auto& event : heard())
+            if (event["type"] == "lifecycle.stage")
+                all.push_back(event["stage"]["key"].get<std::string>() + " " +
+                              event["stage"]["status"].get<std::string>());
+        return all;
+    }
     [[nodiscard]] int count_of(const std::string& type) const {
         int count = 0;
         for (const auto& event : heard()) count += event["type"] == type ? 1 : 0;
@@ -67,6 +82,9 @@ TEST_F(TrainerEvents, AWholeRunIsToldByRankZeroAndChangesNoBit) {
         ASSERT_GE(all.size(), 5U);
         EXPECT_EQ(all.front()["stage"]["key"], "init_prepare_models");
         EXPECT_EQ(all.back()["stage"]["key"], "training_complete");
+        EXPECT_EQ(stages(), (std::vector<std::string>{"init_prepare_models completed", "checkpoint_save running",
+                                                      "checkpoint_save completed", "checkpoint_save running",
+                                                      "checkpoint_save completed", "training_complete completed"}));
         EXPECT_EQ(all.back()["world"], comm.world());
         for (const auto& event : all) {
             EXPECT_EQ(event["job_id"], all.front()["job_id"]);
@@ -102,6 +120,40 @@ TEST_F(TrainerEvents, AFailureIsToldByEveryRankThatHasIt) {
         EXPECT_EQ(event["rank"], comm.rank());
         EXPECT_EQ(event["severity"], "error");
         EXPECT_NE(event["message"].get<std::string>().find("the model has no answer"), std::string::npos) << event;
+    }
+    EXPECT_EQ(stages().back(), "training_abort failed");
+}
+
+TEST_F(TrainerEvents, ACallThatFailsOnOneGpuIsToldWithTheTypeOfItsException) {
+    const bool is_last = comm.rank() == comm.world() - 1;
+    const Error error = error_of([&] {
+        in_session("faulty", [&](Session& session) {
+            session.events().set(to_server());
+            try {
+                health::GpuReading healthy;
+                healthy.name = "NVIDIA H100";
+                session.watch_health({}, health::HealthSources{.gpu = [healthy] { return std::optional{healthy}; }},
+                                     "GPU 0 (NVIDIA H100)");
+                Trainer<strata_test::SmallNet, ZeroStage<2>> trainer{session, strata_test::SmallNet{}, options(4)};
+                static_cast<void>(trainer.fit(FunctionSource{
+                    [&](std::int64_t micro_batch) {
+                        if (is_last && micro_batch == 2)
+                            throw std::out_of_range{"CUDA error: an illegal memory access was encountered"};
+                        return strata_test::some_rows();
+                    },
+                    10, 8}));
+            } catch (...) {
+                train::end_badly(session, std::current_exception());
+            }
+        });
+    });
+    EXPECT_EQ(error.code(), Errc::gpu_fault) << error.what();
+    EXPECT_EQ(count_of("gpu.fault"), is_last ? 1 : 0);
+    for (const auto& event : heard()) {
+        if (event["type"] != "gpu.fault") continue;
+        EXPECT_EQ(event["fault"]["type"], "cuda_error");
+        EXPECT_EQ(event["fault"]["exception_type"], "std::out_of_range");
+        EXPECT_EQ(event["fault"]["gpu"]["name"], "NVIDIA H100");
     }
 }
 

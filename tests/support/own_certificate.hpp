@@ -39,6 +39,11 @@ public:
         ::SSL_CTX_use_PrivateKey(context_.get(), key_.get());
     }
     [[nodiscard]] SSL_CTX* context() const noexcept { return context_.get(); }
+    /// For a server of another process.
+    void write_key(const std::filesystem::path& pem) const {
+        std::unique_ptr<FILE, int (*)(FILE*)> file{std::fopen(pem.c_str(), "w"), &std::fclose};
+        ::PEM_write_PrivateKey(file.get(), key_.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    }
 
 private:
     std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key_{nullptr, &::EVP_PKEY_free};

@@ -46,7 +46,7 @@ enum class HttpFailure : std::uint8_t {
     stalled,      ///< stall_timeout
     broken,       ///< the connection ended before the answer did
     too_long,     ///< more bytes than asked for
-    left,         ///< nothing failed: BodyUse::leave
+    left,         ///< nothing failed: BodyUse::leave, or HttpRequest::cut
     interrupted,  ///< HttpPool::interrupt()
     forbidden,    ///< HttpOptions::public_only, and the host has another address
     other,
@@ -83,6 +83,8 @@ struct HttpRequest {
     std::span<std::byte> into{};       ///< where the body of a 2xx answer goes; empty: into HttpAnswer::body
     std::uint64_t most = 64ULL << 20;  ///< bytes that the body of a 2xx answer may have; of others, 1 MiB
     std::function<BodyUse(const HttpAnswer&)> on_body{};  ///< asked when the body of a 2xx answer begins; else: take
+    bool cut =
+        false;  ///< a body longer than `most`, of any status, is taken so far, and the answer is `left`; else: too_long
 };
 
 /// Connections to servers, kept open between requests. HTTP/1.1; http and https only; certificates are verified, and proxies

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,20 @@
 
 namespace strata::train {
 
+/// How far a phase has come.
+struct PhaseNews {
+    std::string_view what;
+    std::int64_t done = 0;
+    std::int64_t total = 0;  ///< 0: not known
+    std::optional<double> seconds_left{};
+};
+
 /// What Phases works with; a test gives its own.
 struct PhasesHooks {
     std::function<void(std::string_view text)> write{};  ///< empty: standard error
     std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
+    /// Who else hears of a phase: of its begin, then every two seconds at most, and when all is done; from any thread, one at a time. Does not call back.
+    std::function<void(const PhaseNews&)> tell{};
 };
 
 /// Shows phases of work that count what is done: the `progress` that data sources and surveys call. Thread-safe.
@@ -50,6 +61,9 @@ public:
 private:
     void begin(std::string_view what, std::int64_t done);
     void close();
+    void tell();
+    [[nodiscard]] double rate() const;  ///< a second; 0: not known
+    [[nodiscard]] std::optional<double> seconds_left() const;
     void draw(bool is_last);
     [[nodiscard]] std::string text(bool is_last) const;
     void write(std::string_view text) const;
@@ -64,6 +78,7 @@ private:
     std::int64_t done_at_first_ = 0;
     Clock::time_point began_{};
     Clock::time_point drawn_{};
+    Clock::time_point told_{};
     Clock::time_point now_{};
     bool was_drawn_ = false;
     bool line_is_open_ = false;

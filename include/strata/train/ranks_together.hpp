@@ -37,7 +37,7 @@ void end_if_shared(Comm& comm, RanksTogether& together, const StepFailure& failu
     together.part();
     const auto error = failure.shared(comm);
     together.meet();
-    if (error) throw *error;
+    if (error) failure.throw_as(*error);
 }
 
 }  // namespace strata::train

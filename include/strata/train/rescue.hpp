@@ -40,8 +40,8 @@ protected:
 ///   together  all ranks are at the same place
 [[nodiscard]] std::string rescued(Rescuable& run, Errc code, bool together);
 
-/// Throws `failure` with its sentence going on with what became of the run. Where it is no Error, an Error that has it nested:
-/// a program may look for an exception of its own. Local.
+/// Throws `failure`, as an Error whose sentence goes on with what became of the run, and that has it nested: a program may look for an exception of its
+/// own. Local.
 ///
 ///   who     what failed, for an exception that is no Error: "step 7 on rank 1"
 ///   became  rescued()

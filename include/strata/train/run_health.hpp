@@ -52,7 +52,11 @@ public:
 
     /// A call failed: on this rank, or on the one that the message names, as "step 7 on rank 1 failed: ..." does. Throws EndedByFault, with the
     /// message, if that was a fault of that rank's own GPU and ends the run. Local, and where the message names a rank alike on all.
-    void failed(std::string_view message, int rank);
+    ///
+    ///   thrown  the exception's type, for who is told; empty: not known
+    void failed(std::string_view message, int rank, std::string thrown = {});
+    /// Of the call that failed() is about, while it tells of a FaultKind::cuda_error.
+    [[nodiscard]] const std::string& thrown() const noexcept { return thrown_; }
 
     /// nullptr before watch().
     [[nodiscard]] const health::HealthMonitor* monitor() const noexcept { return monitor_.get(); }
@@ -66,6 +70,7 @@ private:
 
     health::HealthOptions options_;
     std::string where_;
+    std::string thrown_;
     mutable std::atomic<bool> asked_ = false;  // and the answer was yes
     std::unique_ptr<health::HealthMonitor> monitor_;
 };

@@ -87,6 +87,17 @@ public:
         return Error{Errc::rank_mismatch, "ranks disagree on whether " + who_ + " failed", "report this"};
     }
 
+    /// Throws what shared() or told() has given. On a rank that failed with its own exception nested, which says more: its type, and what a program
+    /// of one's own put into it. Local.
+    [[noreturn]] void throw_as(const Error& error) const {
+        if (!failure_) throw error;
+        try {
+            std::rethrow_exception(failure_);
+        } catch (...) {
+            std::throw_with_nested(error);
+        }
+    }
+
 private:
     std::string who_;
     std::exception_ptr failure_;

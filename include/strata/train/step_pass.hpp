@@ -176,7 +176,7 @@ private:
     [[noreturn]] void throw_shared() {
         std::optional<Error> error;
         with_others([&] { error = failure_.told(comm_); });
-        throw *error;
+        failure_.throw_as(*error);
     }
 
     /// What this rank met says more than that it then lost the others.

@@ -39,7 +39,7 @@ struct Judgement {
 ///
 /// They leave in the order in which they came, but for those whose kind had its last one too recently. After a failure all wait:
 /// first about a second, then up to longest_wait_seconds, at random below twice the time before; what the server asks for counts if
-/// it is longer, up to an hour.
+/// it is longer, up to an hour. Behind an event that the server will never take the others wait as after a first failure.
 class Delivery {
 public:
     using Time = std::chrono::steady_clock::time_point;

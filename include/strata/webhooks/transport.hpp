@@ -24,7 +24,7 @@ public:
     /// post() under way and later ends as `interrupted`. From any thread.
     void interrupt() noexcept { pool_.interrupt(); }
 
-    /// A text with the secrets of this webhook as "***".
+    /// A text with the secrets of this webhook as "***": its token, its secret, its address and of that each part that could be a token.
     [[nodiscard]] std::string masked(std::string_view text) const;
 
 private:

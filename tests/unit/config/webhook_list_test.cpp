@@ -70,6 +70,14 @@ TEST(WebhookList, RawTakesBothSpellingsOfItsAddress) {
     }
 }
 
+/// SimpleTuner's documentation has one spelling and its code the other: who wants both to be content writes both.
+TEST(WebhookList, BothSpellingsAtOnceAreOneAddress) {
+    const auto all =
+        webhooks_of({{"webhook_type", "raw"}, {"webhook_url", "https://e.org/x"}, {"callback_url", "https://e.org/x"}});
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].url.reveal(), "https://e.org/x");
+}
+
 TEST(WebhookList, AFileIsFoundBesideTheConfigurationThatNamesIt) {
     const strata_test::TemporaryFolder folder;
     std::ofstream{folder.path() / "webhook.json"} << discord_json;
@@ -108,7 +116,7 @@ TEST(WebhookList, EveryMistakeIsOneErrorThatSaysWhere) {
              Case{R"({"webhook_type": "raw", "callback_url": "https:///geheim"})", "names no host"},
              Case{R"({"webhook_type": "raw", "callback_url": "https://e.org/a geheim"})", "no address has"},
              Case{R"({"webhook_type": "raw", "callback_url": "https://e.org", "webhook_url": "https://e.org/geheim"})",
-                  "are the same key"},
+                  "are the same key, and have different values"},
              Case{R"({"webhook_type": "raw", "callback_url": ["geheim"]})", "not text"},
              Case{R"({"webhook_type": "raw", "callback_url": "https://e.org", "auth_tokn": "geheim"})", "auth_token"},
              Case{R"({"webhook_type": "raw", "callback_url": "https://e.org", "auth_token": {"a": "geheim"}})",

@@ -84,6 +84,34 @@ TEST(HttpPool, BodiesGoWhereTheyAreWantedAndNoFurther) {
     EXPECT_EQ(answer.text(), "no such thing") << "what a refusal says is never cut to the size of what was wanted";
 }
 
+TEST(HttpPool, ABodyThatMayBeCutIsTakenAsFarAsItIsWanted) {
+    const std::string large(3'000'000, 'x');
+    const FakeHttpServer server{[&](const FakeRequest& request) {
+        return FakeReply::answer(request.asks("bad") ? 400 : 200, request.asks("short") ? "0123456789" : large,
+                                 "X-Thing: a\r\n");
+    }};
+    HttpPool pool{{}};
+    HttpRequest request = get(server.url());
+    request.most = 1'000'000;
+    EXPECT_EQ(pool.perform(request).failure, HttpFailure::too_long);
+    request.cut = true;
+    HttpAnswer answer = pool.perform(request);
+    EXPECT_EQ(answer.failure, HttpFailure::left) << answer.reason;
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.header("x-thing"), "a");
+    EXPECT_TRUE(answer.text() == large.substr(0, 1'000'000)) << answer.received;
+    request.url = server.url() + "/bad";
+    answer = pool.perform(request);
+    EXPECT_EQ(answer.failure, HttpFailure::left) << answer.reason;
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_EQ(answer.received, 1U << 20U) << "what a refusal says has a length of its own";
+    request.url = server.url() + "/short";
+    request.most = 10;
+    answer = pool.perform(request);
+    EXPECT_EQ(answer.failure, HttpFailure::none) << answer.reason;
+    EXPECT_EQ(answer.text(), "0123456789");
+}
+
 TEST(HttpPool, ABodyMayBeSummedOrLeftOnceItsHeadIsKnown) {
     const std::string large(20'000'000, 'x');
     const FakeHttpServer server{[&](const FakeRequest& request) {

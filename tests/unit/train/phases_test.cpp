@@ -128,6 +128,29 @@ TEST(Phases, RanksThatShowNothingStillSayWhatTheyAreToldTo) {
     EXPECT_EQ(screen.taken(), "rank 8: S3 server http://s does not answer\n");
 }
 
+TEST(Phases, SomebodyElseHearsOfABeginThenEveryTwoSecondsAndWhenAllIsDone) {
+    Phases::Clock::time_point now{};
+    std::vector<std::string> heard;
+    Phases phases{true,
+                  false,
+                  {.write = [](std::string_view) {},
+                   .now = [&] { return now; },
+                   .tell =
+                       [&](const strata::train::PhaseNews& news) {
+                           heard.push_back(std::string{news.what} + " " + std::to_string(news.done) + "/" +
+                                           std::to_string(news.total));
+                           if (news.seconds_left)
+                               heard.back() += " " + std::to_string(static_cast<int>(*news.seconds_left));
+                       }}};
+    for (std::int64_t done = 0; done <= 50; ++done, now += 100ms) phases("latents", done, 50);
+    phases("captions", 1, 0);
+    now += 1999ms;
+    phases("captions", 2, 0);
+    phases.end();
+    EXPECT_EQ(heard, (std::vector<std::string>{"latents 0/50", "latents 20/50 3", "latents 40/50 1", "latents 50/50",
+                                               "captions 1/0"}));
+}
+
 TEST(Phases, ThreadsMayTellOfTheSamePhase) {
     Screen screen{false};
     std::vector<std::thread> threads;

@@ -1,11 +1,14 @@
 #include <strata/train/rescue.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include <strata/core/thrown_type.hpp>
 
 namespace {
 
@@ -111,6 +114,26 @@ TEST(Rescue, AnExceptionOfTheProgramsOwnIsNested) {
         EXPECT_EQ(error.code(), Errc::step_failed);
         EXPECT_EQ(error.problem(), "step 5 failed: no answer; all is well");
         EXPECT_THROW(std::rethrow_if_nested(error), std::runtime_error);
+    }
+}
+
+TEST(Rescue, WhatIsNestedInAnErrorStaysThere) {
+    std::exception_ptr failure;
+    try {
+        try {
+            throw std::out_of_range{"row 7"};
+        } catch (...) {
+            std::throw_with_nested(Error{Errc::step_failed, "step 5 on rank 1 failed: row 7", "mend that"});
+        }
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    try {
+        train::throw_rescued(failure, "step 5", "all is well");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.problem(), "step 5 on rank 1 failed: row 7; all is well");
+        EXPECT_EQ(core::thrown_type(error), "std::out_of_range");
     }
 }
 

@@ -96,10 +96,10 @@ STRATA_INLINE const nlohmann::json* member(const nlohmann::json& object, const S
     };
     const nlohmann::json* const first = given(info.key);
     const nlohmann::json* const second = given(info.alias);
-    if (first != nullptr && second != nullptr)
+    if (first != nullptr && second != nullptr && *first != *second)
         throw Error{Errc::bad_value,
                     source.at(path + info.alias) + ": '" + path + info.key + "' and '" + path + info.alias +
-                        "' are the same key",
+                        "' are the same key, and have different values",
                     "keep one of them"};
     if (first == nullptr && second == nullptr && info.fallback == "required")
         throw Error{Errc::bad_value, place_of_key(source, path, info.key) + " is missing", "add it: " + info.meaning};

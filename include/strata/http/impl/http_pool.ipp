@@ -131,17 +131,18 @@ private:
             if (left) return false;
             if (!direct) reserve();
         }
-        if (direct) {
-            if (size > request.into.size() - answer.received) return false;
-            std::memcpy(request.into.data() + answer.received, data, size);
-        } else {
-            if (size > most - std::min(most, answer.received)) return false;
-            const auto* const bytes = reinterpret_cast<const std::byte*>(data);
-            answer.body.insert(answer.body.end(), bytes, bytes + size);
-        }
-        answer.received += size;
-        if (sum) sum->add({reinterpret_cast<const std::byte*>(data), size});
-        return true;
+        const std::uint64_t end = direct ? request.into.size() : most;
+        const std::size_t taken = std::min<std::uint64_t>(size, end - std::min(end, answer.received));
+        left = taken < size && request.cut;
+        if (taken < size && !left) return false;
+        const auto* const bytes = reinterpret_cast<const std::byte*>(data);
+        if (direct)
+            std::memcpy(request.into.data() + answer.received, bytes, taken);
+        else
+            answer.body.insert(answer.body.end(), bytes, bytes + taken);
+        answer.received += taken;
+        if (sum) sum->add({bytes, taken});
+        return !left;
     } catch (...) {
         return false;
     }

@@ -28,6 +28,7 @@
 #include <strata/train/options.hpp>
 #include <strata/train/report.hpp>
 #include <strata/train/run_settings.hpp>
+#include <strata/train/run_stage.hpp>
 #include <strata/train/seed.hpp>
 #include <strata/train/session.hpp>
 #include <strata/train/trainable.hpp>
@@ -263,6 +264,7 @@ private:
             if constexpr (Setup::timing::in_backward) train::refuse_gradient_norms(options.gradient_norms);
         });
         session.set_collective_timeout(options.collective_timeout);
+        session.events().stage_begins(train::model_stage);  // whose files the engine reads, unit by unit
         return session;
     }
 

@@ -20,14 +20,16 @@ STRATA_INLINE Phases::~Phases() { end(); }
 STRATA_INLINE void Phases::operator()(std::string_view what, std::int64_t done, std::int64_t total) {
     if (!shown_) return;
     const std::lock_guard lock{mutex_};
+    using namespace std::chrono_literals;
     now_ = hooks_.now();
-    if (what != what_ || done < done_) {
+    const bool begins = what != what_ || done < done_;
+    if (begins) {
         close();
         begin(what, done);
     }
     done_ = done;
     total_ = total;
-    using namespace std::chrono_literals;
+    if (begins || now_ - told_ >= 2s || (total > 0 && done >= total)) tell();
     if (now_ - began_ >= 2s && (!was_drawn_ || now_ - drawn_ >= (live_ ? Clock::duration{100ms} : 30s))) draw(false);
     if (total > 0 && done >= total) close();
 }
@@ -52,19 +54,31 @@ STRATA_INLINE void Phases::close() {
     was_drawn_ = false;
 }
 
+STRATA_INLINE void Phases::tell() {
+    told_ = now_;
+    if (hooks_.tell) hooks_.tell({.what = what_, .done = done_, .total = total_, .seconds_left = seconds_left()});
+}
+
+STRATA_INLINE double Phases::rate() const {
+    const double seconds = std::chrono::duration<double>(now_ - began_).count();
+    return seconds > 0 ? static_cast<double>(done_ - done_at_first_) / seconds : 0;
+}
+
+STRATA_INLINE std::optional<double> Phases::seconds_left() const {
+    if (total_ <= done_ || rate() <= 0) return std::nullopt;
+    return static_cast<double>(total_ - done_) / rate();
+}
+
 STRATA_INLINE std::string Phases::text(bool is_last) const {
     const auto number = [](std::int64_t n) { return core::with_commas(static_cast<std::uint64_t>(n)); };
-    const double seconds = std::chrono::duration<double>(now_ - began_).count();
-    const double rate = seconds > 0 ? static_cast<double>(done_ - done_at_first_) / seconds : 0;
     std::array<char, 48> speed{};
-    std::snprintf(speed.data(), speed.size(), rate < 100 ? ", %.1f a second" : ", %.0f a second", rate);
+    std::snprintf(speed.data(), speed.size(), rate() < 100 ? ", %.1f a second" : ", %.0f a second", rate());
     std::string line = what_ + ": " + number(done_);
     if (total_ > 0 && done_ < total_)
         line += " of " + number(total_) + " (" + std::to_string(done_ * 100 / total_) + " %)";
-    if (is_last) line += " in " + clock_text(seconds);
+    if (is_last) line += " in " + clock_text(std::chrono::duration<double>(now_ - began_).count());
     line += speed.data();
-    if (!is_last && total_ > done_ && rate > 0)
-        line += ", ETA " + clock_text(static_cast<double>(total_ - done_) / rate);
+    if (const auto left = seconds_left(); left && !is_last) line += ", ETA " + clock_text(*left);
     return core::printable(line);
 }
 

@@ -34,8 +34,6 @@ STRATA_INLINE void throw_rescued(const std::exception_ptr& failure, const std::s
     const Error ended{error.code(), error.problem() + "; " + became, error.fix()};
     try {
         std::rethrow_exception(failure);
-    } catch (const Error&) {
-        throw ended;
     } catch (...) {
         std::throw_with_nested(ended);
     }

@@ -17,6 +17,11 @@ namespace detail {
 
 inline std::string step_of_event(std::int64_t step) { return "step " + std::to_string(step); }
 
+/// "pictures listed" and "pictures examined" come first, "latents" and the like behind.
+inline const RunStage& stage_of_phase(std::string_view what) noexcept {
+    return what.starts_with("pictures ") ? data_stage : cache_stage;
+}
+
 }  // namespace detail
 
 STRATA_INLINE void RunEvents::begin(const std::filesystem::path& folder, webhooks::Origin origin,
@@ -38,12 +43,56 @@ STRATA_INLINE void RunEvents::restarted(const std::string& restarts, const std::
 } catch (const std::exception&) {
 }
 
+STRATA_INLINE void RunEvents::close_stage(webhooks::StageStatus status) {
+    if (!stage_) return;
+    const RunStage stage = *std::exchange(stage_, std::nullopt);
+    tell(webhooks::stage_event(stage.key, stage.label, status));
+}
+
+STRATA_INLINE void RunEvents::begin_stage(const RunStage& stage,
+                                          const std::optional<webhooks::EventProgress>& progress) noexcept try {
+    if (!speaks_for_all()) return;
+    const std::lock_guard lock{stage_mutex_};
+    if (stage_ && stage_->key != stage.key) close_stage(webhooks::StageStatus::completed);
+    stage_ = stage;
+    tell(webhooks::stage_event(stage.key, stage.label, webhooks::StageStatus::running, progress));
+} catch (const std::exception&) {  // no memory for an event: the run has other worries, here and below
+}
+
+STRATA_INLINE void RunEvents::end_stage(webhooks::StageStatus status) noexcept try {
+    const std::lock_guard lock{stage_mutex_};
+    close_stage(status);
+} catch (const std::exception&) {
+}
+
+STRATA_INLINE void RunEvents::phase_goes_on(const PhaseNews& news) noexcept try {
+    begin_stage(detail::stage_of_phase(news.what), webhooks::EventProgress{.label = std::string{news.what},
+                                                                           .current = news.done,
+                                                                           .total = news.total,
+                                                                           .eta_seconds = news.seconds_left});
+} catch (const std::exception&) {
+}
+
+STRATA_INLINE void RunEvents::stage_begins(const RunStage& stage) noexcept { begin_stage(stage, {}); }
+
+STRATA_INLINE void RunEvents::during(const RunStage& stage, core::FunctionRef<void()> work) {
+    stage_begins(stage);
+    try {
+        work();
+    } catch (...) {
+        end_stage(webhooks::StageStatus::failed);
+        throw;
+    }
+    end_stage(webhooks::StageStatus::completed);
+}
+
 STRATA_INLINE void RunEvents::training_begins(std::int64_t step, std::int64_t max_steps) noexcept try {
     if (!speaks_for_all()) return;
+    end_stage(webhooks::StageStatus::completed);
     tell(webhooks::stage_event(step > 0 ? "init_resume_checkpoint" : "init_prepare_models",
                                step > 0 ? "Training goes on" : "Training begins", webhooks::StageStatus::completed,
                                webhooks::EventProgress{.label = "steps", .current = step, .total = max_steps}));
-} catch (const std::exception&) {  // no memory for an event: the run has other worries, here and below
+} catch (const std::exception&) {
 }
 
 STRATA_INLINE void RunEvents::step_done(const StepMetrics& metrics, std::int64_t last_step) noexcept try {
@@ -121,7 +170,10 @@ STRATA_INLINE void RunEvents::failed(const std::exception_ptr& failure) noexcept
         text = core::printable(core::first_line(error.what()));
     } catch (...) {
     }
-    tell_and_keep(webhooks::error_event(text, "Training failed"));
+    end_stage(webhooks::StageStatus::failed);
+    tell(webhooks::error_event(text, "Training failed"));
+    tell_and_keep(
+        webhooks::stage_event("training_abort", "Training failed", webhooks::StageStatus::failed, {}, std::move(text)));
 } catch (const std::exception&) {
 }
 

@@ -70,7 +70,7 @@ inline std::optional<int> rank_named_in(std::string_view message) {
 
 }  // namespace detail
 
-STRATA_INLINE void RunHealth::failed(std::string_view message, int rank) {
+STRATA_INLINE void RunHealth::failed(std::string_view message, int rank, std::string thrown) {
     if (monitor_ == nullptr || health::classify_failure(message) != health::FailureClass::device) return;
     const std::string text{message.substr(0, message.find('\n'))};
     const std::optional<int> named = detail::rank_named_in(message);
@@ -81,6 +81,7 @@ STRATA_INLINE void RunHealth::failed(std::string_view message, int rank) {
                   "look for Xid lines in the kernel log of its host"},
             status()};
     }
+    thrown_ = std::move(thrown);
     if (!monitor_->failed(text) || !monitor_->ends_run()) return;
     end_by_own_fault();
 }

@@ -28,6 +28,7 @@
 #include <strata/core/host_name.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
+#include <strata/core/thrown_type.hpp>
 #include <strata/health/nvml.hpp>
 #include <strata/storage/leftovers.hpp>
 #include <strata/train/run_log.hpp>
@@ -94,7 +95,9 @@ STRATA_INLINE Session::Session(std::shared_ptr<comm::AnyComm> comm, train::Comma
     : any_{std::move(comm)},
       comm_{*any_},
       progress_{comm_.rank() == 0, comm_.rank() == 0 && train::is_terminal(STDOUT_FILENO)},
-      phases_{comm_.rank() == 0, comm_.rank() == 0 && train::is_terminal(STDERR_FILENO)},
+      phases_{comm_.rank() == 0,
+              comm_.rank() == 0 && train::is_terminal(STDERR_FILENO),
+              {.tell = [this](const train::PhaseNews& news) { events_.phase_goes_on(news); }}},
       command_line_{std::move(command_line)} {
     train::seed_generators(first_seed);
     train::keep_tensor_memory();
@@ -296,8 +299,10 @@ STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, h
     health_.watch(options, std::move(sources), std::move(where),
                   [this](const health::Fault& fault, const std::string& line) {
                       say(line);
+                      const bool is_of_call = fault.kind == health::FaultKind::cuda_error;
                       events_.tell(webhooks::gpu_fault_event(fault, health_.monitor()->snapshot().gpu,
-                                                             fault.critical ? "circuit_opened" : "warned"));
+                                                             fault.critical ? "circuit_opened" : "warned",
+                                                             is_of_call ? health_.thrown() : ""));
                   });
 }
 
@@ -314,9 +319,9 @@ inline void throw_fault_behind(Session& session, const std::exception_ptr& failu
         if (error.code() == Errc::interrupted) session.health().heed(session.comm());
         // Ranks throw the same Error together: it says whose failure it was, or it is nobody's.
         if (session.world() == 1 || error.problem().find(" on rank ") != std::string::npos)
-            session.health().failed(error.problem(), session.rank());
+            session.health().failed(error.problem(), session.rank(), core::thrown_type(error));
     } catch (const std::exception& error) {
-        session.health().failed(error.what(), session.rank());
+        session.health().failed(error.what(), session.rank(), core::thrown_type(error));
     } catch (...) {
     }
 }

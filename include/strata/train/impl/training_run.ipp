@@ -12,6 +12,7 @@
 #include <strata/train/exported_weights.hpp>
 #include <strata/train/gradient_norms.hpp>
 #include <strata/train/leftovers.hpp>
+#include <strata/train/run_stage.hpp>
 #include <strata/train/straggler_note.hpp>
 #include <strata/train/training_run.hpp>
 #include <strata/zero/buffers.hpp>
@@ -269,7 +270,7 @@ STRATA_INLINE void TrainingRun::tell_of_waiting(core::FunctionRef<std::string()>
 // ---- the end -----------------------------------------------------------------------------------------------------------
 
 STRATA_INLINE void TrainingRun::save() {
-    checkpoints_.save(manifest(), [&] { record_.write_report(); });
+    session_.events().during(checkpoint_stage, [&] { checkpoints_.save(manifest(), [&] { record_.write_report(); }); });
     session_.events().checkpoint_saved(newest(), engine_.step_count(), engine_.step_count() >= settings_.max_steps);
 }
 
@@ -283,13 +284,16 @@ STRATA_INLINE void TrainingRun::end_well(const std::vector<std::string>& lines) 
 
 STRATA_INLINE void TrainingRun::export_weights() {
     if (!settings_.exported.weights) return;
-    const ExportedWeights exported = exported_weights(session_, model_, engine_,
-                                                      {.options = settings_.exported,
-                                                       .averages = settings_.averages,
-                                                       .folder = folder_,
-                                                       .step = engine_.step_count(),
-                                                       .loss = record_.last().loss,
-                                                       .adapter = settings_.adapter});
+    ExportedWeights exported;
+    session_.events().during(weights_stage, [&] {
+        exported = exported_weights(session_, model_, engine_,
+                                    {.options = settings_.exported,
+                                     .averages = settings_.averages,
+                                     .folder = folder_,
+                                     .step = engine_.step_count(),
+                                     .loss = record_.last().loss,
+                                     .adapter = settings_.adapter});
+    });
     if (!exported.is_new) return;
     const std::string files = exported.shown();
     session_.progress().note("weights of step " + std::to_string(engine_.step_count()) + ": " + files);

@@ -43,6 +43,7 @@ STRATA_INLINE Judgement judge(const http::HttpAnswer& answer, std::chrono::syste
     const std::string because = answer.reason.empty() ? "" : " (" + answer.reason + ")";
     switch (answer.failure) {
         case HttpFailure::none:
+        case HttpFailure::left:  // a long body, of which Transport takes no more than it needs
             break;
         case HttpFailure::unresolved:
             return {Verdict::later, {}, "has a name without address" + because};
@@ -68,7 +69,7 @@ STRATA_INLINE Judgement judge(const http::HttpAnswer& answer, std::chrono::syste
         return {Verdict::later, asked, answers};
     }
     const bool is_of_event = status == 400 || status == 413 || status == 415 || status == 422;
-    return {is_of_event ? Verdict::bad_event : Verdict::refused, {}, answers};
+    return {is_of_event ? Verdict::bad_event : Verdict::refused, detail::asked_by_bucket(answer), answers};
 }
 
 STRATA_INLINE Delivery::Delivery(const WebhookOptions& options)
@@ -138,9 +139,10 @@ STRATA_INLINE std::vector<std::string> Delivery::answered(const Judgement& judge
     const auto count =
         std::count_if(waiting_.begin(), waiting_.end(), [](const Waiting& one) { return one.in_flight; });
     const std::size_t usual = options_.webhook_type == WebhookType::discord ? most_together : 1;
+    const bool is_delivered = judgement.verdict == Verdict::delivered;
+    const bool is_of_event = judgement.verdict == Verdict::bad_event;
     blocked_until_.reset();
-    if (judgement.verdict == Verdict::delivered || (judgement.verdict == Verdict::bad_event && count == 1)) {
-        const bool is_delivered = judgement.verdict == Verdict::delivered;
+    if (is_delivered || (is_of_event && count == 1)) {
         failures_ = 0;
         for (auto at = waiting_.begin(); at != waiting_.end();) {
             if (!at->in_flight) {
@@ -155,21 +157,23 @@ STRATA_INLINE std::vector<std::string> Delivery::answered(const Judgement& judge
                 at = waiting_.erase(at);
             }
         }
-        if (is_delivered) {
-            told_ = telling_;
-            together_ = usual;
-            if (judgement.asked) blocked_until_ = now + *judgement.asked;
-        }
+    } else {
+        for (Waiting& one : waiting_) one.in_flight = false;
+        if (is_of_event)
+            together_ = 1;  // which of them it is shows when they go one by one
+        else
+            ++failures_;
+    }
+    if (is_delivered) {
+        told_ = telling_;
+        together_ = usual;
+        if (judgement.asked) blocked_until_ = now + *judgement.asked;
         return done;
     }
-    for (Waiting& one : waiting_) one.in_flight = false;
-    if (judgement.verdict == Verdict::bad_event) {
-        together_ = 1;  // which of them it is shows when they go one by one
-        return done;
-    }
-    ++failures_;
-    auto wait = http::backoff(retry_, failures_, uniform);
-    if (judgement.verdict != Verdict::later) wait = std::max(wait, retry_.longest_wait / 2);
+    // Behind an event that is not taken, too: else a thousand of them would be as many requests without a pause.
+    auto wait = http::backoff(retry_, is_of_event ? 1 : failures_, uniform);
+    if (judgement.verdict == Verdict::refused || judgement.verdict == Verdict::forbidden)
+        wait = std::max(wait, retry_.longest_wait / 2);
     if (judgement.asked) wait = std::max(wait, std::min(*judgement.asked, retry_.longest_asked));
     blocked_until_ = now + wait;
     return done;

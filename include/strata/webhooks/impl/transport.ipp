@@ -1,8 +1,10 @@
 #pragma once
 // strata/webhooks/impl/transport.ipp - POST, and what redirects may do with it.
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <curl/curl.h>
 
@@ -33,6 +35,18 @@ inline Redirect redirect_of(const std::string& from, std::string_view location) 
     if (!part(CURLUPART_USER).empty() || !part(CURLUPART_PASSWORD).empty()) return {};
     return {part(CURLUPART_URL), core::lower_case(part(CURLUPART_SCHEME) + "://" + part(CURLUPART_HOST) + ":" +
                                                   part(CURLUPART_PORT, CURLU_DEFAULT_PORT))};
+}
+
+/// Of what follows a server's name in an address, those parts between separators that are long enough for a token: a message may have one without the
+/// others. Shorter ones are words of messages, too.
+inline std::vector<std::string_view> long_parts(std::string_view rest) {
+    std::vector<std::string_view> parts;
+    for (std::size_t at = 0; at < rest.size();) {
+        const std::size_t end = std::min(rest.find_first_of("/?#&=;", at), rest.size());
+        if (end - at >= 8) parts.push_back(rest.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
 }
 
 inline http::HttpOptions http_options(const WebhookOptions& options) {
@@ -66,7 +80,8 @@ STRATA_INLINE http::HttpAnswer Transport::post(const Request& request) {
                                 .url = at.url,
                                 .headers = std::move(headers),
                                 .body = core::bytes_of(request.body),
-                                .most = 1U << 20U});
+                                .most = 1U << 20U,  // what it says beyond is of no use, and no reason to send again
+                                .cut = true});
         answer.reason = masked(answer.reason);
         const bool leads_on = answer.failure == http::HttpFailure::none && answer.status / 100 == 3;
         if (!leads_on || !options_.allow_redirects || redirects == 5) return answer;
@@ -81,14 +96,18 @@ STRATA_INLINE http::HttpAnswer Transport::post(const Request& request) {
 
 STRATA_INLINE std::string Transport::masked(std::string_view text) const {
     std::string masked{text};
-    const auto hide = [&](const std::string& secret) {
+    const auto hide = [&](std::string_view secret) {
         if (secret.size() < 2) return;
         for (std::size_t at = 0; (at = masked.find(secret, at)) != std::string::npos; at += 3)
             masked.replace(at, secret.size(), "***");
     };
-    hide(options_.url.reveal());
     const std::string& url = options_.url.reveal();
-    if (const std::string server = options_.server(); server.size() + 1 < url.size()) hide(url.substr(server.size()));
+    hide(url);
+    if (const std::string server = options_.server(); server.size() + 1 < url.size()) {
+        const std::string_view rest = std::string_view{url}.substr(server.size());
+        hide(rest);
+        for (const std::string_view part : detail::long_parts(rest)) hide(part);
+    }
     hide(options_.auth_token.reveal());
     hide(options_.secret.reveal());
     return masked;
