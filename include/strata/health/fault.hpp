@@ -13,7 +13,8 @@ enum class FaultKind : std::uint8_t {
     hw_slowdown,  ///< clocks lowered by the hardware, for another reason than heat
     power_brake,  ///< the power supply told the GPU to slow down
     thermal,      ///< heat
-    gpu_lost,     ///< the GPU does not answer
+    gpu_lost,     ///< the driver says that the GPU is lost
+    no_answer,    ///< a driver or a file server hangs, or says nothing but that it cannot
     cuda_error,   ///< calls of CUDA, cuDNN, cuBLAS or NCCL failed on this GPU
     disk_error,   ///< a disk of the host counts failed requests
     host_memory,  ///< the host, or the cgroup, is about to run out of memory
@@ -35,6 +36,8 @@ enum class FaultKind : std::uint8_t {
             return "thermal";
         case FaultKind::gpu_lost:
             return "gpu_lost";
+        case FaultKind::no_answer:
+            return "no_answer";
         case FaultKind::cuda_error:
             return "cuda_error";
         case FaultKind::disk_error:

@@ -123,6 +123,16 @@ TEST(CircuitBreaker, ALostGpuOpensAtOnce) {
     EXPECT_NE(run.breaker.status().last_failure_reason.find("does not answer"), std::string::npos);
 }
 
+TEST(CircuitBreaker, ADriverThatSaysNothingButErrorsIsNotTakenForAHealthyGpu) {
+    Watched run;
+    run.gpu.silent = true;
+    const auto faults = run.look();
+    ASSERT_EQ(faults.size(), 1U);
+    EXPECT_EQ(faults[0].kind, FaultKind::no_answer);
+    EXPECT_TRUE(run.look().empty());
+    EXPECT_TRUE(run.closed()) << "what computes may go on: a container that lost its right to ask looks like this";
+}
+
 TEST(CircuitBreaker, AFailedRemapOpensOnlyWhenItIsNew) {
     Watched old;
     old.gpu.remap_failed = true;

@@ -68,6 +68,11 @@ STRATA_INLINE void CircuitBreaker::find_in(const GpuReading& gpu, std::vector<Fa
                          "reset the GPU or restart the host; look for Xid lines in the kernel log"});
         return;
     }
+    if (gpu.silent) {
+        found.push_back({FaultKind::no_answer, false, "the GPU's driver answers every question with an unknown error",
+                         "run nvidia-smi on that host; where a container lost its right to ask, start it anew"});
+        return;
+    }
     find_memory_faults(gpu, found);
     if (gpu.below_shutdown && *gpu.below_shutdown < options_.shutdown_margin_celsius)
         found.push_back({FaultKind::thermal, true,
