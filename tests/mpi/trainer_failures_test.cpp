@@ -105,6 +105,8 @@ TEST_F(TrainerFailures, AHostThatIsDrainedIsToldFromOneThatFailed) {
     const auto outcome = run("faulty-drain");
     EXPECT_EQ(outcome.status, 70) << outcome.text;
     expect_words(outcome, "[ST2801] rank 1/2 on ");
+    expect_words(outcome, "(power brake): the run saves and ends. Fix: ");
+    expect_words(outcome, "asked to stop: saving step 4");
     EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000004/manifest.json")) << outcome.text;
 }
 
@@ -120,6 +122,24 @@ TEST_F(TrainerFailures, AGpuWhoseCallsFailIsAFaultOfItsRank) {
     EXPECT_EQ(outcome.status, 69) << outcome.text;
     expect_words(outcome, "rank 0/2: [ST2801] rank 1's calls to its GPU fail: step 3 on rank 1 failed: CUDA error");
     EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000002/manifest.json")) << outcome.text;
+}
+
+TEST_F(TrainerFailures, WordsOfCudaAreNoFaultOfAGpuThatHasNoPartInThem) {
+    const auto without = run("no-gpu");
+    EXPECT_EQ(without.status, 1) << without.text;
+    expect_words(without, "rank 0/2: [ST2503] step 3 on rank 1 failed: CUDA error");
+    const auto path = run("words");
+    EXPECT_EQ(path.status, 1) << path.text;
+    expect_words(path, "rank 1 cannot read '/runs/cuda error: 7/rows'");
+    EXPECT_EQ(path.text.find("[ST2801]"), std::string::npos) << path.text;
+}
+
+TEST_F(TrainerFailures, TheRankWhoseGpuFailsIsNamedAndNotTheOneThatNcclTellsOfIt) {
+    const auto outcome = run("nccl");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "rank 1/2: [ST2801] rank 1/2 on ");
+    expect_words(outcome, "calls to the GPU fail: cudaStreamQuery failed on GPU 0 of rank 1");
+    EXPECT_EQ(outcome.text.find("remote process exited"), std::string::npos) << outcome.text;
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ namespace strata::health {
 struct HealthSources {
     std::function<std::optional<GpuReading>()> gpu{};  ///< empty: no GPU to watch
     std::function<HostReading()> host{};               ///< empty: the host is not watched
+    /// Calls that fail count although nothing of the GPU can be read; with `gpu` they do.
+    bool computes_on_gpu = false;
     std::function<CircuitBreaker::Time()> now = [] { return std::chrono::steady_clock::now(); };
     /// Told of every new fault, from the monitor's thread or from that of failed() or ends_run(), never two at a time. Must not throw.
     std::function<void(const Fault&, const CircuitBreaker::Status&)> on_fault{};
@@ -73,8 +75,11 @@ public:
     /// One look, by the calling thread.
     void poll();
 
-    /// A call failed on this rank; `message` is the exception's. Whether it was a fault of the GPU that opened the breaker.
+    /// A call failed on this rank; `message` is the exception's. Whether it was a fault of the GPU that opened the breaker: never
+    /// where this rank has none.
     bool failed(std::string_view message);
+    /// Whether failed calls may be those of a GPU.
+    [[nodiscard]] bool has_gpu() const;
 
     [[nodiscard]] bool ends_run() const;
     [[nodiscard]] Snapshot snapshot() const;

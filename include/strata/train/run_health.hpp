@@ -38,7 +38,7 @@ public:
     void watch(const health::HealthOptions& options, health::HealthSources sources, std::string where,
                std::function<void(const health::Fault&, const std::string& line)> tell);
     [[nodiscard]] bool watches() const noexcept { return monitor_ != nullptr; }
-    /// Watches no more: nobody is told from now on. After the look that is under way.
+    /// Watches no more: nobody is told from now on. After the look that is under way, unless that hangs.
     void end() {
         if (monitor_ != nullptr) monitor_->stop();
     }
@@ -51,7 +51,8 @@ public:
     void heed(comm::AnyComm& comm) const;
 
     /// A call failed: on this rank, or on the one that the message names, as "step 7 on rank 1 failed: ..." does. Throws EndedByFault, with the
-    /// message, if that was a fault of that rank's own GPU and ends the run. Local, and where the message names a rank alike on all.
+    /// message, if that was a fault of that rank's own GPU and ends the run: never where ranks compute without one. Local, and where the message
+    /// names a rank alike on all.
     void failed(std::string_view message, int rank);
 
     /// nullptr before watch().

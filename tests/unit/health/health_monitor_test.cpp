@@ -207,10 +207,18 @@ TEST(HealthMonitor, WhatComesAndGoesIsRememberedForSomeLooks) {
 }
 
 TEST(HealthMonitor, AFailedCallOpensItWithoutALook) {
-    HealthMonitor monitor{HealthOptions{}, HealthSources{}};
+    HealthMonitor monitor{HealthOptions{}, HealthSources{.computes_on_gpu = true}};
     EXPECT_FALSE(monitor.failed("CUDA out of memory"));
     EXPECT_TRUE(monitor.failed("CUDA error: unknown error"));
     EXPECT_TRUE(monitor.ends_run());
+}
+
+TEST(HealthMonitor, NoCallIsAGpusFaultWhereThereIsNone) {
+    HealthMonitor monitor{HealthOptions{}, HealthSources{}};
+    EXPECT_FALSE(monitor.failed("CUDA error: unknown error"));
+    EXPECT_FALSE(monitor.ends_run());
+    HealthMonitor read{HealthOptions{}, HealthSources{.gpu = [] { return std::optional{GpuReading{}}; }}};
+    EXPECT_TRUE(read.failed("CUDA error: unknown error"));
 }
 
 /// What a monitor watches that does not answer before it is told to, at a time that a test says.

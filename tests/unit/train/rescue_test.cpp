@@ -1,11 +1,14 @@
 #include <strata/train/rescue.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include <strata/train/step_failure.hpp>
 
 namespace {
 
@@ -112,6 +115,18 @@ TEST(Rescue, AnExceptionOfTheProgramsOwnIsNested) {
         EXPECT_EQ(error.problem(), "step 5 failed: no answer; all is well");
         EXPECT_THROW(std::rethrow_if_nested(error), std::runtime_error);
     }
+}
+
+TEST(Rescue, AFailureOfAGpuNamesTheRankWhoseItIs) {
+    const auto told = [](Errc code, const std::string& problem, const std::string& who) {
+        return train::as_error(std::make_exception_ptr(Error{code, problem, "look at it"}), who).problem();
+    };
+    const std::string call = "cudaMemcpyAsync failed: unknown error";
+    const std::string named = "step 7 on rank 1 failed: " + call;
+    EXPECT_EQ(told(Errc::device_failed, call, "step 7 on rank 1"), named);
+    EXPECT_EQ(told(Errc::device_failed, named, "step 7 on rank 0"), named) << "where all throw what one has met";
+    EXPECT_EQ(told(Errc::device_failed, call, "step 7"), call) << "alone it is nobody else's";
+    EXPECT_EQ(told(Errc::no_space, "the disk is full", "step 7 on rank 1"), "the disk is full");
 }
 
 }  // namespace

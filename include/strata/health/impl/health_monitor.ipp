@@ -112,6 +112,7 @@ STRATA_INLINE void HealthMonitor::stop(std::chrono::milliseconds longest) {
 STRATA_INLINE void HealthMonitor::poll() { watch_->look(); }
 
 STRATA_INLINE bool HealthMonitor::failed(std::string_view message) {
+    if (!has_gpu()) return false;
     std::vector<Fault> faults;
     {
         const std::lock_guard lock{watch_->mutex};
@@ -120,6 +121,10 @@ STRATA_INLINE bool HealthMonitor::failed(std::string_view message) {
     }
     watch_->tell(faults);
     return !faults.empty();
+}
+
+STRATA_INLINE bool HealthMonitor::has_gpu() const {
+    return watch_->sources.computes_on_gpu || static_cast<bool>(watch_->sources.gpu);
 }
 
 STRATA_INLINE bool HealthMonitor::ends_run() const {

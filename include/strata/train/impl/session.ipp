@@ -27,6 +27,7 @@
 #include <strata/core/host_name.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
+#include <strata/health/failure_class.hpp>
 #include <strata/health/nvml.hpp>
 #include <strata/storage/leftovers.hpp>
 #include <strata/train/run_log.hpp>
@@ -254,7 +255,9 @@ STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, s
     if (!gpu) return watch_health(options, health::sources_of({}, {folder}), "");
     const health::OpenedGpu opened = health::open_gpu(*gpu);
     if (!opened.note.empty()) say("the health of GPU " + std::to_string(*gpu) + ": " + opened.note);
-    watch_health(options, health::sources_of(opened, {folder}),
+    health::HealthSources sources = health::sources_of(opened, {folder});
+    sources.computes_on_gpu = true;
+    watch_health(options, std::move(sources),
                  opened.monitor ? "GPU " + std::to_string(*gpu) + " (" + opened.monitor->name() + ")" : "");
 }
 
@@ -281,8 +284,11 @@ inline void throw_fault_behind(Session& session, const std::exception_ptr& failu
     } catch (const EndedByFault&) {
     } catch (const Error& error) {
         if (error.code() == Errc::interrupted) session.health().heed(session.comm());
-        // Ranks throw the same Error together: it says whose failure it was, or it is nobody's.
-        if (session.world() == 1 || error.problem().find(" on rank ") != std::string::npos)
+        // What strata says of files, keys and servers is no call of a GPU, whatever its words. Ranks throw the same Error together: it says whose
+        // failure it was, or it is nobody's.
+        const bool is_of_a_call = error.code() == Errc::step_failed || error.code() == Errc::device_failed ||
+                                  error.code() == Errc::rank_failed;
+        if (is_of_a_call && (session.world() == 1 || health::rank_named_in(error.problem())))
             session.health().failed(error.problem(), session.rank());
     } catch (const std::exception& error) {
         session.health().failed(error.what(), session.rank());
@@ -315,6 +321,7 @@ STRATA_INLINE void end_badly(Session& session, std::exception_ptr failure) {
 
 STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure) {
     int status = 1;
+    bool is_of_another = false;
     std::string text;
     try {
         std::rethrow_exception(failure);
@@ -323,6 +330,8 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
         text = fault.what();
     } catch (const Error& error) {
         status = error.code() == Errc::interrupted ? 0 : is_bad_input(error.code()) ? 2 : 1;
+        is_of_another = error.code() == Errc::rank_failed &&
+                        health::classify_failure(error.problem()) == health::FailureClass::remote;
         text = error.what();
     } catch (const std::exception& error) {
         text = core::printable(core::first_line(error.what()));
@@ -338,8 +347,12 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
         return 0;
     }
     // What is wrong with the input is wrong on every rank. Rank 0 says it and ends the job while the others
-    // wait; a failure that rank 0 does not share is said by the rank that has it.
-    if (comm->rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    // wait; a failure that rank 0 does not share is said by the rank that has it. Who only sees that another one failed lets
+    // that one, which knows why, say so and end the job.
+    if (is_of_another)
+        std::this_thread::sleep_for(std::chrono::seconds{10});
+    else if (comm->rank() != 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds{500});
     std::fprintf(stderr, "rank %d/%d: %s\n", comm->rank(), comm->world(), text.c_str());
     std::fflush(stderr);
     comm->abort(status);
