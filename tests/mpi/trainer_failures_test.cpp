@@ -142,4 +142,11 @@ TEST_F(TrainerFailures, TheRankWhoseGpuFailsIsNamedAndNotTheOneThatNcclTellsOfIt
     EXPECT_EQ(outcome.text.find("remote process exited"), std::string::npos) << outcome.text;
 }
 
+TEST_F(TrainerFailures, TheDisksOfOutputAndOffloadedStateAreWatched) {
+    const auto outcome = run("disks");
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    expect_words(outcome, "watches " + folder.parent_path().string() + "\n");  // the output directory is to be made yet
+    expect_words(outcome, "watches /usr\n");
+}
+
 }  // namespace

@@ -249,13 +249,23 @@ STRATA_INLINE void Session::remove_folders(std::filesystem::path folder) {
         folder = folder.parent_path();
 }
 
-STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu) {
+/// The output directory, or what there is already of the path to it: they are most likely on one disk.
+STRATA_INLINE std::filesystem::path Session::folder_of_output() const {
+    if (!output_.empty()) return output_;
+    std::error_code failed;
+    std::filesystem::path folder = std::filesystem::absolute(command_line_.output.value_or(output_dir_), failed);
+    while (!std::filesystem::exists(folder, failed) && folder.has_relative_path()) folder = folder.parent_path();
+    return folder;
+}
+
+STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu,
+                                         std::vector<std::filesystem::path> folders) {
     if (health_.watches()) return;
-    const std::filesystem::path folder = output_.empty() ? std::filesystem::path{"."} : output_;
-    if (!gpu) return watch_health(options, health::sources_of({}, {folder}), "");
+    folders.insert(folders.begin(), folder_of_output());
+    if (!gpu) return watch_health(options, health::sources_of({}, std::move(folders)), "");
     const health::OpenedGpu opened = health::open_gpu(*gpu);
     if (!opened.note.empty()) say("the health of GPU " + std::to_string(*gpu) + ": " + opened.note);
-    health::HealthSources sources = health::sources_of(opened, {folder});
+    health::HealthSources sources = health::sources_of(opened, std::move(folders));
     sources.computes_on_gpu = true;
     watch_health(options, std::move(sources),
                  opened.monitor ? "GPU " + std::to_string(*gpu) + " (" + opened.monitor->name() + ")" : "");
