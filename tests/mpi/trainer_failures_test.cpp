@@ -88,17 +88,40 @@ TEST_F(TrainerFailures, WhatIsLearntBehindAnInterruptionIsWhatIsLearntWithoutOne
 
 // ---- health ---------------------------------------------------------------------------------------------------------
 
-TEST_F(TrainerFailures, AFaultOfOneGpuSavesAndEndsTheJobWithItsOwnStatus) {
+TEST_F(TrainerFailures, AFaultOfOneGpusMemoryEndsTheJobWithItsOwnStatusAtTheCheckpointOfBefore) {
     const auto outcome = run("faulty-stop");
     EXPECT_EQ(outcome.status, 69) << outcome.text;
     expect_words(outcome, "rank 1: fault: rank 1/2 on ");
     expect_words(outcome, "rank 0/2: [ST2801] rank 1/2 on ");
     expect_words(outcome, "GPU 0 (NVIDIA H100): the GPU's memory had 12 uncorrectable errors in this run");
-    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000004/manifest.json")) << outcome.text;
-    EXPECT_FALSE(fs::exists(folder / "checkpoints/step_00000005")) << "all ranks were told at the end of that step";
+    expect_words(outcome, "step 4 is not saved, because a fault may have spoilt it (rank 1/2 on ");
+    const std::string before = (folder / "checkpoints/step_00000003").string();
+    expect_words(outcome, "the next start goes on from " + before + " and does 1 step again");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000003/manifest.json")) << outcome.text;
+    EXPECT_FALSE(fs::exists(folder / "checkpoints/step_00000004")) << "all ranks were told at the end of that step";
     const auto again = run("none");
     EXPECT_EQ(again.status, 0) << again.text;
-    expect_words(again, "resuming from " + (folder / "checkpoints/step_00000004").string());
+    expect_words(again, "resuming from " + before);
+}
+
+TEST_F(TrainerFailures, AStepThatAFaultMayHaveSpoiltIsSavedWhereThereIsNothingElse) {
+    const auto outcome = run("early-stop");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "step 1 is saved, although a fault may have spoilt it (rank 1/2 on ");
+    expect_words(outcome, "there is no checkpoint of before it");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000001/manifest.json")) << outcome.text;
+}
+
+TEST_F(TrainerFailures, ARunThatAFaultMayHaveSpoiltInItsLastStepIsNotComplete) {
+    const auto outcome = run("late-stop");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "step 8 is not saved, because a fault may have spoilt it (rank 1/2 on ");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000007/manifest.json")) << outcome.text;
+    EXPECT_FALSE(fs::exists(folder / "checkpoints/step_00000008"));
+    EXPECT_FALSE(fs::exists(folder / "model.safetensors")) << "weights of a run that is not complete";
+    const auto again = run("none");
+    EXPECT_EQ(again.status, 0) << again.text;
+    expect_words(again, "resuming from " + (folder / "checkpoints/step_00000007").string());
 }
 
 TEST_F(TrainerFailures, AHostThatIsDrainedIsToldFromOneThatFailed) {

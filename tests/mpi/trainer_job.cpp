@@ -10,6 +10,7 @@
 //   nccl     the last rank's GPU fails, and the others see by NCCL that it is gone
 //   faulty   the last rank's GPU goes bad in step 4: its memory, or with drain its power supply; a further word is what a breaker does
 //   early    its memory does in step 1, before there is a checkpoint
+//   late     its memory does in the last step, behind which a run leaves its weights
 //   disks    says which folders are watched
 
 #include <chrono>
@@ -112,8 +113,11 @@ int main(int argc, char** argv) {
         const bool last = session.rank() == session.world() - 1;
         const strata::health::HealthOptions health{.breaker = policy_of(what), .poll_interval_seconds = 0.1};
         std::optional<PlayedGpu> gpu;
-        const bool goes_bad = what.starts_with("faulty") || what.starts_with("early");
-        if (goes_bad || what == "cuda" || what == "words" || what == "nccl") {
+        const std::int64_t goes_bad_at = what.starts_with("faulty")  ? 3
+                                         : what.starts_with("early") ? 0
+                                         : what.starts_with("late")  ? 7
+                                                                     : -1;
+        if (goes_bad_at >= 0 || what == "cuda" || what == "words" || what == "nccl") {
             gpu.emplace(session.output() / (".gpu" + std::to_string(session.rank())));
             session.watch_health(health, PlayedGpu::sources(), "GPU 0 (NVIDIA H100)");
         }
@@ -126,6 +130,7 @@ int main(int argc, char** argv) {
                                                             .engine = {.tiers = {.nvme_path = of_state}},
                                                             .collective_timeout = std::chrono::seconds{20},
                                                             .checkpoint_every = what == "forward" ? 0 : 1,
+                                                            .exported = {.weights = what == "late-stop"},
                                                             .health = health}};
         if (what == "disks") {
             const strata::health::HealthMonitor& monitor = *session.health().monitor();
@@ -145,7 +150,7 @@ int main(int argc, char** argv) {
                 if (now && what == "words")
                     throw strata::Error{strata::Errc::io_failed, "rank 1 cannot read '/runs/cuda error: 7/rows'",
                                         "look at that disk"};
-                if (goes_bad && last && i == (what.starts_with("early") ? 0 : 3))
+                if (last && i == goes_bad_at)
                     gpu->go_bad(session, what.ends_with("drain") ? "throttle 128" : "volatile_uncorrected 12");
                 // The same whenever it is asked for.
                 const auto numbers =

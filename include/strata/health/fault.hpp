@@ -54,6 +54,11 @@ enum class FaultKind : std::uint8_t {
     return kind == FaultKind::disk_error || kind == FaultKind::host_memory || kind == FaultKind::disk_space;
 }
 
+/// Whether what was computed before the fault was seen may be wrong, so that a run had better go back than on from it.
+[[nodiscard]] constexpr bool makes_state_suspect(FaultKind kind) noexcept {
+    return kind == FaultKind::ecc_error || kind == FaultKind::row_remap || kind == FaultKind::gpu_lost;
+}
+
 /// Exit statuses of a run that a fault has ended, beside 0, 1 and 2: `strata launch` does not start it again by itself.
 inline constexpr int status_of_fault = 69;    ///< `breaker` stop
 inline constexpr int status_of_drained = 70;  ///< `breaker` drain: it may go on without the host that has the fault

@@ -56,6 +56,7 @@ public:
         HostReading host;
         Recent recent;
         std::optional<Fault> critical;  ///< the first that the run had
+        std::optional<Fault> suspect;   ///< the first critical one that makes_state_suspect()
         std::int64_t polls = 0;
         std::chrono::nanoseconds cpu_time{};  ///< of all looks together
     };

@@ -46,6 +46,10 @@ public:
     /// Whether this rank's breaker ends the run. Local, from any thread.
     [[nodiscard]] bool asks_to_stop() const;
 
+    /// Why what this rank has computed lately may be wrong, with where; empty: nothing says that it is. A fault of memory may have come into
+    /// weights before a look finds it. Local, from any thread.
+    [[nodiscard]] std::string suspicion() const;
+
     /// After what was asked has stopped, or has not. Throws EndedByFault on all ranks if a breaker has ended the run on one, naming that.
     /// Collective once there is a watch(), which ranks begin together.
     void heed(comm::AnyComm& comm) const;

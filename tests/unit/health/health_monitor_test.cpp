@@ -221,6 +221,20 @@ TEST(HealthMonitor, NoCallIsAGpusFaultWhereThereIsNone) {
     EXPECT_TRUE(read.failed("CUDA error: unknown error"));
 }
 
+TEST(HealthMonitor, WhatMaySpoilTheStateIsKnownWhicheverFaultCameFirst) {
+    GpuReading gpu;
+    gpu.throttle = throttle::hw_power_brake_slowdown;
+    HealthMonitor monitor{HealthOptions{}, HealthSources{.gpu = [&] { return std::optional{gpu}; }}};
+    monitor.poll();
+    monitor.poll();
+    EXPECT_EQ(monitor.snapshot().critical->kind, FaultKind::power_brake);
+    EXPECT_FALSE(monitor.snapshot().suspect);
+    gpu.lost = true;
+    monitor.poll();
+    EXPECT_EQ(monitor.snapshot().critical->kind, FaultKind::power_brake);
+    EXPECT_EQ(monitor.snapshot().suspect->kind, FaultKind::gpu_lost);
+}
+
 /// What a monitor watches that does not answer before it is told to, at a time that a test says.
 struct Hanging {
     std::mutex mutex;

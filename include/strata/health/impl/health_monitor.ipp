@@ -210,6 +210,7 @@ STRATA_INLINE void HealthMonitor::Watch::note(const std::vector<Fault>& faults) 
     for (const Fault& fault : faults) {
         if (!fault.critical) continue;
         if (!latest.critical) latest.critical = fault;
+        if (!latest.suspect && makes_state_suspect(fault.kind)) latest.suspect = fault;
     }
 }
 

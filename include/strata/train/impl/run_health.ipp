@@ -20,7 +20,8 @@ STRATA_INLINE void RunHealth::watch(const health::HealthOptions& options, health
     sources.on_fault = [where = where_, tell = std::move(tell), policy = options.breaker](
                            const health::Fault& fault, const health::CircuitBreaker::Status& /*status*/) {
         const bool ends = fault.critical && policy != health::BreakerPolicy::warn;
-        const bool saves = fault.kind != health::FaultKind::cuda_error;  // else the run has ended and said what is saved
+        // What becomes of a step that may be spoilt is rank 0's to say, and that of one that failed is said by now.
+        const bool saves = !health::makes_state_suspect(fault.kind) && fault.kind != health::FaultKind::cuda_error;
         const std::string so = !ends ? "" : saves ? ": the run saves and ends" : ": the run ends";
         tell(fault, (ends ? "fault: " : "warning: ") + where + ": " + fault.what + so + ". Fix: " + fault.fix);
     };
@@ -32,6 +33,12 @@ STRATA_INLINE bool RunHealth::asks_to_stop() const {
     if (monitor_ == nullptr || !monitor_->ends_run()) return false;
     asked_ = true;
     return true;
+}
+
+STRATA_INLINE std::string RunHealth::suspicion() const {
+    if (monitor_ == nullptr || options_.breaker == health::BreakerPolicy::warn) return {};
+    const auto suspect = monitor_->snapshot().suspect;
+    return suspect ? where_ + ": " + suspect->what : std::string{};
 }
 
 STRATA_INLINE void RunHealth::heed(comm::AnyComm& comm) const {
