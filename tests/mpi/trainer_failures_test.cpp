@@ -88,23 +88,48 @@ TEST_F(TrainerFailures, WhatIsLearntBehindAnInterruptionIsWhatIsLearntWithoutOne
 
 // ---- health ---------------------------------------------------------------------------------------------------------
 
-TEST_F(TrainerFailures, AFaultOfOneGpuSavesAndEndsTheJobWithItsOwnStatus) {
+TEST_F(TrainerFailures, AFaultOfOneGpusMemoryEndsTheJobWithItsOwnStatusAtTheCheckpointOfBefore) {
     const auto outcome = run("faulty-stop");
     EXPECT_EQ(outcome.status, 69) << outcome.text;
     expect_words(outcome, "rank 1: fault: rank 1/2 on ");
     expect_words(outcome, "rank 0/2: [ST2801] rank 1/2 on ");
     expect_words(outcome, "GPU 0 (NVIDIA H100): the GPU's memory had 12 uncorrectable errors in this run");
-    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000004/manifest.json")) << outcome.text;
-    EXPECT_FALSE(fs::exists(folder / "checkpoints/step_00000005")) << "all ranks were told at the end of that step";
+    expect_words(outcome, "step 4 is not saved, because a fault may have spoilt it (rank 1/2 on ");
+    const std::string before = (folder / "checkpoints/step_00000003").string();
+    expect_words(outcome, "the next start goes on from " + before + " and does 1 step again");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000003/manifest.json")) << outcome.text;
+    EXPECT_FALSE(fs::exists(folder / "checkpoints/step_00000004")) << "all ranks were told at the end of that step";
     const auto again = run("none");
     EXPECT_EQ(again.status, 0) << again.text;
-    expect_words(again, "resuming from " + (folder / "checkpoints/step_00000004").string());
+    expect_words(again, "resuming from " + before);
+}
+
+TEST_F(TrainerFailures, AStepThatAFaultMayHaveSpoiltIsSavedWhereThereIsNothingElse) {
+    const auto outcome = run("early-stop");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "step 1 is saved, although a fault may have spoilt it (rank 1/2 on ");
+    expect_words(outcome, "there is no checkpoint of before it");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000001/manifest.json")) << outcome.text;
+}
+
+TEST_F(TrainerFailures, ARunThatAFaultMayHaveSpoiltInItsLastStepIsNotComplete) {
+    const auto outcome = run("late-stop");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "step 8 is not saved, because a fault may have spoilt it (rank 1/2 on ");
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000007/manifest.json")) << outcome.text;
+    EXPECT_FALSE(fs::exists(folder / "checkpoints/step_00000008"));
+    EXPECT_FALSE(fs::exists(folder / "model.safetensors")) << "weights of a run that is not complete";
+    const auto again = run("none");
+    EXPECT_EQ(again.status, 0) << again.text;
+    expect_words(again, "resuming from " + (folder / "checkpoints/step_00000007").string());
 }
 
 TEST_F(TrainerFailures, AHostThatIsDrainedIsToldFromOneThatFailed) {
     const auto outcome = run("faulty-drain");
     EXPECT_EQ(outcome.status, 70) << outcome.text;
     expect_words(outcome, "[ST2801] rank 1/2 on ");
+    expect_words(outcome, "(power brake): the run saves and ends. Fix: ");
+    expect_words(outcome, "asked to stop: saving step 4");
     EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000004/manifest.json")) << outcome.text;
 }
 
@@ -120,6 +145,31 @@ TEST_F(TrainerFailures, AGpuWhoseCallsFailIsAFaultOfItsRank) {
     EXPECT_EQ(outcome.status, 69) << outcome.text;
     expect_words(outcome, "rank 0/2: [ST2801] rank 1's calls to its GPU fail: step 3 on rank 1 failed: CUDA error");
     EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000002/manifest.json")) << outcome.text;
+}
+
+TEST_F(TrainerFailures, WordsOfCudaAreNoFaultOfAGpuThatHasNoPartInThem) {
+    const auto without = run("no-gpu");
+    EXPECT_EQ(without.status, 1) << without.text;
+    expect_words(without, "rank 0/2: [ST2503] step 3 on rank 1 failed: CUDA error");
+    const auto path = run("words");
+    EXPECT_EQ(path.status, 1) << path.text;
+    expect_words(path, "rank 1 cannot read '/runs/cuda error: 7/rows'");
+    EXPECT_EQ(path.text.find("[ST2801]"), std::string::npos) << path.text;
+}
+
+TEST_F(TrainerFailures, TheRankWhoseGpuFailsIsNamedAndNotTheOneThatNcclTellsOfIt) {
+    const auto outcome = run("nccl");
+    EXPECT_EQ(outcome.status, 69) << outcome.text;
+    expect_words(outcome, "rank 1/2: [ST2801] rank 1/2 on ");
+    expect_words(outcome, "calls to the GPU fail: cudaStreamQuery failed on GPU 0 of rank 1");
+    EXPECT_EQ(outcome.text.find("remote process exited"), std::string::npos) << outcome.text;
+}
+
+TEST_F(TrainerFailures, TheDisksOfOutputAndOffloadedStateAreWatched) {
+    const auto outcome = run("disks");
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    expect_words(outcome, "watches " + folder.parent_path().string() + "\n");  // the output directory is to be made yet
+    expect_words(outcome, "watches /usr\n");
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 // Several trainers in one session: their steps alternate, they save and resume together, and one's loss goes through another's model.
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +33,7 @@ struct TrainerTurns : strata_test::TrainerRuns {
         std::int64_t rounds = 6;
         std::int64_t checkpoint_every = 0;  // rounds
         bool asks_a_copy = false;
+        std::int64_t loses_gpu_at = -1;  // the last rank, in that micro-batch of the critic
         NoiseOf of_critic = noise, of_generator = noise;
     };
 
@@ -38,6 +43,7 @@ struct TrainerTurns : strata_test::TrainerRuns {
         in_session(
             name,
             [&](Session& session) {
+                if (gan.loses_gpu_at >= 0) watch_gpu(session);
                 const auto with = [&](std::int64_t a_turn, const std::string& its_name, std::uint64_t seed) {
                     Options given = options(gan.rounds * a_turn);
                     given.checkpoint_every = gan.checkpoint_every * a_turn;
@@ -54,13 +60,33 @@ struct TrainerTurns : strata_test::TrainerRuns {
                     const auto gathered = critic.memory().of(zero::MemoryKind::gathered, zero::Place::device).now;
                     critic_stays_whole = critic_stays_whole || gathered > 0;
                 });
-                FunctionSource of_critic{gan.of_critic, 10, 4}, of_generator{gan.of_generator, 10, 4};
+                const auto of_the_critic = [&](std::int64_t i) {
+                    if (i == gan.loses_gpu_at && is_last()) lose_gpu(session);
+                    return gan.of_critic(i);
+                };
+                FunctionSource of_critic{of_the_critic, 10, 4};
+                FunctionSource of_generator{gan.of_generator, 10, 4};
                 results = fit_in_turns(Turn{critic, of_critic, critic_steps}, Turn{generator, of_generator});
                 const torch::NoGradGuard no_grad;
                 answer = generator.model().forward(torch::full({1, 2}, 0.5F)).mean().template item<float>();
             },
             fresh);
         return results;
+    }
+    void watch_gpu(Session& session) {
+        session.watch_health({.poll_interval_seconds = 0.1},
+                             {.gpu =
+                                  [this] {
+                                      health::GpuReading gpu;
+                                      gpu.lost = gpu_is_lost;
+                                      return std::optional{gpu};
+                                  }},
+                             "GPU 0");
+    }
+    /// Returns when it was seen.
+    void lose_gpu(Session& session) {
+        gpu_is_lost = true;
+        while (!session.health().monitor()->ends_run()) std::this_thread::sleep_for(std::chrono::milliseconds{10});
     }
     void expect_equal(const std::string& name, const std::string& whole, std::int64_t rounds) {
         EXPECT_EQ(losses(name), losses(whole));
@@ -72,6 +98,7 @@ struct TrainerTurns : strata_test::TrainerRuns {
         EXPECT_EQ(text_of(checkpoint(name + "/critic", 2 * last) / "model.safetensors"),
                   text_of(checkpoint(whole + "/critic", 2 * last) / "model.safetensors"));
     }
+    std::atomic<bool> gpu_is_lost = false;
     bool critic_stays_whole = false;  // after a step of the generator
     float answer = 0;                 // what the generator answers in the end; real rows are around 2.5
 
@@ -200,6 +227,19 @@ TEST_F(TrainerTurns, TurnsThatAreNotAsManyAreRefusedBeforeAnythingIsWritten) {
         "trainers that take turns have as many turns each, and the trainer without a name has max_steps = 7 and 1 a turn, "
         "six has max_steps = 6 and 1 a turn");
     EXPECT_FALSE(fs::exists(root / "run/checkpoints"));
+}
+
+TEST_F(TrainerTurns, WhatAFaultMayHaveSpoiltOfOneIsSavedOfNone) {
+    train<2>("whole", {});
+    const auto results = train<2>("lost", {.checkpoint_every = 1, .loses_gpu_at = 2});
+    EXPECT_TRUE(results[0].interrupted && results[1].interrupted);
+    expect_said("step 3 is not saved, because a fault may have spoilt it (rank ");
+    expect_said("checkpoints/step_00000002 and does 1 step again");
+    EXPECT_TRUE(fs::exists(checkpoint("lost", 1)) && fs::exists(checkpoint("lost/critic", 2)));
+    EXPECT_FALSE(fs::exists(checkpoint("lost/critic", 3)));
+    gpu_is_lost = false;
+    train<2>("lost", {});
+    expect_equal("lost", "whole", 6);
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <strata/core/error.hpp>
@@ -83,7 +85,8 @@ private:
 
     void find_in(const GpuReading& gpu, std::vector<Fault>& found);
     void find_memory_faults(const GpuReading& gpu, std::vector<Fault>& found);
-    void find_in(const HostReading& host, std::vector<Fault>& found);
+    void find_in(const HostReading& host, Time now, std::vector<Fault>& found);
+    void find_disk_faults(const HostReading& host, Time now, std::vector<Fault>& found);
     void open(const Fault& fault, Time now);
     void begin_anew();
 
@@ -92,9 +95,12 @@ private:
     Growth ecc_volatile_;
     Growth ecc_aggregate_;
     std::map<std::string, Growth, std::less<>> disks_;
+    std::uint64_t disk_failures_ = 0;                               // of all disks, by the last look
+    std::deque<std::pair<Time, std::uint64_t>> new_disk_failures_;  // of looks not long ago that found some
     std::optional<bool> remap_had_failed_;
     std::optional<bool> remap_was_pending_;
-    int slowed_ = 0;  // readings in a row
+    int near_shutdown_ = 0;  // readings in a row
+    int slowed_ = 0;
     int braked_ = 0;
     int cuda_failures_ = 0;
     int healthy_ = 0;

@@ -13,7 +13,8 @@ enum class FaultKind : std::uint8_t {
     hw_slowdown,  ///< clocks lowered by the hardware, for another reason than heat
     power_brake,  ///< the power supply told the GPU to slow down
     thermal,      ///< heat
-    gpu_lost,     ///< the GPU does not answer
+    gpu_lost,     ///< the driver says that the GPU is lost
+    no_answer,    ///< a driver or a file server hangs, or says nothing but that it cannot
     cuda_error,   ///< calls of CUDA, cuDNN, cuBLAS or NCCL failed on this GPU
     disk_error,   ///< a disk of the host counts failed requests
     host_memory,  ///< the host, or the cgroup, is about to run out of memory
@@ -35,6 +36,8 @@ enum class FaultKind : std::uint8_t {
             return "thermal";
         case FaultKind::gpu_lost:
             return "gpu_lost";
+        case FaultKind::no_answer:
+            return "no_answer";
         case FaultKind::cuda_error:
             return "cuda_error";
         case FaultKind::disk_error:
@@ -49,6 +52,11 @@ enum class FaultKind : std::uint8_t {
 
 [[nodiscard]] constexpr bool is_of_host(FaultKind kind) noexcept {
     return kind == FaultKind::disk_error || kind == FaultKind::host_memory || kind == FaultKind::disk_space;
+}
+
+/// Whether what was computed before the fault was seen may be wrong, so that a run had better go back than on from it.
+[[nodiscard]] constexpr bool makes_state_suspect(FaultKind kind) noexcept {
+    return kind == FaultKind::ecc_error || kind == FaultKind::row_remap || kind == FaultKind::gpu_lost;
 }
 
 /// Exit statuses of a run that a fault has ended, beside 0, 1 and 2: `strata launch` does not start it again by itself.

@@ -55,7 +55,8 @@ struct GpuReading {
     unsigned index = 0;  ///< NVML's, in the order of PCI addresses
     std::string name;
     std::string uuid;
-    bool lost = false;  ///< the driver says that the GPU does not answer any more, or wants a reset
+    bool lost = false;    ///< the driver says that the GPU does not answer any more, or wants a reset
+    bool silent = false;  ///< the driver answers some questions with "unknown error", and none with a value
 
     std::optional<int> temperature;         ///< degrees Celsius
     std::optional<int> below_slowdown;      ///< degrees until the hardware lowers its clocks

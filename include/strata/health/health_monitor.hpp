@@ -2,13 +2,11 @@
 // strata/health/health_monitor.hpp - HealthMonitor: looks at a rank's GPU and host from a thread of its own.
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -24,8 +22,10 @@ namespace strata::health {
 struct HealthSources {
     std::function<std::optional<GpuReading>()> gpu{};  ///< empty: no GPU to watch
     std::function<HostReading()> host{};               ///< empty: the host is not watched
+    /// Calls that fail count although nothing of the GPU can be read; with `gpu` they do.
+    bool computes_on_gpu = false;
     std::function<CircuitBreaker::Time()> now = [] { return std::chrono::steady_clock::now(); };
-    /// Told of every new fault, from the monitor's thread or from that of failed(), never two at a time. Must not throw.
+    /// Told of every new fault, from the monitor's thread or from that of failed() or ends_run(), never two at a time. Must not throw.
     std::function<void(const Fault&, const CircuitBreaker::Status&)> on_fault{};
 };
 
@@ -35,10 +35,13 @@ struct HealthSources {
 /// One rank's. Thread-safe. Local: telling other ranks is for whoever asks `ends_run()`.
 ///
 /// Every look is made on its thread, poll_interval_seconds after the one before; the training thread pays for a lock when it asks.
-/// A folder on a server that hangs makes its look wait, and then failed() and stop() with it; ends_run() and snapshot() answer.
+/// A driver or a file server that hangs makes its look wait, and nothing else: ends_run() says so once, and stop() lets go of it.
 class HealthMonitor {
 public:
     static constexpr std::size_t recent_looks = 12;
+    /// A look that takes longer, and longer than three intervals, is a warning.
+    static constexpr std::chrono::seconds longest_look{30};
+    static constexpr std::chrono::seconds patience{5};
 
     /// What the last recent_looks looks found together, of what comes and goes between two.
     struct Recent {
@@ -53,6 +56,7 @@ public:
         HostReading host;
         Recent recent;
         std::optional<Fault> critical;  ///< the first that the run had
+        std::optional<Fault> suspect;   ///< the first critical one that makes_state_suspect()
         std::int64_t polls = 0;
         std::chrono::nanoseconds cpu_time{};  ///< of all looks together
     };
@@ -65,31 +69,26 @@ public:
     /// Looks now, and then again and again. Once.
     void start();
 
-    /// Ends the thread, after the look that it is at. What was seen can still be asked for.
-    void stop();
+    /// Ends the thread after the look that it is at, and lets go of it where that takes longer than `longest`: it ends by itself when it is
+    /// answered, and nobody is told of it. What was seen can still be asked for.
+    void stop(std::chrono::milliseconds longest = patience);
 
     /// One look, by the calling thread.
     void poll();
 
-    /// A call failed on this rank; `message` is the exception's. Whether it was a fault of the GPU that opened the breaker.
+    /// A call failed on this rank; `message` is the exception's. Whether it was a fault of the GPU that opened the breaker: never
+    /// where this rank has none.
     bool failed(std::string_view message);
+    /// Whether failed calls may be those of a GPU.
+    [[nodiscard]] bool has_gpu() const;
 
     [[nodiscard]] bool ends_run() const;
     [[nodiscard]] Snapshot snapshot() const;
 
 private:
-    void remember(const GpuReading* gpu, const HostReading& host);  // under mutex_
-    void tell(const std::vector<Fault>& faults);                    // under looking_
+    struct Watch;  // what the thread works with, and outlives the monitor where a look does not end
 
-    HealthOptions options_;
-    HealthSources sources_;
-    std::mutex looking_;  // of the breaker, and of the looks; taken before mutex_
-    CircuitBreaker breaker_;
-    mutable std::mutex mutex_;  // of what follows
-    Snapshot latest_;
-    std::deque<Recent> looks_;  // one each, the newest last
-    bool stopping_ = false;
-    std::condition_variable wake_;
+    std::shared_ptr<Watch> watch_;
     std::thread thread_;
 };
 

@@ -18,7 +18,7 @@ struct DiskSpace {
     std::uint64_t available = 0;  ///< bytes that this user may still write
 };
 
-/// Failed requests of one block device since it was found.
+/// Failed requests of one block device since it was found: of a program that asks for SMART values some are refused on a healthy disk, too.
 struct DiskErrors {
     std::string device;  ///< "sda"
     std::uint64_t failed = 0;
@@ -29,7 +29,7 @@ struct HostReading {
     std::optional<std::uint64_t> memory_total;      ///< bytes; of the host, or less where a cgroup allows less
     std::optional<std::uint64_t> memory_available;  ///< bytes until somebody is killed; page cache counts as available
     std::vector<DiskSpace> space;                   ///< of the folders whose disk can be asked
-    std::vector<DiskErrors> errors;                 ///< of disks that count: NVMe drives and virtual disks do not
+    std::vector<DiskErrors> errors;                 ///< of fixed disks that count: NVMe drives and virtual ones do not
     std::optional<double> disk_wait_percent;  ///< of the last 10 seconds, in which a task of the host waited for a disk
     std::optional<double> temperature;        ///< degrees Celsius, of the hottest sensor
     std::string hottest;                      ///< its name: "coretemp", "x86_pkg_temp"

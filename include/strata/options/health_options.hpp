@@ -31,10 +31,10 @@ struct HealthOptions {
     std::int64_t ecc_error_threshold = 10;   ///< uncorrectable errors since the run began
     int cuda_failure_threshold = 1;          ///< errors of CUDA, cuDNN, cuBLAS or NCCL that are this GPU's own
     double shutdown_margin_celsius = 5.0;    ///< nearer to the temperature at which the GPU turns itself off is a fault
-    std::int64_t disk_error_threshold = 10;  ///< failed requests of the host's disks since the run began
-    int throttle_polls = 2;                  ///< readings in a row that show a slowdown of the hardware
-    int success_threshold = 2;               ///< healthy readings in half-open that close the breaker
-    double recovery_seconds = 60.0;          ///< from open to half-open
+    std::int64_t disk_error_threshold = 10;  ///< failed requests of the host's disks within ten minutes
+    int throttle_polls = 2;            ///< readings in a row that show a slowdown of the hardware, or a shutdown near
+    int success_threshold = 2;         ///< healthy readings in half-open that close the breaker
+    double recovery_seconds = 60.0;    ///< from open to half-open
     double host_memory_percent = 2.0;  ///< less than that of the host's (or cgroup's) memory available is a warning
     double disk_percent = 2.0;         ///< less than that of a watched disk free is a warning
     double straggler_factor = 1.3;     ///< a rank that works so many times as long as the others is named; 1: none is
@@ -56,9 +56,10 @@ struct HealthOptions {
                {.help = "A GPU nearer than this to the temperature at which it turns itself off is a fault",
                 .unit = "degrees"});
         option("throttle_polls", &T::throttle_polls, {1, 1e6},
-               "Looks in a row that find the GPU's clocks lowered by its hardware until that is a fault");
+               "Looks in a row that find the GPU's clocks lowered by its hardware, or the GPU near its shutdown, until "
+               "that is a fault");
         option("disk_error_threshold", &T::disk_error_threshold, ranges::positive,
-               "Failed requests of the host's disks since the run began that are a fault; fewer are warned of");
+               "Failed requests of the host's disks within ten minutes that are a fault; fewer are warned of");
         option("success_threshold", &T::success_threshold, {1, 1e6},
                "Healthy looks after which a breaker that is half open closes");
         option("recovery_seconds", &T::recovery_seconds, {0.0, 86400.0},

@@ -87,6 +87,8 @@ public:
     /// "the newest checkpoint is /out/checkpoints/step_00000005". Local.
     [[nodiscard]] std::string newest_text() const;
     [[nodiscard]] const std::filesystem::path& newest() const noexcept { return newest_.second; }
+    /// -1: there is none. Local.
+    [[nodiscard]] std::int64_t newest_step() const noexcept { return newest_.first; }
 
     /// Gives the reserved room back. Local.
     void release_room() noexcept {

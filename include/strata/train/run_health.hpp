@@ -38,7 +38,7 @@ public:
     void watch(const health::HealthOptions& options, health::HealthSources sources, std::string where,
                std::function<void(const health::Fault&, const std::string& line)> tell);
     [[nodiscard]] bool watches() const noexcept { return monitor_ != nullptr; }
-    /// Watches no more: nobody is told from now on. After the look that is under way.
+    /// Watches no more: nobody is told from now on. After the look that is under way, unless that hangs.
     void end() {
         if (monitor_ != nullptr) monitor_->stop();
     }
@@ -46,12 +46,17 @@ public:
     /// Whether this rank's breaker ends the run. Local, from any thread.
     [[nodiscard]] bool asks_to_stop() const;
 
+    /// Why what this rank has computed lately may be wrong, with where; empty: nothing says that it is. A fault of memory may have come into
+    /// weights before a look finds it. Local, from any thread.
+    [[nodiscard]] std::string suspicion() const;
+
     /// After what was asked has stopped, or has not. Throws EndedByFault on all ranks if a breaker has ended the run on one, naming that.
     /// Collective once there is a watch(), which ranks begin together.
     void heed(comm::AnyComm& comm) const;
 
     /// A call failed: on this rank, or on the one that the message names, as "step 7 on rank 1 failed: ..." does. Throws EndedByFault, with the
-    /// message, if that was a fault of that rank's own GPU and ends the run. Local, and where the message names a rank alike on all.
+    /// message, if that was a fault of that rank's own GPU and ends the run: never where ranks compute without one. Local, and where the message
+    /// names a rank alike on all.
     ///
     ///   thrown  the exception's type, for who is told; empty: not known
     void failed(std::string_view message, int rank, std::string thrown = {});

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <strata/comm/any_comm.hpp>
 #include <strata/comm/default_comm.hpp>
@@ -91,9 +92,11 @@ public:
     /// Watches this rank's GPU and its host until the session ends, as docs/health.md says: lines about faults, and for `breaker` stop and drain
     /// stop_requested(). A Trainer calls it with TrainOptions::health when it is made; the first call counts.
     ///
-    ///   gpu  CUDA's number of the GPU in this process; none where the CPU computes
+    ///   gpu      CUDA's number of the GPU in this process; none where the CPU computes
+    ///   folders  whose disks matter beside that of the output directory: of state that is offloaded
     /// Local.
-    void watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu);
+    void watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu,
+                      std::vector<std::filesystem::path> folders = {});
     /// The same with sources of the program's own.
     ///
     ///   what  that is watched beside the host, for messages: "GPU 1 (NVIDIA H100)"
@@ -139,6 +142,7 @@ private:
     explicit Session(train::CommandLine command_line);
     Session(std::shared_ptr<comm::AnyComm> comm, train::CommandLine command_line);
     [[noreturn]] static void refuse_other_ranks();
+    [[nodiscard]] std::filesystem::path folder_of_output() const;
 
     void claim_output(const std::filesystem::path& output);
     void find_keepers(const std::filesystem::path& output);

@@ -8,6 +8,7 @@ struct StepEnd {
     bool done = false;  ///< false: it was skipped, and is tried again with other samples
     bool stop = false;  ///< a rank was asked to stop
     bool due = false;   ///< a checkpoint is
+    bool keep = true;  ///< false: the state may be spoilt and is not to be saved, since there is a checkpoint of before
 };
 
 }  // namespace strata::train

@@ -25,7 +25,7 @@ namespace strata::train {
            code == Errc::comm_busy;
 }
 
-/// An exception as an Error: its own, else step_failed with the first line of what it says.
+/// An exception as an Error: its own, of a GPU with the rank whose it is, else step_failed with the first line of what it says.
 ///
 ///   who  what failed: "step 7", "step 7 on rank 1"
 [[nodiscard]] Error as_error(const std::exception_ptr& failure, const std::string& who);

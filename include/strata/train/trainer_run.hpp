@@ -119,7 +119,7 @@ public:
             while (step() < last_step && !stopped) {
                 const StepEnd one = step(source, last_step);
                 stopped = one.stop;
-                if (one.stop || one.due) save(source);
+                if (one.keep && (one.stop || one.due)) save(source);
             }
             end(source);
         } catch (...) {

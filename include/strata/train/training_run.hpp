@@ -173,6 +173,9 @@ private:
     ///
     ///   ranks  of the step that has ended
     void compare(std::span<const RankTimes> ranks);
+    /// Of a run that was asked to stop: whether the state is to be saved, and says what becomes of it. No: a fault of a GPU may have
+    /// spoilt it, and there is a checkpoint of before.
+    [[nodiscard]] bool keeps_state(std::int64_t last_step);
     /// Logs, and calls what is due; returns whether a checkpoint is.
     [[nodiscard]] bool finish(const StepMetrics& metrics, bool interrupted, std::int64_t last_step);
 

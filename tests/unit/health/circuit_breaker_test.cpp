@@ -102,10 +102,34 @@ TEST(CircuitBreaker, HeatAloneIsAWarningUntilShutdownIsNear) {
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(run.look().empty());  // said once
     EXPECT_TRUE(run.closed());
     run.gpu.below_shutdown = 4;
+    EXPECT_TRUE(run.look().empty());  // a sensor's mistake, perhaps
+    run.gpu.below_shutdown = 40;
+    EXPECT_TRUE(run.look().empty());
+    run.gpu.below_shutdown = 4;
+    EXPECT_TRUE(run.look().empty());
     const auto faults = run.look();
     ASSERT_EQ(faults.size(), 1U);
     EXPECT_EQ(faults[0].kind, FaultKind::thermal);
     EXPECT_TRUE(faults[0].critical);
+}
+
+TEST(CircuitBreaker, CardsWithoutABitForHeatShowItOtherwise) {
+    for (const bool by_driver : {true, false}) {
+        Watched run;
+        run.gpu.throttle = throttle::hw_slowdown | (by_driver ? throttle::sw_thermal_slowdown : 0);
+        run.gpu.below_slowdown = by_driver ? 9 : 2;
+        const auto faults = run.look();
+        ASSERT_EQ(faults.size(), 1U);
+        EXPECT_EQ(faults[0].kind, FaultKind::thermal);
+        EXPECT_FALSE(faults[0].critical);
+        for (int i = 0; i < 10; ++i) EXPECT_TRUE(run.look().empty());
+        EXPECT_TRUE(run.closed());
+        run.gpu.throttle = throttle::hw_slowdown;
+        run.gpu.below_slowdown = 3;  // cool, and slowed nevertheless
+        run.look();
+        run.look();
+        EXPECT_TRUE(run.breaker.is_open());
+    }
 }
 
 TEST(CircuitBreaker, CapsOfSoftwareAreNoFault) {
@@ -121,6 +145,16 @@ TEST(CircuitBreaker, ALostGpuOpensAtOnce) {
     run.look();
     EXPECT_TRUE(run.breaker.is_open());
     EXPECT_NE(run.breaker.status().last_failure_reason.find("does not answer"), std::string::npos);
+}
+
+TEST(CircuitBreaker, ADriverThatSaysNothingButErrorsIsNotTakenForAHealthyGpu) {
+    Watched run;
+    run.gpu.silent = true;
+    const auto faults = run.look();
+    ASSERT_EQ(faults.size(), 1U);
+    EXPECT_EQ(faults[0].kind, FaultKind::no_answer);
+    EXPECT_TRUE(run.look().empty());
+    EXPECT_TRUE(run.closed()) << "what computes may go on: a container that lost its right to ask looks like this";
 }
 
 TEST(CircuitBreaker, AFailedRemapOpensOnlyWhenItIsNew) {
@@ -229,6 +263,25 @@ TEST(CircuitBreaker, DisksThatFailAreWarnedOfAndThenAFault) {
     EXPECT_NE(faults[0].what.find("10 requests"), std::string::npos);
     EXPECT_NE(faults[0].what.find("(sda, sdb)"), std::string::npos);
     EXPECT_EQ(CircuitBreaker::error_of(faults[0], "rank 0/2 on a").code(), strata::Errc::host_fault);
+}
+
+TEST(CircuitBreaker, ADiskFailsWhenItDoesSoOftenAndNotOnceInAWhile) {
+    Watched run;
+    run.host.errors = {{"sda", 7}};
+    run.look();
+    for (std::uint64_t i = 1; i <= 100; ++i) {  // a SMART value that the disk does not have, every 70 seconds
+        run.host.errors[0].failed = 7 + i;
+        run.now += seconds{65};
+        const auto faults = run.look();
+        EXPECT_EQ(faults.size(), i == 1 ? 1U : 0U);
+        EXPECT_TRUE(run.closed()) << i;
+    }
+    run.host.errors[0].failed += 1;  // the tenth of the last ten minutes
+    const auto faults = run.look();
+    ASSERT_EQ(faults.size(), 1U);
+    EXPECT_TRUE(faults[0].critical);
+    EXPECT_EQ(faults[0].what, "10 requests to the host's disks failed within 10 minutes (sda)");
+    EXPECT_TRUE(run.breaker.ends_run());
 }
 
 TEST(CircuitBreaker, MemoryAndEachDiskThatRunOutAreWarnedOf) {

@@ -2,9 +2,14 @@
 
 #include <strata/health/health_monitor.hpp>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -88,7 +93,16 @@ TEST(HealthMonitor, WhatAGpuDoesNotTellStaysEmpty) {
     const GpuReading reading = FakeDriver::open("0").monitor->read();
     EXPECT_FALSE(reading.temperature || reading.below_shutdown || reading.ecc_volatile.uncorrected || reading.throttle);
     EXPECT_FALSE(reading.remapped_rows || reading.retired_pages || reading.fan_percent || reading.memory_total);
-    EXPECT_FALSE(reading.lost);
+    EXPECT_FALSE(reading.lost || reading.silent);
+}
+
+TEST(HealthMonitor, ADriverThatAnswersNothingButErrorsIsWarnedOf) {
+    FakeDriver driver;
+    driver.set("gpu0.temperature", "!999");
+    driver.set("gpu0.power", "!999");
+    EXPECT_TRUE(FakeDriver::open("0").monitor->read().silent);
+    driver.set("gpu0.busy", "3");
+    EXPECT_FALSE(FakeDriver::open("0").monitor->read().silent) << "one question that fails is none of the GPU's faults";
 }
 
 TEST(HealthMonitor, EveryReadingComesFromItsCall) {
@@ -193,10 +207,100 @@ TEST(HealthMonitor, WhatComesAndGoesIsRememberedForSomeLooks) {
 }
 
 TEST(HealthMonitor, AFailedCallOpensItWithoutALook) {
-    HealthMonitor monitor{HealthOptions{}, HealthSources{}};
+    HealthMonitor monitor{HealthOptions{}, HealthSources{.computes_on_gpu = true}};
     EXPECT_FALSE(monitor.failed("CUDA out of memory"));
     EXPECT_TRUE(monitor.failed("CUDA error: unknown error"));
     EXPECT_TRUE(monitor.ends_run());
+}
+
+TEST(HealthMonitor, NoCallIsAGpusFaultWhereThereIsNone) {
+    HealthMonitor monitor{HealthOptions{}, HealthSources{}};
+    EXPECT_FALSE(monitor.failed("CUDA error: unknown error"));
+    EXPECT_FALSE(monitor.ends_run());
+    HealthMonitor read{HealthOptions{}, HealthSources{.gpu = [] { return std::optional{GpuReading{}}; }}};
+    EXPECT_TRUE(read.failed("CUDA error: unknown error"));
+}
+
+TEST(HealthMonitor, WhatMaySpoilTheStateIsKnownWhicheverFaultCameFirst) {
+    GpuReading gpu;
+    gpu.throttle = throttle::hw_power_brake_slowdown;
+    HealthMonitor monitor{HealthOptions{}, HealthSources{.gpu = [&] { return std::optional{gpu}; }}};
+    monitor.poll();
+    monitor.poll();
+    EXPECT_EQ(monitor.snapshot().critical->kind, FaultKind::power_brake);
+    EXPECT_FALSE(monitor.snapshot().suspect);
+    gpu.lost = true;
+    monitor.poll();
+    EXPECT_EQ(monitor.snapshot().critical->kind, FaultKind::power_brake);
+    EXPECT_EQ(monitor.snapshot().suspect->kind, FaultKind::gpu_lost);
+}
+
+/// What a monitor watches that does not answer before it is told to, at a time that a test says.
+struct Hanging {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_asked = false, answers = false;
+    std::atomic<int> seconds_by_now = 0;
+    std::vector<std::string> told;
+
+    [[nodiscard]] static HealthSources sources(const std::shared_ptr<Hanging>& self) {
+        HealthSources sources;
+        sources.gpu = [self]() -> std::optional<GpuReading> {
+            std::unique_lock lock{self->mutex};
+            self->is_asked = true;
+            self->changed.notify_all();
+            self->changed.wait(lock, [&] { return self->answers; });
+            GpuReading gone;
+            gone.lost = true;
+            return gone;
+        };
+        sources.now = [self] { return CircuitBreaker::Time{seconds{self->seconds_by_now}}; };
+        sources.on_fault = [self](const Fault& fault, const CircuitBreaker::Status&) {
+            self->told.push_back(std::string{name_of(fault.kind)} + ": " + fault.what);
+        };
+        return sources;
+    }
+    void is_awaited() {
+        std::unique_lock lock{mutex};
+        changed.wait(lock, [&] { return is_asked; });
+    }
+    void answer() {
+        const std::lock_guard lock{mutex};
+        answers = true;
+        changed.notify_all();
+    }
+};
+
+TEST(HealthMonitor, ADriverThatHangsIsWarnedOfAndKeepsNothingWaiting) {
+    const auto driver = std::make_shared<Hanging>();
+    HealthMonitor monitor{HealthOptions{}, Hanging::sources(driver)};
+    monitor.start();
+    driver->is_awaited();
+    driver->seconds_by_now = 29;
+    EXPECT_FALSE(monitor.ends_run());
+    EXPECT_TRUE(driver->told.empty());
+    driver->seconds_by_now = 30;
+    EXPECT_FALSE(monitor.ends_run());
+    EXPECT_FALSE(monitor.ends_run());
+    EXPECT_EQ(driver->told, std::vector<std::string>{"no_answer: the GPU's driver has not answered for 30 seconds"});
+    EXPECT_TRUE(monitor.failed("CUDA error: unknown error")) << "which is known without the driver";
+    EXPECT_TRUE(monitor.ends_run());
+    driver->answer();
+    monitor.stop(std::chrono::hours{1});
+    EXPECT_EQ(monitor.snapshot().polls, 1);
+}
+
+TEST(HealthMonitor, ALookThatDoesNotEndKeepsNobodyFromEnding) {
+    const auto driver = std::make_shared<Hanging>();
+    {
+        HealthMonitor monitor{HealthOptions{}, Hanging::sources(driver)};
+        monitor.start();
+        driver->is_awaited();
+        monitor.stop(std::chrono::milliseconds{0});
+    }
+    driver->answer();
+    while (driver.use_count() > 1) std::this_thread::yield();  // its thread ends, and takes what it worked with along
+    EXPECT_TRUE(driver->told.empty()) << "whoever would have been told is gone";
 }
 
 TEST(HealthMonitor, ItsThreadLooksUntilItIsEnded) {

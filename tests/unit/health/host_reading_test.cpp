@@ -88,6 +88,17 @@ TEST(HostReading, DisksThatCountFailedRequestsAreListed) {
     EXPECT_EQ(reading.errors[0].failed, 31U);
 }
 
+TEST(HostReading, EmptyDrivesAreNoDisksThatFail) {
+    const Kernel kernel;
+    kernel.write("sys/block/sda/device/ioerr_cnt", "0x2\n");
+    kernel.write("sys/block/sda/removable", "0\n");
+    kernel.write("sys/block/sr0/device/ioerr_cnt", "0x1f4\n");
+    kernel.write("sys/block/sr0/removable", "1\n");
+    const HostReading reading = kernel.read();
+    ASSERT_EQ(reading.errors.size(), 1U);
+    EXPECT_EQ(reading.errors[0].device, "sda");
+}
+
 TEST(HostReading, TheHottestSensorIsNamed) {
     const Kernel kernel;
     kernel.write("sys/class/hwmon/hwmon0/name", "nvme\n");

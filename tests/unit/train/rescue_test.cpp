@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <strata/core/thrown_type.hpp>
+#include <strata/train/step_failure.hpp>
 
 namespace {
 
@@ -135,6 +136,18 @@ TEST(Rescue, WhatIsNestedInAnErrorStaysThere) {
         EXPECT_EQ(error.problem(), "step 5 on rank 1 failed: row 7; all is well");
         EXPECT_EQ(core::thrown_type(error), "std::out_of_range");
     }
+}
+
+TEST(Rescue, AFailureOfAGpuNamesTheRankWhoseItIs) {
+    const auto told = [](Errc code, const std::string& problem, const std::string& who) {
+        return train::as_error(std::make_exception_ptr(Error{code, problem, "look at it"}), who).problem();
+    };
+    const std::string call = "cudaMemcpyAsync failed: unknown error";
+    const std::string named = "step 7 on rank 1 failed: " + call;
+    EXPECT_EQ(told(Errc::device_failed, call, "step 7 on rank 1"), named);
+    EXPECT_EQ(told(Errc::device_failed, named, "step 7 on rank 0"), named) << "where all throw what one has met";
+    EXPECT_EQ(told(Errc::device_failed, call, "step 7"), call) << "alone it is nobody else's";
+    EXPECT_EQ(told(Errc::no_space, "the disk is full", "step 7 on rank 1"), "the disk is full");
 }
 
 }  // namespace

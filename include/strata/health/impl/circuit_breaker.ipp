@@ -2,6 +2,7 @@
 // strata/health/impl/circuit_breaker.ipp - thresholds, and the three states.
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <tuple>
 #include <utility>
@@ -24,6 +25,12 @@ STRATA_INLINE std::string percent_of(std::uint64_t part, std::uint64_t whole) {
 STRATA_INLINE bool is_below(std::uint64_t part, std::uint64_t whole, double percent) {
     return whole > 0 && 100.0 * static_cast<double>(part) < percent * static_cast<double>(whole);
 }
+
+/// So near to the temperature at which the hardware lowers clocks that this is why it does.
+STRATA_INLINE bool is_at_slowdown(const GpuReading& gpu) { return gpu.below_slowdown && *gpu.below_slowdown <= 2; }
+
+/// In which failed requests of disks count together.
+inline constexpr std::chrono::minutes disk_window{10};
 
 }  // namespace detail
 
@@ -68,8 +75,16 @@ STRATA_INLINE void CircuitBreaker::find_in(const GpuReading& gpu, std::vector<Fa
                          "reset the GPU or restart the host; look for Xid lines in the kernel log"});
         return;
     }
+    if (gpu.silent) {
+        found.push_back({FaultKind::no_answer, false, "the GPU's driver answers every question with an unknown error",
+                         "run nvidia-smi on that host; where a container lost its right to ask, start it anew"});
+        return;
+    }
     find_memory_faults(gpu, found);
-    if (gpu.below_shutdown && *gpu.below_shutdown < options_.shutdown_margin_celsius)
+    // One reading may be a sensor's mistake, here and of the slowdowns.
+    near_shutdown_ =
+        gpu.below_shutdown && *gpu.below_shutdown < options_.shutdown_margin_celsius ? near_shutdown_ + 1 : 0;
+    if (near_shutdown_ >= options_.throttle_polls)
         found.push_back({FaultKind::thermal, true,
                          "the GPU is " + std::to_string(*gpu.below_shutdown) +
                              " degrees below the temperature at which it turns itself off" +
@@ -77,13 +92,17 @@ STRATA_INLINE void CircuitBreaker::find_in(const GpuReading& gpu, std::vector<Fa
                          "look at fans, dust and the air that comes in, or lower its power limit"});
     if (!gpu.throttle) return;
     const std::uint64_t bits = *gpu.throttle;
-    const bool hot = (bits & throttle::hw_thermal_slowdown) != 0;
     const bool brake = (bits & throttle::hw_power_brake_slowdown) != 0;
+    const bool slowdown = (bits & throttle::hw_slowdown) != 0;
+    // hw_slowdown stands beside the bit of its reason. Cards that have none for heat show it by the driver's own bit, or by their temperature.
+    const bool hot =
+        (bits & throttle::hw_thermal_slowdown) != 0 ||
+        (slowdown && !brake && ((bits & throttle::sw_thermal_slowdown) != 0 || detail::is_at_slowdown(gpu)));
     if (hot)
         found.push_back({FaultKind::thermal, false, "the GPU's hardware lowers its clocks because of heat",
                          "look at fans, dust and the air that comes in: steps take longer until then"});
-    // hw_slowdown stands beside the bit of its reason; heat alone is a warning, as long as the GPU keeps away from its shutdown.
-    const bool slow = (bits & throttle::hw_slowdown) != 0 && !hot && !brake;
+    // Heat alone is a warning, as long as the GPU keeps away from its shutdown.
+    const bool slow = slowdown && !hot && !brake;
     braked_ = brake ? braked_ + 1 : 0;
     slowed_ = slow ? slowed_ + 1 : 0;
     if (braked_ >= options_.throttle_polls)
@@ -95,7 +114,7 @@ STRATA_INLINE void CircuitBreaker::find_in(const GpuReading& gpu, std::vector<Fa
                          "look at the GPU's power cables and at the host's power supply"});
 }
 
-STRATA_INLINE void CircuitBreaker::find_in(const HostReading& host, std::vector<Fault>& found) {
+STRATA_INLINE void CircuitBreaker::find_in(const HostReading& host, Time now, std::vector<Fault>& found) {
     if (host.memory_total && host.memory_available &&
         detail::is_below(*host.memory_available, *host.memory_total, options_.host_memory_percent))
         found.push_back({FaultKind::host_memory, false,
@@ -108,6 +127,10 @@ STRATA_INLINE void CircuitBreaker::find_in(const HostReading& host, std::vector<
                              "the disk of " + disk.folder.string() + " has " +
                                  detail::percent_of(disk.available, disk.total) + " left",
                              "make room on it, or keep fewer checkpoints", disk.folder.string()});
+    find_disk_faults(host, now, found);
+}
+
+STRATA_INLINE void CircuitBreaker::find_disk_faults(const HostReading& host, Time now, std::vector<Fault>& found) {
     std::uint64_t failed = 0;
     std::string names;
     for (const DiskErrors& disk : host.errors) {
@@ -116,16 +139,31 @@ STRATA_INLINE void CircuitBreaker::find_in(const HostReading& host, std::vector<
         failed += grown;
         names += (names.empty() ? "" : ", ") + disk.device;
     }
-    if (failed > 0)
-        found.push_back({FaultKind::disk_error, failed >= static_cast<std::uint64_t>(options_.disk_error_threshold),
-                         std::to_string(failed) + " requests to the host's disks failed in this run (" + names + ")",
+    if (failed > disk_failures_) new_disk_failures_.emplace_back(now, failed - disk_failures_);
+    disk_failures_ = failed;
+    // A disk that fails does so often; what a long run gathers of single ones says nothing about it.
+    const auto window = std::max(
+        detail::disk_window,
+        std::chrono::ceil<std::chrono::minutes>(std::chrono::duration<double>{options_.poll_interval_seconds}));
+    while (!new_disk_failures_.empty() && now - new_disk_failures_.front().first > window)
+        new_disk_failures_.pop_front();
+    std::uint64_t lately = 0;
+    for (const auto& [when, count] : new_disk_failures_) lately += count;
+    const std::string disks = " requests to the host's disks failed ";
+    const std::string of = " (" + names + ")";
+    if (lately >= static_cast<std::uint64_t>(options_.disk_error_threshold))
+        found.push_back({FaultKind::disk_error, true,
+                         std::to_string(lately) + disks + "within " + std::to_string(window.count()) + " minutes" + of,
                          "look at the kernel log and at smartctl, and move the run's folders to another disk"});
+    else if (failed > 0)
+        found.push_back({FaultKind::disk_error, false, std::to_string(failed) + disks + "in this run" + of,
+                         "look at the kernel log: a program that asks for SMART values counts as well"});
 }
 
 STRATA_INLINE std::vector<Fault> CircuitBreaker::look(const GpuReading* gpu, const HostReading& host, Time now) {
     std::vector<Fault> found;
     if (gpu != nullptr) find_in(*gpu, found);
-    find_in(host, found);
+    find_in(host, now, found);
 
     std::vector<Fault> fresh;
     std::set<Standing> standing;
@@ -186,6 +224,8 @@ STRATA_INLINE void CircuitBreaker::begin_anew() {
     ecc_volatile_.begin_anew();
     ecc_aggregate_.begin_anew();
     for (auto& [name, growth] : disks_) growth.begin_anew();
+    disk_failures_ = 0;
+    new_disk_failures_.clear();
     remap_had_failed_.reset();
     remap_was_pending_.reset();
     cuda_failures_ = 0;

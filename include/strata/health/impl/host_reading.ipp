@@ -130,9 +130,12 @@ STRATA_INLINE HostReading read_host(const std::vector<std::filesystem::path>& fo
         reading.space.push_back(
             {folder, std::uint64_t{disk.f_blocks} * disk.f_frsize, std::uint64_t{disk.f_bavail} * disk.f_frsize});
     }
-    for (const auto& disk : detail::entries_of(root / "sys/block"))
+    for (const auto& disk : detail::entries_of(root / "sys/block")) {
+        // An empty drive's answer to "is there a disc?" counts as failed, several times a minute.
+        if (detail::number_in(detail::text_of(disk / "removable")).value_or(0) != 0) continue;
         if (const auto failed = detail::number_in(detail::text_of(disk / "device/ioerr_cnt")))
             reading.errors.push_back({disk.filename().string(), *failed});
+    }
     reading.disk_wait_percent = detail::read_disk_wait(root);
     for (const auto& chip : detail::entries_of(root / "sys/class/hwmon"))
         for (const auto& file : detail::entries_of(chip)) {

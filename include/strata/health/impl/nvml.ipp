@@ -24,6 +24,7 @@ inline constexpr Return success = 0;
 inline constexpr Return insufficient_size = 7;
 inline constexpr Return gpu_is_lost = 15;
 inline constexpr Return reset_required = 16;
+inline constexpr Return unknown_error = 999;
 
 inline constexpr int threshold_shutdown = 0;  // nvmlTemperatureThresholds_t
 inline constexpr int threshold_slowdown = 1;
@@ -139,17 +140,21 @@ private:
 
 namespace detail {
 
-/// Calls one GPU, and remembers whether an answer says that it is gone.
+/// Calls one GPU, and remembers whether an answer says that it is gone, and whether there was any.
 struct NvmlReader {
     const Nvml& nvml;
     void* device;
     bool lost = false;
+    bool answered = false;
+    bool erred = false;
 
     template <class Call, class... Args>
     bool operator()(Call call, Args... args) {
         if (call == nullptr) return false;
         const int returned = call(device, args...);
         lost = lost || returned == nvml::gpu_is_lost || returned == nvml::reset_required;
+        answered = answered || returned == nvml::success;
+        erred = erred || returned == nvml::unknown_error;
         return returned == nvml::success;
     }
     [[nodiscard]] std::optional<unsigned> number(int (*call)(void*, unsigned*)) {
@@ -234,6 +239,7 @@ STRATA_INLINE GpuReading GpuMonitor::read() const {
     detail::nvml::Utilization busy{};
     if (ask(nvml.utilization_, &busy)) reading.busy_percent = busy.gpu;
     reading.lost = ask.lost;
+    reading.silent = ask.erred && !ask.answered;
     return reading;
 }
 

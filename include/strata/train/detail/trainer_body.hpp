@@ -268,11 +268,14 @@ private:
         return session;
     }
 
-    /// From now on a fault of the GPU that it computes on, or of its host, is seen.
+    /// From now on a fault of the GPU that it computes on, or of its host, is seen, and a disk that state is offloaded to and that fills up.
     static Options watched(Session& session, Compute& compute, Options options) {
         const at::Device device = compute.device().device();
+        std::vector<std::filesystem::path> folders;
+        if (!options.engine.tiers.nvme_path.empty()) folders.push_back(options.engine.tiers.nvme_path);
         session.watch_health(options.health,
-                             device.is_cuda() ? std::optional{static_cast<unsigned>(device.index())} : std::nullopt);
+                             device.is_cuda() ? std::optional{static_cast<unsigned>(device.index())} : std::nullopt,
+                             std::move(folders));
         return options;
     }
 

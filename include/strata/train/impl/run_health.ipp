@@ -1,10 +1,7 @@
 #pragma once
 // strata/train/impl/run_health.ipp - lines of faults, and the end of a run.
 
-#include <charconv>
-#include <cstddef>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <strata/comm/agree.hpp>
@@ -23,8 +20,10 @@ STRATA_INLINE void RunHealth::watch(const health::HealthOptions& options, health
     sources.on_fault = [where = where_, tell = std::move(tell), policy = options.breaker](
                            const health::Fault& fault, const health::CircuitBreaker::Status& /*status*/) {
         const bool ends = fault.critical && policy != health::BreakerPolicy::warn;
-        tell(fault, (ends ? "fault: " : "warning: ") + where + ": " + fault.what +
-                        (ends ? ": the run saves and ends" : "") + ". Fix: " + fault.fix);
+        // What becomes of a step that may be spoilt is rank 0's to say, and that of one that failed is said by now.
+        const bool saves = !health::makes_state_suspect(fault.kind) && fault.kind != health::FaultKind::cuda_error;
+        const std::string so = !ends ? "" : saves ? ": the run saves and ends" : ": the run ends";
+        tell(fault, (ends ? "fault: " : "warning: ") + where + ": " + fault.what + so + ". Fix: " + fault.fix);
     };
     monitor_ = std::make_unique<health::HealthMonitor>(options, std::move(sources));
     monitor_->start();
@@ -34,6 +33,12 @@ STRATA_INLINE bool RunHealth::asks_to_stop() const {
     if (monitor_ == nullptr || !monitor_->ends_run()) return false;
     asked_ = true;
     return true;
+}
+
+STRATA_INLINE std::string RunHealth::suspicion() const {
+    if (monitor_ == nullptr || options_.breaker == health::BreakerPolicy::warn) return {};
+    const auto suspect = monitor_->snapshot().suspect;
+    return suspect ? where_ + ": " + suspect->what : std::string{};
 }
 
 STRATA_INLINE void RunHealth::heed(comm::AnyComm& comm) const {
@@ -55,25 +60,11 @@ STRATA_INLINE void RunHealth::end_by_own_fault() const {
     throw EndedByFault{health::CircuitBreaker::error_of(*monitor_->snapshot().critical, where_), status()};
 }
 
-namespace detail {
-
-/// 1 of "step 7 on rank 1 failed: ..."; none where no rank is named.
-inline std::optional<int> rank_named_in(std::string_view message) {
-    constexpr std::string_view words = " on rank ";
-    const std::size_t at = message.find(words);
-    if (at == std::string_view::npos) return std::nullopt;
-    const std::string_view rest = message.substr(at + words.size());
-    int rank = 0;
-    if (std::from_chars(rest.data(), rest.data() + rest.size(), rank).ec != std::errc{}) return std::nullopt;
-    return rank;
-}
-
-}  // namespace detail
-
 STRATA_INLINE void RunHealth::failed(std::string_view message, int rank, std::string thrown) {
-    if (monitor_ == nullptr || health::classify_failure(message) != health::FailureClass::device) return;
+    if (monitor_ == nullptr || !monitor_->has_gpu()) return;
+    if (health::classify_failure(message) != health::FailureClass::device) return;
     const std::string text{message.substr(0, message.find('\n'))};
-    const std::optional<int> named = detail::rank_named_in(message);
+    const std::optional<int> named = health::rank_named_in(message);
     if (named && *named != rank) {  // whose breaker opens at its first failure, or goes on counting in its next run
         if (options_.breaker == health::BreakerPolicy::warn || options_.cuda_failure_threshold > 1) return;
         throw EndedByFault{

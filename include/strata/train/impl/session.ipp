@@ -29,6 +29,7 @@
 #include <strata/core/printable.hpp>
 #include <strata/core/text.hpp>
 #include <strata/core/thrown_type.hpp>
+#include <strata/health/failure_class.hpp>
 #include <strata/health/nvml.hpp>
 #include <strata/storage/leftovers.hpp>
 #include <strata/train/run_log.hpp>
@@ -282,13 +283,25 @@ STRATA_INLINE void Session::remove_folders(std::filesystem::path folder) {
         folder = folder.parent_path();
 }
 
-STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu) {
+/// The output directory, or what there is already of the path to it: they are most likely on one disk.
+STRATA_INLINE std::filesystem::path Session::folder_of_output() const {
+    if (!output_.empty()) return output_;
+    std::error_code failed;
+    std::filesystem::path folder = std::filesystem::absolute(command_line_.output.value_or(output_dir_), failed);
+    while (!std::filesystem::exists(folder, failed) && folder.has_relative_path()) folder = folder.parent_path();
+    return folder;
+}
+
+STRATA_INLINE void Session::watch_health(const health::HealthOptions& options, std::optional<unsigned> gpu,
+                                         std::vector<std::filesystem::path> folders) {
     if (health_.watches()) return;
-    const std::filesystem::path folder = output_.empty() ? std::filesystem::path{"."} : output_;
-    if (!gpu) return watch_health(options, health::sources_of({}, {folder}), "");
+    folders.insert(folders.begin(), folder_of_output());
+    if (!gpu) return watch_health(options, health::sources_of({}, std::move(folders)), "");
     const health::OpenedGpu opened = health::open_gpu(*gpu);
     if (!opened.note.empty()) say("the health of GPU " + std::to_string(*gpu) + ": " + opened.note);
-    watch_health(options, health::sources_of(opened, {folder}),
+    health::HealthSources sources = health::sources_of(opened, std::move(folders));
+    sources.computes_on_gpu = true;
+    watch_health(options, std::move(sources),
                  opened.monitor ? "GPU " + std::to_string(*gpu) + " (" + opened.monitor->name() + ")" : "");
 }
 
@@ -317,8 +330,11 @@ inline void throw_fault_behind(Session& session, const std::exception_ptr& failu
     } catch (const EndedByFault&) {
     } catch (const Error& error) {
         if (error.code() == Errc::interrupted) session.health().heed(session.comm());
-        // Ranks throw the same Error together: it says whose failure it was, or it is nobody's.
-        if (session.world() == 1 || error.problem().find(" on rank ") != std::string::npos)
+        // What strata says of files, keys and servers is no call of a GPU, whatever its words. Ranks throw the same Error together: it says whose
+        // failure it was, or it is nobody's.
+        const bool is_of_a_call = error.code() == Errc::step_failed || error.code() == Errc::device_failed ||
+                                  error.code() == Errc::rank_failed;
+        if (is_of_a_call && (session.world() == 1 || health::rank_named_in(error.problem())))
             session.health().failed(error.problem(), session.rank(), core::thrown_type(error));
     } catch (const std::exception& error) {
         session.health().failed(error.what(), session.rank(), core::thrown_type(error));
@@ -351,6 +367,7 @@ STRATA_INLINE void end_badly(Session& session, std::exception_ptr failure) {
 
 STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure) {
     int status = 1;
+    bool is_of_another = false;
     std::string text;
     try {
         std::rethrow_exception(failure);
@@ -359,6 +376,8 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
         text = fault.what();
     } catch (const Error& error) {
         status = error.code() == Errc::interrupted ? 0 : is_bad_input(error.code()) ? 2 : 1;
+        is_of_another = error.code() == Errc::rank_failed &&
+                        health::classify_failure(error.problem()) == health::FailureClass::remote;
         text = error.what();
     } catch (const std::exception& error) {
         text = core::printable(core::first_line(error.what()));
@@ -374,8 +393,12 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
         return 0;
     }
     // What is wrong with the input is wrong on every rank. Rank 0 says it and ends the job while the others
-    // wait; a failure that rank 0 does not share is said by the rank that has it.
-    if (comm->rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    // wait; a failure that rank 0 does not share is said by the rank that has it. Who only sees that another one failed lets
+    // that one, which knows why, say so and end the job.
+    if (is_of_another)
+        std::this_thread::sleep_for(std::chrono::seconds{10});
+    else if (comm->rank() != 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds{500});
     std::fprintf(stderr, "rank %d/%d: %s\n", comm->rank(), comm->world(), text.c_str());
     std::fflush(stderr);
     comm->abort(status);

@@ -1,6 +1,7 @@
 #pragma once
 // strata/train/impl/training_run.ipp - what a run does before, between and after the passes of its steps.
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <utility>
@@ -171,15 +172,16 @@ STRATA_INLINE StepEnd TrainingRun::end_step(double learning_rate, const StepSums
     if (result.skipped) {
         skip(result, samples, names_samples, is_finite);
         compare(sums.ranks);
-        return {.done = false, .stop = sums.stop, .due = false};
+        return {.done = false, .stop = sums.stop, .due = false, .keep = !sums.stop || keeps_state(last_step)};
     }
     metrics.grad_norm = result.grad_norm;
     metrics.step = engine_.step_count();
     const double before = record_.last().seconds;
     record_.complete(metrics, sums.seconds, plan_, sums.samples);
     step_seconds_ = metrics.seconds - before;
-    const StepEnd end{.done = true, .stop = sums.stop, .due = finish(metrics, sums.stop, last_step)};
+    StepEnd end{.done = true, .stop = sums.stop, .due = finish(metrics, sums.stop, last_step)};
     compare(sums.ranks);
+    if (end.stop) end.keep = keeps_state(last_step);
     return end;
 }
 
@@ -237,11 +239,33 @@ STRATA_INLINE bool TrainingRun::finish(const StepMetrics& metrics, bool interrup
     for (const NamedLoss& one : losses) session_.progress().note(evaluation_line(metrics.step, one));
     session_.progress().step(metrics, last_step, settings_.name);
     session_.events().step_done(metrics, settings_.max_steps);
-    if (interrupted && metrics.step != last_step)
-        session_.progress().note("asked to stop: saving step " + std::to_string(metrics.step));
     if (!interrupted) actions_.call_due(session_.comm(), together_, who(), metrics, last_step);
     checkpoints_.repeat_choice();
     return is_due(settings_.checkpoint_every, metrics.step, last_step);
+}
+
+STRATA_INLINE bool TrainingRun::keeps_state(std::int64_t last_step) {
+    if (is_saved()) return true;
+    std::string suspicion;
+    together_.through([&] {
+        for (std::string& one : session_.comm().all_gather_varied(session_.health().suspicion()))
+            if (suspicion.empty()) suspicion = std::move(one);
+    });
+    const std::int64_t before = checkpoints_.newest_step(), lost = step() - before;
+    const std::string name = "step " + std::to_string(step());
+    const std::string why = "a fault may have spoilt it (" + suspicion + "): ";
+    if (suspicion.empty()) {
+        if (step() != last_step) session_.progress().note("asked to stop: saving " + name);
+        return true;
+    }
+    if (before < 0) {
+        session_.progress().note(name + " is saved, although " + why + "there is no checkpoint of before it");
+        return true;
+    }
+    session_.progress().note(name + " is not saved, because " + why + "the next start goes on from " +
+                             newest().string() + " and does " + std::to_string(lost) +
+                             (lost == 1 ? " step" : " steps") + " again");
+    return false;
 }
 
 STRATA_INLINE void TrainingRun::compare(std::span<const RankTimes> ranks) {
@@ -276,8 +300,10 @@ STRATA_INLINE void TrainingRun::save() {
 
 STRATA_INLINE void TrainingRun::end_well(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) session_.progress().note(line);
-    if (engine_.step_count() >= settings_.max_steps) export_weights();
-    session_.events().training_ends(engine_.step_count(), settings_.max_steps);
+    // A step that is not saved will be done again: nothing is complete with it.
+    const std::int64_t kept = is_saved() ? step() : std::max(checkpoints_.newest_step(), std::int64_t{0});
+    if (kept >= settings_.max_steps) export_weights();
+    session_.events().training_ends(kept, settings_.max_steps);
     ended_well_ = true;
     in_fit_ = false;
 }

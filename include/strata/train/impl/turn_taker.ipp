@@ -135,7 +135,7 @@ STRATA_INLINE bool TakenTurns::take_step() {
     due_ = due_ || end.due;
     if (end.done) ++position_;
     const bool round_ends = end.done && position_ % plan_.steps_a_round() == 0;
-    if (end.stop || (due_ && round_ends)) save_all();
+    if (end.keep && (end.stop || (due_ && round_ends))) save_all();
     return end.stop;
 }
 
