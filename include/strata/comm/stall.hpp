@@ -8,7 +8,7 @@
 namespace strata::comm {
 
 struct Stall {
-    std::string line;                 ///< why, as it is printed: "[ST2303] collective 2 (...) has not ended after ..."
+    std::string line;                 ///< why, as it is printed: `collective 2 (...) has not ended after ...`, with its number in front
     std::vector<std::string> stacks;  ///< by rank: what its threads do (core::thread_stacks); why that is not known
 };
 
