@@ -16,6 +16,7 @@
 #include <strata/core/error.hpp>
 #include <strata/health/fault.hpp>
 
+#include "exit_status.hpp"
 #include "held_signals.hpp"
 #include "launch_command.hpp"
 #include "launch_shell.hpp"
@@ -104,7 +105,6 @@ bool LaunchSeries::await_nodes() {
         if (Clock::now() >= until) {
             std::string list;
             for (const int rank : nodes.missing()) list += (list.empty() ? "" : ", ") + std::to_string(rank);
-            nodes.dismiss(host_lost_status);
             throw Error{
                 Errc::node_missing,
                 "machine_rank " + list + " did not come within " + std::to_string(plan_.wait_seconds) + " s",
@@ -215,7 +215,7 @@ int LaunchSeries::run() {
             const bool may_go_on =
                 error.code() == Errc::host_lost || (is_restart && error.code() == Errc::cannot_launch);
             if (!may_go_on || restarts_ >= plan_.restarts) {
-                stopped(error.code() == Errc::host_lost ? host_lost_status : 2);
+                stopped(status_of(error));
                 throw;
             }
             std::fprintf(stderr, "%s\n", error.what());

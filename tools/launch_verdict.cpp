@@ -11,6 +11,7 @@
 
 #include <strata/core/error.hpp>
 
+#include "exit_status.hpp"
 #include "launch_job.hpp"
 #include "rank_death.hpp"
 

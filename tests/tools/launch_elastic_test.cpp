@@ -89,6 +89,14 @@ TEST_F(LaunchElastic, AHostWithAFaultIsLeftAndTheOthersGoOnAndKnowWhy) {
     expect_error(outcome, 75, "ST2125", {"1 host is left, and --elastic wants 2 or more"});
 }
 
+TEST_F(LaunchElastic, AllNodesEndWithTheStatusOfWhatTheFirstOneSays) {
+    const std::string file = yaml(2, 2);
+    start_node("first", file, 0, program("drains", {"1"}), {"--elastic", "2:2", "--elastic-batch", "change"});
+    start_node("second", file, 1, program("drains", {"1"}), {"--max-restarts", "3"});
+    expect_error(finish("first"), 75, "ST2125", {"1 host is left, and --elastic wants 2 or more"});
+    EXPECT_EQ(finish("second").status, 75);
+}
+
 TEST_F(LaunchElastic, TooFewHostsAreRefused) {
     const std::string file = yaml(2, 4);
     const std::vector<std::string> elastic{"--elastic", "1:2", "--elastic-batch", "keep"};
