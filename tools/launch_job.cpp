@@ -70,6 +70,7 @@ LaunchOutcome LaunchJob::run() {
         std::fprintf(stderr, "strata launch:%s\n", line.c_str());
     }
     ranks_.reserve(static_cast<std::size_t>(plan_.ranks) + 1);
+    if (plan_.port != nullptr) ::setenv(launcher_socket_variable, socket_->path().c_str(), 1);
     mpirun_.emplace(plan_.start);
     while (!is_over()) wait();
     for (const Rank& rank : ranks_) output_->close(rank.number);
@@ -77,6 +78,7 @@ LaunchOutcome LaunchJob::run() {
     outcome_.status = verdict();
     outcome_.lost = lost_hosts();
     outcome_.drained = drained_hosts();
+    if (asked_ > 0) outcome_.is_to_grow = false;  // a person's wish to stop that came meanwhile is what it stopped for
     outcome_.may_restart = outcome_.status != 0 && asked_ == 0 && started_;
     return outcome_;
 }
@@ -128,6 +130,9 @@ void LaunchJob::let_in() {
     plan_.nodes->take_messages();
     if (plan_.nodes->take_wish_to_stop() && asked_++ == 0) ask_to_stop();
     for (const std::string& name : plan_.nodes->take_lost()) {
+        if (std::none_of(plan_.hosts.begin(), plan_.hosts.end(),
+                         [&](const LaunchHost& host) { return host.name == name; }))
+            continue;  // it was in reserve
         outcome_.lost.push_back(name);
         // Its connections to ranks notice later.
         for (Rank& rank : ranks_)
@@ -148,14 +153,15 @@ void LaunchJob::look_for_hosts() {
         return;
     }
     if (probe_->goes_on()) return;
-    if (!probe_->answered().empty()) grow();
+    grow(probe_->answered());
     probe_.reset();
     next_probe_ = Clock::now() + time_between_probes;
 }
 
-/// All ranks save, and the launch goes on with the host that has come.
-void LaunchJob::grow() {
-    if (!plan_.grows || !started_ || asked_ > 0 || ending_ || outcome_.is_to_grow) return;
+/// All ranks save, and the launch goes on with the hosts that have come, where it has a use for them.
+void LaunchJob::grow(const std::vector<std::string>& come) {
+    if (!plan_.would_grow || !started_ || asked_ > 0 || ending_ || outcome_.is_to_grow) return;
+    if (come.empty() || !plan_.would_grow(come)) return;
     outcome_.is_to_grow = true;
     std::fprintf(stderr, "a host has come back: stopping after this step, to go on with it\n");
     for (Rank& rank : ranks_)
@@ -205,7 +211,15 @@ void LaunchJob::take_messages(Rank& rank) {
         if (message->kind == Kind::node && !rank.is_local && plan_.nodes != nullptr) {
             plan_.nodes->take(std::move(rank.wire), *message);
             rank.is_none = true;
-            if (plan_.nodes->hosts().size() > plan_.hosts.size()) grow();
+            std::vector<std::string> come;
+            for (const LaunchHost& host : plan_.nodes->hosts()) come.push_back(host.name);
+            grow(come);
+            return;
+        }
+        if (message->kind == Kind::done && rank.number < 0 && rank.is_local) {  // `strata launch-shell`
+            if (!started_ && host_without_start_.empty() && !message->words.empty())
+                host_without_start_ = message->words.front();
+            rank.is_none = true;
             return;
         }
         take(rank, *message);
