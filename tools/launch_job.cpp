@@ -278,7 +278,8 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             output_->close(rank.number);
             rank.ended =
                 Ended{std::atoi(word(0).c_str()), std::strtoll(word(1).c_str(), nullptr, 10), word(2) == "1",
-                      word(3).empty() ? OutOfMemory::Verdict::unknown : static_cast<OutOfMemory::Verdict>(word(3)[0])};
+                      word(3).empty() ? OutOfMemory::Verdict::unknown : static_cast<OutOfMemory::Verdict>(word(3)[0]),
+                      word(4) == "1"};
             if (plan_.verbose)
                 say(name_of(rank) + (WIFEXITED(rank.ended->status)
                                          ? " ended with status " + std::to_string(WEXITSTATUS(rank.ended->status))
@@ -307,7 +308,10 @@ void LaunchJob::start_program() {
     for (Rank& rank : ranks_) {
         if (!rank.connected || rank.number < 0) continue;
         rank.told_program = true;
-        if (!plan_.hosts.empty()) rank.wire.send({Kind::environment, environment_of(rank)});
+        if (!plan_.hosts.empty())
+            rank.wire.send({Kind::environment, environment_of(rank)});
+        else if (!plan_.environment.empty())
+            rank.wire.send({Kind::environment, plan_.environment});
         if (rank.is_local && plan_.output == nullptr)
             rank.wire.send(message, std::array{STDOUT_FILENO, STDERR_FILENO});
         else

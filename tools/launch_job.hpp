@@ -81,6 +81,7 @@ private:
         std::int64_t when = 0;  // nanoseconds of the host's clock
         bool told_to = false;   // by this launcher, and so no failure of the rank
         OutOfMemory::Verdict memory = OutOfMemory::Verdict::unknown;
+        bool reason_is_told = false;  // by the program, on standard error
     };
     struct Rank {
         Wire wire;

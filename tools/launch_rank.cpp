@@ -173,6 +173,7 @@ private:
         }
         const std::string_view notes{bytes.data(), static_cast<std::size_t>(n)};
         if (notes.find('f') != std::string_view::npos) wire_.send({Kind::faulty, {}});
+        reason_is_told_ = reason_is_told_ || notes.find('e') != std::string_view::npos;
         if (notes.find('s') == std::string_view::npos) return;
         if (!stop_noted_) wire_.send({Kind::confirmed, {}});
         stop_noted_ = true;
@@ -184,6 +185,7 @@ private:
         int status = 0;
         if (process_ <= 0 || ::waitpid(process_, &status, WNOHANG) != process_) return;
         const std::int64_t when = now_ns();
+        read_note();  // its last word may have come with its end
         // What the program had started. Where a signal ended a shell, the trainer behind it would live on and keep its locks.
         if (told_to_end_ || WIFSIGNALED(status)) end_program();
         const bool by_sigkill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
@@ -193,7 +195,8 @@ private:
         process_ = -1;
         for (const int file : {1, 2}) pass_on(file);
         wire_.send({Kind::ended,
-                    {std::to_string(status), std::to_string(when), told_to_end_ ? "1" : "0", std::string(1, memory)}});
+                    {std::to_string(status), std::to_string(when), told_to_end_ ? "1" : "0", std::string(1, memory),
+                     reason_is_told_ ? "1" : "0"}});
     }
 
     ///   words  path of the program, and its arguments from its name on
@@ -283,6 +286,7 @@ private:
     bool stop_wanted_ = false;
     bool stop_noted_ = false;
     bool told_to_end_ = false;
+    bool reason_is_told_ = false;
     bool failed_ = false;
 };
 

@@ -40,7 +40,8 @@ struct Message {
         confirmed = 'c',  ///< the program has taken the wish to stop
         faulty = 'b',     ///< the program says that its host has a fault
         ended =
-            'e',  ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory
+            'e',  ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory, "1" if the
+        ///< program has said why
         output =
             'o',  ///< "1" or "2", bytes: what the program has printed, where it does not print to the launcher's own files
         // the launcher says

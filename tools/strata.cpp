@@ -11,6 +11,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/version.hpp>
+#include <strata/train/stop_signal.hpp>
 
 #include "arguments.hpp"
 #include "codegen_command.hpp"
@@ -96,8 +97,10 @@ int main(int argc, char** argv) {
         return run(words);
     } catch (const Error& error) {
         std::fprintf(stderr, "%s\n", error.what());
+        strata::train::note_reason_is_told();  // where `strata launch` has started this
         return strata::tools::status_of(error);
     } catch (const std::exception& error) {
+        strata::train::note_reason_is_told();
         std::fprintf(stderr, "strata: %s\n", strata::core::printable(error.what()).c_str());
         return 1;
     }

@@ -100,7 +100,7 @@ enum class Errc : std::uint16_t {
     output_in_use = 2603,        ///< another run works in the same output directory
     interrupted = 2604,          ///< stopped on request before training began
     cannot_launch = 2605,        ///< a program, or mpirun, cannot be started
-    rank_died = 2606,            ///< a signal ended a rank
+    rank_died = 2606,            ///< a signal ended a rank, or it failed without a word
 
     corrupt_parquet = 2620,      ///< bytes are no Parquet file, or it is damaged
     unsupported_parquet = 2621,  ///< a Parquet file or column is of a kind that is not read
