@@ -28,6 +28,7 @@
 #include "launch_rank.hpp"
 #include "launch_series.hpp"
 #include "launch_shell.hpp"
+#include "own_host.hpp"
 
 namespace strata::tools {
 

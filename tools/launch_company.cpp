@@ -15,7 +15,6 @@
 
 #include <strata/config/accelerate.hpp>
 #include <strata/core/error.hpp>
-#include <strata/core/host_name.hpp>
 
 #include "launch_handshake.hpp"
 
@@ -175,15 +174,6 @@ Elastic elastic_of(const Arguments& arguments, std::size_t hosts) {
                     "type --elastic-batch keep (more gradient accumulation) or --elastic-batch change (smaller steps)"};
     elastic.keeps_batch = batch == "keep";
     return elastic;
-}
-
-std::string own_host(const std::vector<LaunchHost>& hosts) {
-    const std::string own = core::host_name();
-    for (const LaunchHost& host : hosts)
-        if (host.name == own || host.name == "localhost" || host.name == "127.0.0.1" ||
-            host.name.substr(0, host.name.find('.')) == own.substr(0, own.find('.')))
-            return host.name;
-    return {};
 }
 
 }  // namespace strata::tools

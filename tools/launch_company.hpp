@@ -34,9 +34,6 @@ struct Company {
 /// Throws Errc::bad_argument.
 [[nodiscard]] Elastic elastic_of(const Arguments& arguments, std::size_t hosts);
 
-/// The host of the list that this one is: mpirun starts its ranks itself. Empty: none.
-[[nodiscard]] std::string own_host(const std::vector<LaunchHost>& hosts);
-
 /// Of the environment; empty where it is not set.
 [[nodiscard]] std::string variable(const char* name);
 
