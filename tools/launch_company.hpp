@@ -23,6 +23,7 @@ struct Company {
     int machine_rank = 0;
     std::string first;  ///< main_process_ip:main_process_port
     std::uint16_t port = 0;
+    std::string gpus;  ///< of this host, for CUDA_VISIBLE_DEVICES; empty: all
 };
 
 /// Of --hostfile, --config, --include, --exclude, -n, and Slurm's variables. Throws Errc::bad_argument, cannot_launch, unreadable_config.
