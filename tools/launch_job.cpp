@@ -331,7 +331,7 @@ void LaunchJob::name_hosts() {
         if (rank.known_as.empty()) rank.known_as = own;
 }
 
-/// The first two hosts that differ in GPUs, and the first with more ranks than GPUs.
+/// The first two hosts that differ in GPUs, and the first with more or fewer ranks than GPUs.
 void LaunchJob::warn_of_gpus() const {
     const Rank* first = nullptr;
     for (const Rank& rank : ranks_) {
@@ -343,25 +343,30 @@ void LaunchJob::warn_of_gpus() const {
         break;
     }
     for (const Rank& rank : ranks_) {
-        const auto there = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
-            return other.host == rank.host && other.known_as == rank.known_as;
-        });
-        if (rank.gpus == 0 || there <= rank.gpus) continue;
-        say("warning: host " + rank.host + " has " + std::to_string(there) + " ranks on " + std::to_string(rank.gpus) +
-            " GPUs");
+        if (rank.number < 0) continue;
+        // Of a host's slots some are left out on purpose.
+        const auto host = std::find_if(plan_.hosts.begin(), plan_.hosts.end(),
+                                       [&](const LaunchHost& one) { return one.name == rank.known_as; });
+        const bool is_filtered = host != plan_.hosts.end() && host->is_filtered;
+        const std::string warning =
+            warning_of_gpus(rank.host, ranks_beside(rank), is_filtered ? ranks_beside(rank) : rank.gpus);
+        if (warning.empty()) continue;
+        say("warning: " + warning);
         break;
     }
 }
 
+/// Ranks of its host, with itself.
+int LaunchJob::ranks_beside(const Rank& rank) const {
+    return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
+        return other.host == rank.host && other.known_as == rank.known_as;
+    }));
+}
+
 std::vector<std::string> LaunchJob::environment_of(const Rank& rank) const {
     std::vector<std::string> words = plan_.environment;
-    const auto there = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
-        return other.host == rank.host && other.known_as == rank.known_as;
-    });
     const std::string threads =
-        plan_.threads.empty()
-            ? std::to_string(std::max(1, rank.cores / static_cast<int>(std::max<std::ptrdiff_t>(1, there))))
-            : plan_.threads;
+        plan_.threads.empty() ? std::to_string(std::max(1, rank.cores / ranks_beside(rank))) : plan_.threads;
     words.push_back("OMP_NUM_THREADS=" + threads);
     for (const LaunchHost& host : plan_.hosts) {
         if (host.name != rank.known_as || !host.is_filtered) continue;

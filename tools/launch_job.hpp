@@ -114,6 +114,7 @@ private:
     void grow(const std::vector<std::string>& come);
     void name_hosts();
     void warn_of_gpus() const;
+    [[nodiscard]] int ranks_beside(const Rank& rank) const;
     [[nodiscard]] std::vector<std::string> environment_of(const Rank& rank) const;
     [[nodiscard]] std::vector<std::string> lost_hosts() const;
     [[nodiscard]] std::vector<std::string> drained_hosts() const;

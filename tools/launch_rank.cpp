@@ -5,11 +5,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,14 +47,6 @@ std::string host_or_unknown() {
     return name.empty() ? "unknown" : name;
 }
 
-/// As the kernel's driver shows them, which needs no library.
-int count_of_gpus() {
-    int count = 0;
-    std::error_code none;
-    while (std::filesystem::exists("/dev/nvidia" + std::to_string(count), none)) ++count;
-    return count;
-}
-
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
@@ -79,7 +69,8 @@ public:
             name = std::getenv("SLURMD_NODENAME");  // srun brought mpirun's helper here
         wire_.send({Kind::here,
                     {rank == nullptr ? "" : rank, host_or_unknown(), name == nullptr ? "" : name,
-                     std::to_string(usable_cores()), std::to_string(count_of_gpus())}});
+                     std::to_string(usable_cores()),
+                     std::to_string(visible_gpus("/dev", std::getenv("CUDA_VISIBLE_DEVICES")))}});
         while (true) {
             std::array<pollfd, 5> watched{pollfd{wire_.socket(), POLLIN, 0}, pollfd{deaths_.number(), POLLIN, 0},
                                           pollfd{noted_.number(), POLLIN, 0},  // a negative number is passed over
