@@ -152,6 +152,7 @@ std::vector<std::string> differences(const config::Intent& asked, const config::
     where("hostfile", &config::LaunchIntent::hostfile);
     where("which hosts", &config::LaunchIntent::include);
     where("which hosts not", &config::LaunchIntent::exclude);
+    where("GPUs of this machine", &config::LaunchIntent::gpus);
     if (asked.batch.micro != written.batch.micro) lines.push_back("samples of a rank's micro-batch");
     if (asked.batch.global != written.batch.global) lines.push_back("samples of a step");
     if (asked.rate != written.rate) lines.push_back("the schedule of the learning rate");

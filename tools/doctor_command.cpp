@@ -53,7 +53,7 @@ void print_help() {
         "between hosts. A PLACE is a folder or s3://BUCKET/PREFIX; without any, this folder.\n"
         "\n%s\n"
         "What it writes begins with .strata-doctor-, is 128 MiB in a folder and some bytes in a bucket at most, and is removed. Nothing is\n"
-        "waited for longer than three minutes.\n"
+        "waited for longer than five minutes.\n"
         "\n"
         "Exit status: 0 where there is no problem; 1 where there is one; 2 for words that are not understood.\n",
         help_lines(options).c_str());

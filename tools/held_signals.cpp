@@ -1,5 +1,7 @@
 #include "held_signals.hpp"
 
+#include <algorithm>
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,6 +48,15 @@ sigset_t heeded_stop_signals() {
         if (action.sa_handler != SIG_IGN) sigaddset(&heeded, signal);
     }
     return heeded;
+}
+
+bool is_stop_held() {
+    const sigset_t heeded = heeded_stop_signals();
+    sigset_t held;
+    ::sigpending(&held);
+    return std::any_of(stop_signals.begin(), stop_signals.end(), [&](int signal) {
+        return ::sigismember(&heeded, signal) == 1 && ::sigismember(&held, signal) == 1;
+    });
 }
 
 }  // namespace strata::tools

@@ -28,6 +28,7 @@
 #include "launch_rank.hpp"
 #include "launch_series.hpp"
 #include "launch_shell.hpp"
+#include "own_host.hpp"
 
 namespace strata::tools {
 
@@ -179,6 +180,8 @@ void prepare_way(LaunchEnvironment& environment, const std::string& shell, const
 
 int run_launch(const Arguments& arguments, std::vector<std::string> program, WhenAsked when_asked) {
     Company company = company_of(arguments);
+    // A node hands it to its own ranks, so that each may have others.
+    if (!company.gpus.empty()) ::setenv("CUDA_VISIBLE_DEVICES", company.gpus.c_str(), 1);
     const bool by_nodes = company.machines > 1;
     const bool many_hosts = by_nodes || !company.hosts.empty();
     const bool verbose = arguments.has("-v");

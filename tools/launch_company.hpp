@@ -23,6 +23,7 @@ struct Company {
     int machine_rank = 0;
     std::string first;  ///< main_process_ip:main_process_port
     std::uint16_t port = 0;
+    std::string gpus;  ///< of this host, for CUDA_VISIBLE_DEVICES; empty: all
 };
 
 /// Of --hostfile, --config, --include, --exclude, -n, and Slurm's variables. Throws Errc::bad_argument, cannot_launch, unreadable_config.
@@ -33,9 +34,6 @@ struct Company {
 
 /// Throws Errc::bad_argument.
 [[nodiscard]] Elastic elastic_of(const Arguments& arguments, std::size_t hosts);
-
-/// The host of the list that this one is: mpirun starts its ranks itself. Empty: none.
-[[nodiscard]] std::string own_host(const std::vector<LaunchHost>& hosts);
 
 /// Of the environment; empty where it is not set.
 [[nodiscard]] std::string variable(const char* name);

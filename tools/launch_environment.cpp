@@ -3,17 +3,56 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include <sched.h>
 #include <unistd.h>
 
 namespace strata::tools {
 
-int usable_cores() {
+int cores_to_run_on() {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
+}
+
+std::optional<double> parse_quota(std::string_view cpu_max) {
+    std::istringstream in{std::string{cpu_max}};
+    double time = 0;
+    double period = 0;
+    if (!(in >> time >> period) || time <= 0 || period <= 0) return std::nullopt;
+    return time / period;
+}
+
+int cores_within(int cores, std::optional<double> quota) {
+    return quota && *quota < cores ? std::max(1, static_cast<int>(*quota)) : cores;
+}
+
+int usable_cores() {
+    std::string cpu_max;
+    std::getline(std::ifstream{"/sys/fs/cgroup/cpu.max"}, cpu_max);
+    return cores_within(cores_to_run_on(), parse_quota(cpu_max));
+}
+
+int visible_gpus(const std::filesystem::path& devices, const char* chosen) {
+    constexpr std::string_view name = "nvidia";
+    int count = 0;
+    std::error_code none;
+    // Their numbers need not begin at 0, nor follow each other: a container has those that it was given.
+    for (std::filesystem::directory_iterator at{devices, none}, end; !none && at != end; at.increment(none)) {
+        const std::string file = at->path().filename().string();
+        if (file.size() > name.size() && file.starts_with(name) &&
+            file.find_first_not_of("0123456789", name.size()) == std::string::npos)
+            ++count;
+    }
+    if (chosen == nullptr || count == 0) return count;
+    int seen = 0;  // CUDA stops at the first that is none
+    for (std::string_view rest = chosen; !rest.empty() && rest.front() != '-' && rest.front() != ','; ++seen)
+        rest = rest.substr(std::min(rest.find(','), rest.size() - 1) + 1);
+    return seen;
 }
 
 LaunchEnvironment::LaunchEnvironment(int ranks, bool many_hosts, bool is_piped) {

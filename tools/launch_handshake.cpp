@@ -59,8 +59,11 @@ Welcome::Welcome(Wire& wire, std::string secret) : secret_{std::move(secret)}, c
 
 Welcome::Answer Welcome::take(Wire& wire, const Message& message) const {
     if (message.kind != Kind::proof || message.words.size() != 2 || message.words[0].size() != 2 * nonce_bytes ||
-        !same(message.words[1], proof_of(secret_, "caller", challenge_, message.words[0])))
+        !same(message.words[1], proof_of(secret_, "caller", challenge_, message.words[0]))) {
+        // Said, so that a caller can tell it from a connection that broke: the one is final, the other is tried again.
+        wire.send({Kind::refused, {}});
         return Answer::wrong;
+    }
     const std::string& answer = message.words[0];
     wire.send({Kind::welcome, {proof_of(secret_, "listener", challenge_, answer)}});
     wire.seal(proof_of(secret_, "session", challenge_, answer), true);
@@ -91,9 +94,10 @@ std::string introduce(Wire& wire, const std::string& secret, int seconds) {
     const std::string answer = random_digits(nonce_bytes);
     wire.send({Kind::proof, {answer, proof_of(secret, "caller", challenge->words[0], answer)}});
     const auto reply = await_message(wire, seconds);
-    if (!reply || reply->kind != Kind::welcome || reply->words.size() != 1 ||
+    if (!reply) return "the connection broke before it was let in";
+    if (reply->kind != Kind::welcome || reply->words.size() != 1 ||
         !same(reply->words[0], proof_of(secret, "listener", challenge->words[0], answer)))
-        return "it has another secret";
+        return another_secret;
     wire.seal(proof_of(secret, "session", challenge->words[0], answer), false);
     return {};
 }

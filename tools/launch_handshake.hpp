@@ -33,6 +33,9 @@ private:
     std::string challenge_;
 };
 
+/// What introduce() says where it does no good to call again.
+inline constexpr const char* another_secret = "it has another secret";
+
 /// The side that calls; waits up to `seconds`. Empty when all is well, else what is wrong, as a half sentence.
 [[nodiscard]] std::string introduce(Wire& wire, const std::string& secret, int seconds);
 

@@ -24,6 +24,35 @@ Error bad_list(std::string_view list) {
                  "start strata launch inside of an allocation (salloc, sbatch), or give --hostfile"};
 }
 
+/// Of "n[01-03,7]-ib", and of several brackets: the first varies slowest. None for what has not this form.
+std::vector<std::string> names_of_part(std::string_view part) {
+    constexpr std::int64_t most = 100'000;
+    const std::size_t open = part.find('[');
+    const std::size_t close = part.find(']');
+    if (open == std::string_view::npos && close == std::string_view::npos) return {std::string{part}};
+    if (open == std::string_view::npos || close == std::string_view::npos || close < open) return {};
+    const std::vector<std::string> behind = names_of_part(part.substr(close + 1));
+    std::vector<std::string> names;
+    std::string_view ranges = part.substr(open + 1, close - open - 1);
+    while (!ranges.empty()) {
+        const std::size_t comma = std::min(ranges.find(','), ranges.size());
+        const std::string_view range = ranges.substr(0, comma);
+        ranges = comma < ranges.size() ? ranges.substr(comma + 1) : std::string_view{};
+        const std::size_t dash = range.find('-');
+        const std::string_view first = range.substr(0, dash);
+        const auto from = whole_number(first);
+        const auto to = dash == std::string_view::npos ? from : whole_number(range.substr(dash + 1));
+        if (!from || !to || *to < *from || *to - *from > most) return {};
+        for (std::int64_t number = *from; number <= *to; ++number) {
+            std::string digits = std::to_string(number);
+            if (digits.size() < first.size()) digits.insert(0, first.size() - digits.size(), '0');
+            for (const std::string& end : behind) names.push_back(std::string{part.substr(0, open)} + digits + end);
+            if (names.size() > static_cast<std::size_t>(most)) return {};
+        }
+    }
+    return names;
+}
+
 std::vector<std::int64_t> slots_up_to(std::int64_t count) {
     std::vector<std::int64_t> slots(static_cast<std::size_t>(count));
     std::iota(slots.begin(), slots.end(), std::int64_t{0});
@@ -60,30 +89,9 @@ std::vector<std::string> names_of_nodelist(std::string_view list) {
             inside = list[end] == '[' || (inside && list[end] != ']');
         const std::string_view part = list.substr(0, end);
         list = end < list.size() ? list.substr(end + 1) : std::string_view{};
-        const std::size_t open = part.find('[');
-        if (part.empty()) throw bad_list(whole);
-        if (open == std::string_view::npos) {
-            names.emplace_back(part);
-            continue;
-        }
-        const std::size_t close = part.find(']', open);
-        if (close == std::string_view::npos || part.find('[', close) != std::string_view::npos) throw bad_list(whole);
-        std::string_view ranges = part.substr(open + 1, close - open - 1);
-        while (!ranges.empty()) {
-            const std::size_t comma = std::min(ranges.find(','), ranges.size());
-            const std::string_view range = ranges.substr(0, comma);
-            ranges = comma < ranges.size() ? ranges.substr(comma + 1) : std::string_view{};
-            const std::size_t dash = range.find('-');
-            const std::string_view first = range.substr(0, dash);
-            const auto from = whole_number(first);
-            const auto to = dash == std::string_view::npos ? from : whole_number(range.substr(dash + 1));
-            if (!from || !to || *to < *from || *to - *from > 100'000) throw bad_list(whole);
-            for (std::int64_t number = *from; number <= *to; ++number) {
-                std::string digits = std::to_string(number);
-                if (digits.size() < first.size()) digits.insert(0, first.size() - digits.size(), '0');
-                names.push_back(std::string{part.substr(0, open)} + digits + std::string{part.substr(close + 1)});
-            }
-        }
+        const std::vector<std::string> of_part = part.empty() ? std::vector<std::string>{} : names_of_part(part);
+        if (of_part.empty()) throw bad_list(whole);
+        names.insert(names.end(), of_part.begin(), of_part.end());
     }
     if (names.empty()) throw bad_list(whole);
     return names;
@@ -141,6 +149,13 @@ std::string warning_of_uneven(const std::vector<LaunchHost>& hosts) {
         list += (list.empty() ? "" : ", ") + host.name + " " + std::to_string(host.slots.size());
     return "hosts have different numbers of ranks (" + list +
            "): each rank has an equal share of every step, and a step waits for the slowest";
+}
+
+std::string warning_of_gpus(const std::string& host, int ranks, int gpus) {
+    if (gpus == 0 || ranks == gpus) return {};
+    const std::string has = "host " + host + " has " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
+                            " on " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+    return ranks > gpus ? has : has + ", and a rank takes one: the others are idle";
 }
 
 std::string host_list(const std::vector<LaunchHost>& hosts) {

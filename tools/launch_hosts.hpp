@@ -35,6 +35,10 @@ struct LaunchHost {
 /// What a person should know where hosts have different numbers of slots; else empty.
 [[nodiscard]] std::string warning_of_uneven(const std::vector<LaunchHost>& hosts);
 
+/// What a person should know where a host has other numbers of ranks and of GPUs; else empty. Slurm's default of one task a node leaves all
+/// but one of its GPUs idle.
+[[nodiscard]] std::string warning_of_gpus(const std::string& host, int ranks, int gpus);
+
 /// "worker-0:8,worker-1:8", for mpirun --host.
 [[nodiscard]] std::string host_list(const std::vector<LaunchHost>& hosts);
 

@@ -70,6 +70,7 @@ LaunchOutcome LaunchJob::run() {
         std::fprintf(stderr, "strata launch:%s\n", line.c_str());
     }
     ranks_.reserve(static_cast<std::size_t>(plan_.ranks) + 1);
+    if (plan_.port != nullptr) ::setenv(launcher_socket_variable, socket_->path().c_str(), 1);
     mpirun_.emplace(plan_.start);
     while (!is_over()) wait();
     for (const Rank& rank : ranks_) output_->close(rank.number);
@@ -77,6 +78,7 @@ LaunchOutcome LaunchJob::run() {
     outcome_.status = verdict();
     outcome_.lost = lost_hosts();
     outcome_.drained = drained_hosts();
+    if (asked_ > 0) outcome_.is_to_grow = false;  // a person's wish to stop that came meanwhile is what it stopped for
     outcome_.may_restart = outcome_.status != 0 && asked_ == 0 && started_;
     return outcome_;
 }
@@ -128,6 +130,9 @@ void LaunchJob::let_in() {
     plan_.nodes->take_messages();
     if (plan_.nodes->take_wish_to_stop() && asked_++ == 0) ask_to_stop();
     for (const std::string& name : plan_.nodes->take_lost()) {
+        if (std::none_of(plan_.hosts.begin(), plan_.hosts.end(),
+                         [&](const LaunchHost& host) { return host.name == name; }))
+            continue;  // it was in reserve
         outcome_.lost.push_back(name);
         // Its connections to ranks notice later.
         for (Rank& rank : ranks_)
@@ -148,14 +153,15 @@ void LaunchJob::look_for_hosts() {
         return;
     }
     if (probe_->goes_on()) return;
-    if (!probe_->answered().empty()) grow();
+    grow(probe_->answered());
     probe_.reset();
     next_probe_ = Clock::now() + time_between_probes;
 }
 
-/// All ranks save, and the launch goes on with the host that has come.
-void LaunchJob::grow() {
-    if (!plan_.grows || !started_ || asked_ > 0 || ending_ || outcome_.is_to_grow) return;
+/// All ranks save, and the launch goes on with the hosts that have come, where it has a use for them.
+void LaunchJob::grow(const std::vector<std::string>& come) {
+    if (!plan_.would_grow || !started_ || asked_ > 0 || ending_ || outcome_.is_to_grow) return;
+    if (come.empty() || !plan_.would_grow(come)) return;
     outcome_.is_to_grow = true;
     std::fprintf(stderr, "a host has come back: stopping after this step, to go on with it\n");
     for (Rank& rank : ranks_)
@@ -205,7 +211,15 @@ void LaunchJob::take_messages(Rank& rank) {
         if (message->kind == Kind::node && !rank.is_local && plan_.nodes != nullptr) {
             plan_.nodes->take(std::move(rank.wire), *message);
             rank.is_none = true;
-            if (plan_.nodes->hosts().size() > plan_.hosts.size()) grow();
+            std::vector<std::string> come;
+            for (const LaunchHost& host : plan_.nodes->hosts()) come.push_back(host.name);
+            grow(come);
+            return;
+        }
+        if (message->kind == Kind::done && rank.number < 0 && rank.is_local) {  // `strata launch-shell`
+            if (!started_ && host_without_start_.empty() && !message->words.empty())
+                host_without_start_ = message->words.front();
+            rank.is_none = true;
             return;
         }
         take(rank, *message);
@@ -264,7 +278,8 @@ void LaunchJob::take(Rank& rank, const Message& message) {
             output_->close(rank.number);
             rank.ended =
                 Ended{std::atoi(word(0).c_str()), std::strtoll(word(1).c_str(), nullptr, 10), word(2) == "1",
-                      word(3).empty() ? OutOfMemory::Verdict::unknown : static_cast<OutOfMemory::Verdict>(word(3)[0])};
+                      word(3).empty() ? OutOfMemory::Verdict::unknown : static_cast<OutOfMemory::Verdict>(word(3)[0]),
+                      word(4) == "1"};
             if (plan_.verbose)
                 say(name_of(rank) + (WIFEXITED(rank.ended->status)
                                          ? " ended with status " + std::to_string(WEXITSTATUS(rank.ended->status))
@@ -293,7 +308,10 @@ void LaunchJob::start_program() {
     for (Rank& rank : ranks_) {
         if (!rank.connected || rank.number < 0) continue;
         rank.told_program = true;
-        if (!plan_.hosts.empty()) rank.wire.send({Kind::environment, environment_of(rank)});
+        if (!plan_.hosts.empty())
+            rank.wire.send({Kind::environment, environment_of(rank)});
+        else if (!plan_.environment.empty())
+            rank.wire.send({Kind::environment, plan_.environment});
         if (rank.is_local && plan_.output == nullptr)
             rank.wire.send(message, std::array{STDOUT_FILENO, STDERR_FILENO});
         else
@@ -313,7 +331,7 @@ void LaunchJob::name_hosts() {
         if (rank.known_as.empty()) rank.known_as = own;
 }
 
-/// The first two hosts that differ in GPUs, and the first with more ranks than GPUs.
+/// The first two hosts that differ in GPUs, and the first with more or fewer ranks than GPUs.
 void LaunchJob::warn_of_gpus() const {
     const Rank* first = nullptr;
     for (const Rank& rank : ranks_) {
@@ -325,25 +343,30 @@ void LaunchJob::warn_of_gpus() const {
         break;
     }
     for (const Rank& rank : ranks_) {
-        const auto there = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
-            return other.host == rank.host && other.known_as == rank.known_as;
-        });
-        if (rank.gpus == 0 || there <= rank.gpus) continue;
-        say("warning: host " + rank.host + " has " + std::to_string(there) + " ranks on " + std::to_string(rank.gpus) +
-            " GPUs");
+        if (rank.number < 0) continue;
+        // Of a host's slots some are left out on purpose.
+        const auto host = std::find_if(plan_.hosts.begin(), plan_.hosts.end(),
+                                       [&](const LaunchHost& one) { return one.name == rank.known_as; });
+        const bool is_filtered = host != plan_.hosts.end() && host->is_filtered;
+        const std::string warning =
+            warning_of_gpus(rank.host, ranks_beside(rank), is_filtered ? ranks_beside(rank) : rank.gpus);
+        if (warning.empty()) continue;
+        say("warning: " + warning);
         break;
     }
 }
 
+/// Ranks of its host, with itself.
+int LaunchJob::ranks_beside(const Rank& rank) const {
+    return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
+        return other.host == rank.host && other.known_as == rank.known_as;
+    }));
+}
+
 std::vector<std::string> LaunchJob::environment_of(const Rank& rank) const {
     std::vector<std::string> words = plan_.environment;
-    const auto there = std::count_if(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
-        return other.host == rank.host && other.known_as == rank.known_as;
-    });
     const std::string threads =
-        plan_.threads.empty()
-            ? std::to_string(std::max(1, rank.cores / static_cast<int>(std::max<std::ptrdiff_t>(1, there))))
-            : plan_.threads;
+        plan_.threads.empty() ? std::to_string(std::max(1, rank.cores / ranks_beside(rank))) : plan_.threads;
     words.push_back("OMP_NUM_THREADS=" + threads);
     for (const LaunchHost& host : plan_.hosts) {
         if (host.name != rank.known_as || !host.is_filtered) continue;

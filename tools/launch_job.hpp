@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,9 +43,10 @@ struct LaunchPlan {
     LaunchPort* port = nullptr;            ///< where ranks of other hosts come to
     LaunchNodes* nodes = nullptr;          ///< where each host was started by itself
     LaunchOutput* output = nullptr;        ///< null: ranks of this host print where the launcher does, without a detour
-    /// Hosts that are wanted and not there: the job is asked to stop, and goes on with them, as soon as one has come.
-    bool grows = false;
-    std::vector<std::string> absent;  ///< those hosts, where the remote shell finds out whether they are there again
+    /// Whether the job is to stop and go on with more ranks, when the hosts of these names are there as well. Empty: never.
+    std::function<bool(const std::vector<std::string>& come)> would_grow;
+    /// Hosts that it does without, where the remote shell finds out whether they are there.
+    std::vector<std::string> absent;
     std::string remote_shell;
 };
 
@@ -68,6 +70,8 @@ public:
 
     /// Throws Error: cannot_launch.
     LaunchOutcome run();
+    /// The host on which a rank's start failed first, as the launcher knows it. Empty: none.
+    [[nodiscard]] const std::string& host_without_start() const { return host_without_start_; }
 
 private:
     using Clock = MpirunProcess::Clock;
@@ -77,6 +81,7 @@ private:
         std::int64_t when = 0;  // nanoseconds of the host's clock
         bool told_to = false;   // by this launcher, and so no failure of the rank
         OutOfMemory::Verdict memory = OutOfMemory::Verdict::unknown;
+        bool reason_is_told = false;  // by the program, on standard error
     };
     struct Rank {
         Wire wire;
@@ -106,9 +111,10 @@ private:
     void wait();
     void let_in();
     void look_for_hosts();
-    void grow();
+    void grow(const std::vector<std::string>& come);
     void name_hosts();
     void warn_of_gpus() const;
+    [[nodiscard]] int ranks_beside(const Rank& rank) const;
     [[nodiscard]] std::vector<std::string> environment_of(const Rank& rank) const;
     [[nodiscard]] std::vector<std::string> lost_hosts() const;
     [[nodiscard]] std::vector<std::string> drained_hosts() const;
@@ -143,6 +149,7 @@ private:
     std::optional<HostProbe> probe_;
     Clock::time_point next_probe_ = Clock::now();
     int ends_told_ = 0;
+    std::string host_without_start_;
 
     bool started_ = false;   // the program is, everywhere
     bool ending_ = false;    // all ranks are being ended

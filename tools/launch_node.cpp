@@ -25,6 +25,7 @@
 #include <strata/core/printable.hpp>
 
 #include "held_signals.hpp"
+#include "launch_handshake.hpp"
 #include "launch_port.hpp"
 #include "launch_rank.hpp"
 
@@ -88,7 +89,7 @@ private:
         while (true) {
             std::string why;
             if (auto wire = LaunchPort::connect(plan_.first, plan_.key, lost_after_seconds, why)) return wire;
-            if (why == "it has another secret")
+            if (why == another_secret)
                 throw Error{Errc::node_refused,
                             "the first node at " + plan_.first + " has another secret than this one",
                             "give all nodes the same STRATA_LAUNCH_SECRET, or the same --secret-file"};

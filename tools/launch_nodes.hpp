@@ -13,9 +13,6 @@
 
 namespace strata::tools {
 
-/// The exit status of a launch that lost a host: start it again.
-inline constexpr int host_lost_status = 75;
-
 /// Where `strata launch-shell` finds the launcher: mpirun starts it in place of ssh.
 inline constexpr const char* shell_socket_variable = "STRATA_LAUNCH_SHELL";
 

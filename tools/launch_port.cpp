@@ -1,17 +1,13 @@
 #include "launch_port.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <utility>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,47 +17,17 @@
 
 #include <strata/core/error.hpp>
 
+#include "own_host.hpp"
+
 namespace strata::tools {
 
 namespace {
 
-constexpr int patience_seconds = 10;         // with somebody who has come and says nothing
-constexpr std::size_t most_visitors = 1024;  // who have proved nothing
-
-std::int64_t now() {
-    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
+constexpr int patience_seconds = 10;  // with somebody who has come and says nothing
+/// How long everybody is given to prove who they are, where others wait for the place: hosts of a launch take a round trip.
+constexpr std::chrono::milliseconds first_patience{500};
 
 void set(int socket, int level, int option, int value) { ::setsockopt(socket, level, option, &value, sizeof value); }
-
-/// Addresses that other hosts may know this one by; that of the loopback last, for a launch without a network.
-std::string own_addresses() {
-    ifaddrs* list = nullptr;
-    if (::getifaddrs(&list) != 0) return "127.0.0.1";
-    const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner{list, ::freeifaddrs};
-    std::string others;
-    std::string loopback;
-    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-        if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
-        std::array<char, INET6_ADDRSTRLEN> text{};
-        if (one->ifa_addr->sa_family == AF_INET) {
-            const auto* const address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-            ::inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size());
-        } else if (one->ifa_addr->sa_family == AF_INET6) {
-            const auto* const address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
-            if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;  // of use on one link only
-            ::inet_ntop(AF_INET6, &address->sin6_addr, text.data(), text.size());
-        } else {
-            continue;
-        }
-        std::string& to = (one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : others;
-        to += std::string{text.data()} + ",";
-    }
-    std::string all = others + loopback;
-    if (!all.empty()) all.pop_back();
-    return all.empty() ? "127.0.0.1" : all;
-}
 
 /// Connected within a few seconds, or errno.
 int connect_in_time(int socket, const addrinfo& to) {
@@ -112,28 +78,57 @@ LaunchPort::LaunchPort(std::uint16_t port, std::string secret, int lost_after_se
         throw refuse();
     const std::uint16_t got = ntohs(has_v6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                            : reinterpret_cast<sockaddr_in&>(address).sin_port);
-    reach_ = own_addresses() + ":" + std::to_string(got);
+    for (const std::string& one : own_addresses()) reach_ += (reach_.empty() ? "" : ",") + one;
+    reach_ += ":" + std::to_string(got);
 }
 
 std::vector<int> LaunchPort::numbers() const {
-    std::vector<int> numbers{socket_.number()};
+    std::vector<int> numbers;
+    if (!is_full()) numbers.push_back(socket_.number());  // else who waits outside would be told of for ever
     for (const Visitor& visitor : visitors_) numbers.push_back(visitor.wire.socket());
     return numbers;
 }
 
+/// Nobody who comes now would be let in.
+bool LaunchPort::is_full() const {
+    return visitors_.size() >= most_visitors &&
+           std::none_of(visitors_.begin(), visitors_.end(),
+                        [limit = Clock::now() - first_patience](const Visitor& one) { return one.came <= limit; });
+}
+
+/// Sends away who has been silent longest of the address that most visitors came from. False where nobody has been for that long.
+bool LaunchPort::make_room(Clock::duration silent_for) {
+    const auto limit = Clock::now() - silent_for;
+    const auto from_there = [this](const Visitor& visitor) {
+        return std::count_if(visitors_.begin(), visitors_.end(),
+                             [&](const Visitor& other) { return other.address == visitor.address; });
+    };
+    auto chosen = visitors_.end();  // they stand in the order in which they came
+    for (auto one = visitors_.begin(); one != visitors_.end(); ++one)
+        if (one->came <= limit && (chosen == visitors_.end() || from_there(*one) > from_there(*chosen))) chosen = one;
+    if (chosen == visitors_.end()) return false;
+    visitors_.erase(chosen);
+    return true;
+}
+
 std::vector<Wire> LaunchPort::accept() {
-    while (visitors_.size() < most_visitors) {
-        const int connection = ::accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC);
+    while (visitors_.size() < most_visitors || make_room(first_patience)) {
+        sockaddr_storage from{};
+        socklen_t size = sizeof from;
+        const int connection = ::accept4(socket_.number(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC);
         if (connection < 0) {
-            if (errno == EMFILE || errno == ENFILE)
-                throw Error{Errc::cannot_launch, std::string{"a host cannot be let in: "} + std::strerror(errno),
-                            "raise the limit of open files (ulimit -n) above the number of ranks, or start fewer"};
-            break;
+            // The kernel looks for a number of a file before it looks whether anybody has come.
+            const int failure = errno;
+            if ((failure != EMFILE && failure != ENFILE) || !has_input(socket_.number())) break;
+            if (make_room(Clock::duration::zero())) continue;
+            throw Error{Errc::cannot_launch, std::string{"a host cannot be let in: "} + std::strerror(failure),
+                        "raise the limit of open files (ulimit -n) above the number of ranks, or start fewer"};
         }
         notice_loss(connection, lost_after_);
         Wire wire{connection};
         Welcome welcome{wire, secret_};
-        visitors_.push_back({std::move(wire), std::move(welcome), now() + patience_seconds});
+        visitors_.push_back(
+            {std::move(wire), std::move(welcome), address_of(reinterpret_cast<const sockaddr&>(from)), Clock::now()});
     }
     std::vector<Wire> proved;
     for (Visitor& visitor : visitors_) {
@@ -143,12 +138,14 @@ std::vector<Wire> LaunchPort::accept() {
                 proved.push_back(std::move(visitor.wire));
             else
                 ++wrong_;
-            visitor.until = 0;
+            visitor.is_over = true;
         } else if (!connected) {
-            visitor.until = 0;
+            visitor.is_over = true;
         }
     }
-    std::erase_if(visitors_, [time = now()](const Visitor& visitor) { return visitor.until <= time; });
+    std::erase_if(visitors_, [limit = Clock::now() - std::chrono::seconds{patience_seconds}](const Visitor& visitor) {
+        return visitor.is_over || visitor.came <= limit;
+    });
     return proved;
 }
 

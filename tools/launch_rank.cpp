@@ -5,11 +5,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,14 +47,6 @@ std::string host_or_unknown() {
     return name.empty() ? "unknown" : name;
 }
 
-/// As the kernel's driver shows them, which needs no library.
-int count_of_gpus() {
-    int count = 0;
-    std::error_code none;
-    while (std::filesystem::exists("/dev/nvidia" + std::to_string(count), none)) ++count;
-    return count;
-}
-
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
@@ -79,7 +69,8 @@ public:
             name = std::getenv("SLURMD_NODENAME");  // srun brought mpirun's helper here
         wire_.send({Kind::here,
                     {rank == nullptr ? "" : rank, host_or_unknown(), name == nullptr ? "" : name,
-                     std::to_string(usable_cores()), std::to_string(count_of_gpus())}});
+                     std::to_string(usable_cores()),
+                     std::to_string(visible_gpus("/dev", std::getenv("CUDA_VISIBLE_DEVICES")))}});
         while (true) {
             std::array<pollfd, 5> watched{pollfd{wire_.socket(), POLLIN, 0}, pollfd{deaths_.number(), POLLIN, 0},
                                           pollfd{noted_.number(), POLLIN, 0},  // a negative number is passed over
@@ -173,6 +164,7 @@ private:
         }
         const std::string_view notes{bytes.data(), static_cast<std::size_t>(n)};
         if (notes.find('f') != std::string_view::npos) wire_.send({Kind::faulty, {}});
+        reason_is_told_ = reason_is_told_ || notes.find('e') != std::string_view::npos;
         if (notes.find('s') == std::string_view::npos) return;
         if (!stop_noted_) wire_.send({Kind::confirmed, {}});
         stop_noted_ = true;
@@ -184,6 +176,7 @@ private:
         int status = 0;
         if (process_ <= 0 || ::waitpid(process_, &status, WNOHANG) != process_) return;
         const std::int64_t when = now_ns();
+        read_note();  // its last word may have come with its end
         // What the program had started. Where a signal ended a shell, the trainer behind it would live on and keep its locks.
         if (told_to_end_ || WIFSIGNALED(status)) end_program();
         const bool by_sigkill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
@@ -193,7 +186,8 @@ private:
         process_ = -1;
         for (const int file : {1, 2}) pass_on(file);
         wire_.send({Kind::ended,
-                    {std::to_string(status), std::to_string(when), told_to_end_ ? "1" : "0", std::string(1, memory)}});
+                    {std::to_string(status), std::to_string(when), told_to_end_ ? "1" : "0", std::string(1, memory),
+                     reason_is_told_ ? "1" : "0"}});
     }
 
     ///   words  path of the program, and its arguments from its name on
@@ -283,6 +277,7 @@ private:
     bool stop_wanted_ = false;
     bool stop_noted_ = false;
     bool told_to_end_ = false;
+    bool reason_is_told_ = false;
     bool failed_ = false;
 };
 

@@ -1,13 +1,11 @@
 #include "launch_series.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <ctime>
-#include <string_view>
+#include <optional>
 #include <utility>
 
 #include <poll.h>
@@ -16,6 +14,7 @@
 #include <strata/core/error.hpp>
 #include <strata/health/fault.hpp>
 
+#include "exit_status.hpp"
 #include "held_signals.hpp"
 #include "launch_command.hpp"
 #include "launch_shell.hpp"
@@ -25,8 +24,8 @@ namespace strata::tools {
 namespace {
 
 using Kind = Message::Kind;
-constexpr std::string_view accumulation = "--gradient_accumulation_steps";
 constexpr int answer_seconds = 20;  // for a host that may be down
+constexpr std::chrono::minutes rest{5};
 
 /// A stop signal within that time. It stays taken.
 bool stop_within(int milliseconds) {
@@ -47,48 +46,6 @@ std::string list_of(const std::vector<LaunchHost>& hosts) {
 
 }  // namespace
 
-bool keep_batch(std::vector<std::string>& words, int from, int to) {
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const bool is_joined = words[i].starts_with(std::string{accumulation} + "=");
-        if (!is_joined && (words[i] != accumulation || i + 1 >= words.size())) continue;
-        const std::string text = is_joined ? words[i].substr(accumulation.size() + 1) : words[i + 1];
-        std::int64_t steps = 0;
-        const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), steps);
-        if (failed != std::errc{} || end != text.data() + text.size() || steps < 1) break;
-        if (steps * from % to != 0) return false;
-        const std::string now = std::to_string(steps * from / to);
-        (is_joined ? words[i] : words[i + 1]) = is_joined ? std::string{accumulation} + "=" + now : now;
-        return true;
-    }
-    throw Error{Errc::bad_argument,
-                "--elastic-batch keep changes " + std::string{accumulation} +
-                    ", and the program's words do not have it with a number",
-                "type " + std::string{accumulation} + " N behind the program, or --elastic-batch change"};
-}
-
-std::vector<LaunchHost> elastic_hosts(const std::vector<LaunchHost>& there, const SeriesPlan& plan) {
-    const int all = plan.launch.ranks;
-    const auto least = static_cast<std::size_t>(std::max(1, plan.elastic.least));
-    std::vector<LaunchHost> hosts = there;
-    while (hosts.size() > static_cast<std::size_t>(plan.elastic.most)) hosts.pop_back();
-    const bool are_enough = hosts.size() >= least;
-    while (hosts.size() >= least) {
-        std::vector<std::string> words = plan.launch.program;
-        if (!plan.elastic.keeps_batch || keep_batch(words, all, ranks_of(hosts))) return hosts;
-        hosts.pop_back();
-    }
-    if (are_enough)
-        throw Error{Errc::not_elastic,
-                    "on " + std::to_string(there.size()) + " hosts the effective batch of " + std::to_string(all) +
-                        " ranks cannot be kept",
-                    "bring hosts back, lower the least of --elastic, choose a " + std::string{accumulation} +
-                        " that more numbers divide, or allow another batch with --elastic-batch change"};
-    throw Error{Errc::not_elastic,
-                std::to_string(there.size()) + (there.size() == 1 ? " host is" : " hosts are") +
-                    " left, and --elastic wants " + std::to_string(plan.elastic.least) + " or more",
-                "bring hosts back and start again: it goes on from the newest checkpoint"};
-}
-
 /// False where a signal asked to stop. Nodes that came are in plan_.launch.nodes.
 bool LaunchSeries::await_nodes() {
     using Clock = std::chrono::steady_clock;
@@ -104,7 +61,6 @@ bool LaunchSeries::await_nodes() {
         if (Clock::now() >= until) {
             std::string list;
             for (const int rank : nodes.missing()) list += (list.empty() ? "" : ", ") + std::to_string(rank);
-            nodes.dismiss(host_lost_status);
             throw Error{
                 Errc::node_missing,
                 "machine_rank " + list + " did not come within " + std::to_string(plan_.wait_seconds) + " s",
@@ -168,13 +124,22 @@ LaunchPlan LaunchSeries::plan_on(const std::vector<LaunchHost>& hosts, bool is_r
     launch.hosts = hosts;
     launch.ranks = ranks_of(hosts);
     if (plan_.elastic.keeps_batch && !keep_batch(launch.program, plan_.launch.ranks, launch.ranks)) return plan_.launch;
-    launch.grows = plan_.elastic.least > 0 && hosts.size() + left_.size() < plan_.launch.hosts.size();
     launch.remote_shell = plan_.remote_shell;
-    if (launch.grows && launch.nodes == nullptr)
-        for (const LaunchHost& host : plan_.launch.hosts)
-            if (!has(left_, host.name) &&
-                std::none_of(hosts.begin(), hosts.end(), [&](const LaunchHost& one) { return one.name == host.name; }))
-                launch.absent.push_back(host.name);
+    if (plan_.elastic.least > 0) {
+        std::vector<LaunchHost> all = plan_.launch.hosts;
+        std::erase_if(all, [this](const LaunchHost& host) { return has(left_, host.name); });
+        if (launch.nodes == nullptr)
+            for (const LaunchHost& host : all)
+                if (std::none_of(hosts.begin(), hosts.end(),
+                                 [&](const LaunchHost& one) { return one.name == host.name; }))
+                    launch.absent.push_back(host.name);
+        launch.would_grow =
+            [this, used = hosts, all = std::move(all), elastic = plan_.elastic,
+             program = ElasticProgram{plan_.launch.program, plan_.launch.ranks}](std::vector<std::string> come) {
+                std::erase_if(come, [this](const std::string& name) { return rests(name); });
+                return would_grow(used, all, come, elastic, program);
+            };
+    }
     launch.start = start_words(launch.ranks, host_list(hosts));
     return launch;
 }
@@ -191,36 +156,63 @@ bool LaunchSeries::leave(const std::vector<std::string>& names) {
     return true;
 }
 
+bool LaunchSeries::rests(const std::string& name) const {
+    const auto found = resting_.find(name);
+    return found != resting_.end() && std::chrono::steady_clock::now() < found->second;
+}
+
+/// A host that has room for a shell and none for a rank would be chosen at each restart, until all are used up.
+void LaunchSeries::let_rest(const std::string& name) {
+    if (plan_.elastic.least == 0 || name.empty()) return;
+    resting_[name] = std::chrono::steady_clock::now() + rest;
+    std::fprintf(stderr, "strata launch: nothing could be started on %s, which is left out for %lld minutes\n",
+                 name.c_str(), static_cast<long long>(rest.count()));
+}
+
 int LaunchSeries::run() {
     bool is_restart = false;
     const auto stopped = [&](int status) {
         if (plan_.launch.nodes != nullptr) plan_.launch.nodes->dismiss(status);
         return status;
     };
+    const auto stopped_between = [&] {
+        std::fprintf(stderr, "stopped before the restart; the newest checkpoint is what there is\n");
+        return stopped(0);
+    };
     while (true) {
         LaunchOutcome outcome;
+        std::optional<LaunchJob> job;
+        const auto began = std::chrono::steady_clock::now();
         try {
             if (plan_.launch.nodes != nullptr && !await_nodes()) {
                 std::fprintf(stderr, "stopped before training began; nothing was started\n");
                 return stopped(0);
             }
             std::vector<LaunchHost> hosts = hosts_that_are_there(is_restart);
-            if (plan_.elastic.least > 0) hosts = elastic_hosts(hosts, plan_);
+            if (is_restart && stop_within(0)) return stopped_between();
+            if (plan_.elastic.least > 0) {
+                std::vector<LaunchHost> rested = hosts;
+                std::erase_if(rested, [this](const LaunchHost& host) { return rests(host.name); });
+                if (rested.size() >= static_cast<std::size_t>(plan_.elastic.least)) hosts = std::move(rested);
+                hosts = elastic_hosts(hosts, plan_.elastic, {plan_.launch.program, plan_.launch.ranks});
+            }
             if (is_restart && !hosts.empty())
                 std::fprintf(stderr, "strata launch: goes on from the newest checkpoint on %s\n",
                              list_of(hosts).c_str());
-            outcome = LaunchJob{plan_on(hosts, is_restart)}.run();
+            outcome = job.emplace(plan_on(hosts, is_restart)).run();
         } catch (const Error& error) {
             // A host that fell while ranks were being started.
             const bool may_go_on =
                 error.code() == Errc::host_lost || (is_restart && error.code() == Errc::cannot_launch);
             if (!may_go_on || restarts_ >= plan_.restarts) {
-                stopped(error.code() == Errc::host_lost ? host_lost_status : 2);
+                stopped(status_of(error));
                 throw;
             }
             std::fprintf(stderr, "%s\n", error.what());
+            if (job) let_rest(job->host_without_start());
             outcome = {.status = host_lost_status, .may_restart = true, .why = error.what(), .lost = {}, .drained = {}};
         }
+        job.reset();
         is_restart = true;
         why_ = outcome.why;
         if (outcome.is_to_grow && outcome.status == 0) continue;
@@ -233,10 +225,8 @@ int LaunchSeries::run() {
             return stopped(outcome.status);
         ++restarts_;
         std::fprintf(stderr, "strata launch: status %d; restart %d of %d\n", outcome.status, restarts_, plan_.restarts);
-        if (stop_within(1000)) {
-            std::fprintf(stderr, "stopped before the restart; the newest checkpoint is what there is\n");
-            return stopped(0);
-        }
+        pause_ = next_pause(pause_, std::chrono::steady_clock::now() - began);
+        if (stop_within(static_cast<int>(std::chrono::milliseconds{pause_}.count()))) return stopped_between();
     }
 }
 

@@ -1,21 +1,17 @@
 #pragma once
 // tools/launch_series.hpp - LaunchSeries: a program on hosts, started again when a rank or a host fails.
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "launch_elastic.hpp"
 #include "launch_job.hpp"
 
 namespace strata::tools {
-
-/// Which hosts a launch may go on with.
-struct Elastic {
-    int least = 0;  ///< hosts; 0: always all of them
-    int most = 0;
-    bool keeps_batch = false;  ///< gradient_accumulation_steps grows as ranks get fewer
-};
 
 struct SeriesPlan {
     LaunchPlan launch;  ///< of all hosts
@@ -37,18 +33,16 @@ private:
     [[nodiscard]] std::vector<LaunchHost> hosts_that_are_there(bool is_restart) const;
     [[nodiscard]] LaunchPlan plan_on(const std::vector<LaunchHost>& hosts, bool is_restart) const;
     [[nodiscard]] bool leave(const std::vector<std::string>& names);
+    [[nodiscard]] bool rests(const std::string& name) const;
+    void let_rest(const std::string& name);
 
     SeriesPlan plan_;
     std::vector<std::string> left_;  ///< hosts that had a fault, and are not gone on with
+    /// Hosts that answered and could not be started on, and until when they are gone on without.
+    std::map<std::string, std::chrono::steady_clock::time_point> resting_;
+    std::chrono::seconds pause_{0};
     int restarts_ = 0;
     std::string why_;  ///< of the last restart; empty where a host had come back
 };
-
-/// The program's words, with `--gradient_accumulation_steps` times `from` over `to`, so that a step of `to` ranks has as many samples as
-/// one of `from`. False where that is no whole number. Throws Errc::bad_argument where the words do not have it.
-[[nodiscard]] bool keep_batch(std::vector<std::string>& words, int from, int to);
-
-/// As many of the hosts, from the first on, as a launch may go on with. Throws Errc::not_elastic where that is none.
-[[nodiscard]] std::vector<LaunchHost> elastic_hosts(const std::vector<LaunchHost>& there, const SeriesPlan& plan);
 
 }  // namespace strata::tools

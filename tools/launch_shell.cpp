@@ -18,6 +18,7 @@
 
 #include <strata/core/error.hpp>
 
+#include "held_signals.hpp"
 #include "launch_handshake.hpp"
 #include "launch_nodes.hpp"
 #include "launch_rank.hpp"
@@ -58,6 +59,41 @@ int by_node(const std::string& socket, const std::string& host, const std::strin
     }
 }
 
+/// The line is run by the remote shell.
+int by_shell(const char* shell, const char* key, const std::string& host, const std::string& line) {
+    std::array<int, 2> pipe{};
+    const std::string input = std::string{key} + "\n";
+    if (::pipe2(pipe.data(), O_CLOEXEC) != 0 ||
+        ::write(pipe[1], input.data(), input.size()) != static_cast<ssize_t>(input.size()))
+        throw Error{Errc::cannot_launch, std::string{"no pipe can be made: "} + std::strerror(errno),
+                    "raise the limit of open files (ulimit -n)"};
+    std::vector<std::string> all = words_of_shell(shell);
+    all.push_back(host);
+    all.push_back("sh -c " + quoted(std::string{"IFS= read -r "} + key_variable + "; export " + key_variable + "; " +
+                                    host_variable + "=" + quoted(host) + "; export " + host_variable + "; " + line));
+    const pid_t self = ::getpid();
+    const pid_t process = ::fork();
+    if (process == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // as mpirun would end it
+        if (::getppid() != self) ::_exit(1);
+        ::dup2(pipe[0], STDIN_FILENO);
+        ::unsetenv(key_variable);
+        become(all);
+        const Error error{Errc::cannot_launch,
+                          "the remote shell '" + all.front() + "' cannot be run: " + std::strerror(errno),
+                          "install it (apt install openssh-client), or name another with --remote-shell"};
+        std::fprintf(stderr, "%s\n", error.what());
+        ::_exit(127);
+    }
+    if (process < 0)
+        throw Error{Errc::cannot_launch, std::string{"no process can be made: "} + std::strerror(errno),
+                    "raise the limit of processes (ulimit -u)"};
+    for (const int end : pipe) ::close(end);
+    int status = 0;
+    while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
 }  // namespace
 
 std::vector<std::string> words_of_shell(const std::string& text) {
@@ -83,24 +119,13 @@ int launch_shell_command(std::span<const std::string> words) {
     const std::string& host = words.front();
     std::string line;
     for (const std::string& word : words.subspan(1)) line += (line.empty() ? "" : " ") + word;
-    if (const char* const socket = std::getenv(shell_socket_variable)) return by_node(socket, host, line);
-
-    std::array<int, 2> pipe{};
-    const std::string input = std::string{key} + "\n";
-    if (::pipe2(pipe.data(), O_CLOEXEC) != 0 ||
-        ::write(pipe[1], input.data(), input.size()) != static_cast<ssize_t>(input.size()))
-        throw Error{Errc::cannot_launch, std::string{"no pipe can be made: "} + std::strerror(errno),
-                    "raise the limit of open files (ulimit -n)"};
-    ::dup2(pipe[0], STDIN_FILENO);
-    ::unsetenv(key_variable);
-    std::vector<std::string> all = words_of_shell(shell);
-    all.push_back(host);
-    all.push_back("sh -c " + quoted(std::string{"IFS= read -r "} + key_variable + "; export " + key_variable + "; " +
-                                    host_variable + "=" + quoted(host) + "; export " + host_variable + "; " + line));
-    const std::string program = all.front();
-    become(all);
-    throw Error{Errc::cannot_launch, "the remote shell '" + program + "' cannot be run: " + std::strerror(errno),
-                "install it (apt install openssh-client), or name another with --remote-shell"};
+    const char* const node_socket = std::getenv(shell_socket_variable);
+    const int status = node_socket != nullptr ? by_node(node_socket, host, line) : by_shell(shell, key, host, line);
+    // mpirun says that a host has failed, and not which.
+    const char* const launcher = std::getenv(launcher_socket_variable);
+    if (status != 0 && launcher != nullptr)
+        if (auto wire = LaunchSocket::connect(launcher)) wire->send({Kind::done, {host, std::to_string(status)}});
+    return status;
 }
 
 HostProbe::HostProbe(const std::vector<std::string>& hosts, const std::string& shell, int seconds)
@@ -149,7 +174,7 @@ bool HostProbe::goes_on() {
 std::vector<std::string> hosts_that_answer(const std::vector<std::string>& hosts, const std::string& shell,
                                            int seconds) {
     HostProbe probe{hosts, shell, seconds};
-    while (probe.goes_on()) std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    while (probe.goes_on() && !is_stop_held()) std::this_thread::sleep_for(std::chrono::milliseconds{20});
     return probe.answered();
 }
 

@@ -14,6 +14,9 @@ namespace strata::tools {
 /// The remote shell with its options, as words: "ssh -x".
 inline constexpr const char* remote_shell_variable = "STRATA_LAUNCH_REMOTE_SHELL";
 
+/// The launcher's socket: `strata launch-shell` says there which host a line failed on, while ranks are being started.
+inline constexpr const char* launcher_socket_variable = "STRATA_LAUNCH_SOCKET";
+
 /// Runs a line on another host: by the node that was started there, where shell_socket_variable says so, else by the remote
 /// shell, which is handed the launch's key through its input: neither a command line nor a log shows it.
 ///
@@ -42,7 +45,7 @@ private:
     std::chrono::steady_clock::time_point until_;
 };
 
-/// Of `hosts` those that answered within so many seconds.
+/// Of `hosts` those that answered within so many seconds, or until a stop signal came that this process holds.
 [[nodiscard]] std::vector<std::string> hosts_that_answer(const std::vector<std::string>& hosts,
                                                          const std::string& shell, int seconds);
 

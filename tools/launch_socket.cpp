@@ -60,8 +60,9 @@ std::optional<Wire> LaunchSocket::accept() {
     const int connection = ::accept4(number(), nullptr, nullptr, SOCK_CLOEXEC);
     if (connection >= 0) return Wire{connection};
     // Who waits to be let in stays there, so this would come back at once, for ever.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        throw Error{Errc::cannot_launch, std::string{"a rank cannot be let in: "} + std::strerror(errno),
+    const int failure = errno;
+    if ((failure == EMFILE || failure == ENFILE || failure == ENOBUFS || failure == ENOMEM) && has_input(number()))
+        throw Error{Errc::cannot_launch, std::string{"a rank cannot be let in: "} + std::strerror(failure),
                     "raise the limit of open files (ulimit -n) above the number of ranks, or start fewer"};
     return std::nullopt;
 }

@@ -11,6 +11,7 @@
 
 #include <strata/core/error.hpp>
 
+#include "exit_status.hpp"
 #include "launch_job.hpp"
 #include "rank_death.hpp"
 
@@ -111,14 +112,14 @@ void LaunchJob::tell(const Error& error) {
 
 int LaunchJob::verdict_on(const Rank& rank) {
     const int status = rank.ended->status;
-    if (WIFEXITED(status)) {  // it has said why itself
+    if (WIFEXITED(status) && rank.ended->reason_is_told) {
         outcome_.why = name_of(rank) + " ended with status " + std::to_string(WEXITSTATUS(status));
         return WEXITSTATUS(status);
     }
     const RankDeath death{rank.number, plan_.ranks,        rank.host,         rank.process,
                           status,      rank.ended->memory, plan_.program_file};
     tell(error_of(death));
-    return 128 + WTERMSIG(status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace strata::tools

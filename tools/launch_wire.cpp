@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,6 +32,11 @@ std::uint32_t number_at(std::string_view bytes, std::size_t at) {
 
 File::~File() {
     if (number_ >= 0) ::close(number_);
+}
+
+bool has_input(int file) {
+    pollfd watched{file, POLLIN, 0};
+    return ::poll(&watched, 1, 0) > 0;
 }
 
 void Wire::seal(std::string key, bool listens) {

@@ -30,6 +30,9 @@ private:
     int number_ = -1;
 };
 
+/// Something can be read of it without waiting: of a socket that listens, somebody has come.
+[[nodiscard]] bool has_input(int file);
+
 /// A message is a kind and some words, which may hold any bytes.
 struct Message {
     enum class Kind : char {
@@ -40,7 +43,8 @@ struct Message {
         confirmed = 'c',  ///< the program has taken the wish to stop
         faulty = 'b',     ///< the program says that its host has a fault
         ended =
-            'e',  ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory
+            'e',  ///< status of waitpid, nanoseconds of the host's clock, "1" if it was told to, what is known of memory, "1" if the
+        ///< program has said why
         output =
             'o',  ///< "1" or "2", bytes: what the program has printed, where it does not print to the launcher's own files
         // the launcher says
@@ -55,7 +59,7 @@ struct Message {
         welcome = 'W',    ///< the same from the other side
         // a node that was started by itself, and the first one
         node = 'n',     ///< machine_rank, slots, host, how many machines it expects
-        refused = 'r',  ///< what is wrong, what to do about it
+        refused = 'r',  ///< what is wrong, what to do about it; of a proof without words: it is wrong
         line = 'x',     ///< NAME=VALUE ... "", the line that is to be run
         done = 'd',     ///< status of waitpid of that line, what it has printed
     };

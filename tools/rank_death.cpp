@@ -78,12 +78,16 @@ std::string name_of_signal(int signal) {
 }
 
 Error error_of(const RankDeath& death) {
+    const std::string who = "rank " + std::to_string(death.rank) + "/" + std::to_string(death.world) + " on host " +
+                            death.host + " (pid " + std::to_string(death.process) + ")";
+    if (WIFEXITED(death.status))
+        return Error{Errc::rank_died,
+                     who + " ended with status " + std::to_string(WEXITSTATUS(death.status)) +
+                         " and did not tell strata launch why",
+                     "see what it printed before this line; --log-dir FOLDER keeps what each rank prints in a file"};
     const int signal = WTERMSIG(death.status);
     const auto [what, fix] = meaning_of(death, signal);
-    return Error{Errc::rank_died,
-                 "rank " + std::to_string(death.rank) + "/" + std::to_string(death.world) + " on host " + death.host +
-                     " (pid " + std::to_string(death.process) + ") was ended by " + name_of_signal(signal) + what,
-                 fix};
+    return Error{Errc::rank_died, who + " was ended by " + name_of_signal(signal) + what, fix};
 }
 
 }  // namespace strata::tools

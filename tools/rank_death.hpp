@@ -1,5 +1,5 @@
 #pragma once
-// tools/rank_death.hpp - RankDeath: a rank that a signal ended, and what a person should look at.
+// tools/rank_death.hpp - RankDeath: a rank that ended and did not say why, and what a person should look at.
 
 #include <string>
 
@@ -16,7 +16,7 @@ struct RankDeath {
     int world = 1;
     std::string host;
     pid_t process = 0;
-    int status = 0;  ///< of waitpid; a signal ended it
+    int status = 0;  ///< of waitpid; not 0
     OutOfMemory::Verdict memory = OutOfMemory::Verdict::unknown;
     std::string program;
 };

@@ -11,6 +11,7 @@
 #include <strata/core/error.hpp>
 #include <strata/core/printable.hpp>
 #include <strata/core/version.hpp>
+#include <strata/train/stop_signal.hpp>
 
 #include "arguments.hpp"
 #include "codegen_command.hpp"
@@ -18,8 +19,8 @@
 #include "data_command.hpp"
 #include "doctor/blas.hpp"
 #include "doctor_command.hpp"
+#include "exit_status.hpp"
 #include "launch_command.hpp"
-#include "launch_nodes.hpp"
 #include "launch_rank.hpp"
 #include "launch_shell.hpp"
 #include "memory_command.hpp"
@@ -88,23 +89,6 @@ int run(std::span<const std::string> words) {
                 strata::tools::did_you_mean(name, names, "use one of " + list + "; strata --help explains them")};
 }
 
-int status_of(const Error& error) {
-    switch (error.code()) {
-        case Errc::bad_argument:
-        case Errc::cannot_launch:
-        case Errc::node_refused:
-            return 2;
-        case Errc::node_missing:
-        case Errc::host_lost:
-        case Errc::not_elastic:
-            return strata::tools::host_lost_status;
-        case Errc::interrupted:
-            return 130;
-        default:
-            return 1;
-    }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -113,8 +97,10 @@ int main(int argc, char** argv) {
         return run(words);
     } catch (const Error& error) {
         std::fprintf(stderr, "%s\n", error.what());
-        return status_of(error);
+        strata::train::note_reason_is_told();  // where `strata launch` has started this
+        return strata::tools::status_of(error);
     } catch (const std::exception& error) {
+        strata::train::note_reason_is_told();
         std::fprintf(stderr, "strata: %s\n", strata::core::printable(error.what()).c_str());
         return 1;
     }

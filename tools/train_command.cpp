@@ -173,6 +173,8 @@ int train_command(std::span<const std::string> words) {
     const std::array keys{train::SettingsKeys::of<TrainSettings>()};
     const auto line = train::CommandLine::parse(static_cast<int>(argv.size()), argv.data(), keys);
     const TrainSettings settings = TrainSettings::load(*line.config, line.overrides);
+    if (const std::string& gpus = settings.reading.intent.launch.gpus; !gpus.empty())
+        ::setenv("CUDA_VISIBLE_DEVICES", gpus.c_str(), 1);
     const int ranks = ranks_of(settings, given);
     const TrainPlan plan = plan_training(settings, ranks);
     if (arguments.has("--dry-run")) {

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <strata/core/host_name.hpp>
+
 #include "run_job.hpp"
 
 namespace {
@@ -43,16 +45,17 @@ struct TrainerFailures : testing::Test {
 TEST_F(TrainerFailures, AModelThatThrowsInACollectiveForwardPassEndsTheJobAndSaysWhatIsLost) {
     const auto outcome = run("forward");
     EXPECT_EQ(outcome.status, 1) << outcome.text;
-    expect_words(
-        outcome,
-        "rank 1/2: [ST2503] step 3 on rank 1 failed: one row is no batch; step 2 could not be saved (the ranks "
-        "are not at the same place any more), and there is no checkpoint");
+    expect_words(outcome,
+                 "rank 1/2 on " + strata::core::host_name() +
+                     ": [ST2503] step 3 on rank 1 failed: one row is no batch; step 2 could not be saved (the ranks "
+                     "are not at the same place any more), and there is no checkpoint");
 }
 
 TEST_F(TrainerFailures, ASourceThatThrowsOnOneRankIsSaidByAll) {
     const auto outcome = run("next");
     EXPECT_EQ(outcome.status, 1) << outcome.text;
-    expect_words(outcome, "rank 0/2: [ST2503] step 3 on rank 1 failed: no more rows; step 2 is saved in ");
+    expect_words(outcome, "rank 0/2 on " + strata::core::host_name() +
+                              ": [ST2503] step 3 on rank 1 failed: no more rows; step 2 is saved in ");
 }
 
 TEST_F(TrainerFailures, ARefusalInTheFirstStepLeavesNothing) {
@@ -92,7 +95,7 @@ TEST_F(TrainerFailures, AFaultOfOneGpusMemoryEndsTheJobWithItsOwnStatusAtTheChec
     const auto outcome = run("faulty-stop");
     EXPECT_EQ(outcome.status, 69) << outcome.text;
     expect_words(outcome, "rank 1: fault: rank 1/2 on ");
-    expect_words(outcome, "rank 0/2: [ST2801] rank 1/2 on ");
+    expect_words(outcome, "rank 0/2 on " + strata::core::host_name() + ": [ST2801] rank 1/2 on ");
     expect_words(outcome, "GPU 0 (NVIDIA H100): the GPU's memory had 12 uncorrectable errors in this run");
     expect_words(outcome, "step 4 is not saved, because a fault may have spoilt it (rank 1/2 on ");
     const std::string before = (folder / "checkpoints/step_00000003").string();
@@ -143,7 +146,8 @@ TEST_F(TrainerFailures, AFaultIsAWarningWhereThatIsAskedFor) {
 TEST_F(TrainerFailures, AGpuWhoseCallsFailIsAFaultOfItsRank) {
     const auto outcome = run("cuda");
     EXPECT_EQ(outcome.status, 69) << outcome.text;
-    expect_words(outcome, "rank 0/2: [ST2801] rank 1's calls to its GPU fail: step 3 on rank 1 failed: CUDA error");
+    expect_words(outcome, "rank 0/2 on " + strata::core::host_name() +
+                              ": [ST2801] rank 1's calls to its GPU fail: step 3 on rank 1 failed: CUDA error");
     EXPECT_TRUE(fs::exists(folder / "checkpoints/step_00000002/manifest.json")) << outcome.text;
 }
 

@@ -355,6 +355,16 @@ TEST_F(LaunchCommand, ARankThatIsKilledIsNamedInOneLine) {
     EXPECT_TRUE(is_free()) << "the other rank is left";
 }
 
+/// It cannot have told anybody itself: the next start does.
+TEST_F(LaunchCommand, AProgramIsToldWhyItWasStartedAgainOnOneHostToo) {
+    const Outcome outcome = run({"-n", "2", "--max-restarts", "1", "--", "/bin/sh", "-c",
+                                 "[ -n \"$STRATA_RESTARTS\" ] || kill -9 $$; echo \"restart $STRATA_RESTARTS after "
+                                 "$STRATA_RESTARTED_AFTER\""});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("restart 1 after [ST2606] rank "), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("SIGKILL"), std::string::npos) << outcome.out;
+}
+
 TEST_F(LaunchCommand, ATrainerDoesNotSurviveAShellThatIsKilled) {
     const std::string script = std::string{"'"} + STRATA_LAUNCHED_PROGRAM + "' trains '" + folder.string() + "' & wait";
     start({"-n", "2", "--", "/bin/sh", "-c", script});
@@ -395,8 +405,17 @@ TEST_F(LaunchCommand, TheFirstRankThatFailsGivesTheStatusAndTheOthersAreEnded) {
     start_case("ends", {"0", "7"});
     const Outcome outcome = finish();
     EXPECT_EQ(outcome.status, 7);
-    EXPECT_EQ(outcome.err, "") << "a rank says itself why it failed, and mpirun's lines about it help nobody";
+    EXPECT_TRUE(outcome.err.starts_with("[ST2606] rank 0/2 on host ")) << outcome.err;
+    EXPECT_NE(outcome.err.find(" ended with status 7 and did not tell"), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << "mpirun's lines about it help nobody";
     EXPECT_TRUE(is_free());
+}
+
+TEST_F(LaunchCommand, ARankThatHasSaidWhyItFailsIsNotSpokenFor) {
+    start_case("says_why", {"1", "7"});
+    const Outcome outcome = finish();
+    EXPECT_EQ(outcome.status, 7);
+    EXPECT_EQ(outcome.err, "rank 1 failed, and this is why\n");
 }
 
 TEST_F(LaunchCommand, AProgramThatCannotBeRunIsOneSentence) {

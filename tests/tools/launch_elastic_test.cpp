@@ -15,12 +15,14 @@
 
 #include <gtest/gtest.h>
 
+#include "../../tools/launch_elastic.hpp"
 #include "many_hosts.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
+using strata::tools::LaunchHost;
 using strata_test::has_ended;
 using strata_test::Outcome;
 using strata_test::Running;
@@ -42,7 +44,8 @@ TEST_F(LaunchElastic, AFailureIsRestartedAsOftenAsAskedAndNotBegunAfresh) {
     EXPECT_NE(outcome.err.find("all 1 restarts are used up"), std::string::npos) << outcome.err;
     outcome = run({"-n", "1", "--max-restarts", "3", "--", "/bin/sh", "-c", "exit 2"});
     EXPECT_EQ(outcome.status, 2);
-    EXPECT_EQ(outcome.err, "") << "words that are not understood are not the next time either";
+    EXPECT_EQ(outcome.err.find("restart"), std::string::npos)
+        << "words that are not understood are not the next time either: " << outcome.err;
 }
 
 /// One of two is lost, the other goes on with twice the accumulation, the lost one comes back, and both go on.
@@ -71,6 +74,62 @@ TEST_F(LaunchElastic, NodesThatAreLeftGoOnAndOneThatComesBackJoinsThem) {
     EXPECT_EQ(finish("third").status, 0);
 }
 
+TEST_F(LaunchElastic, AHostThatComesIsOfUseWhereMoreRanksWouldTrain) {
+    using strata::tools::Elastic;
+    const std::vector<LaunchHost> all{{"a", {0}}, {"b", {0}}, {"c", {0}}, {"d", {0}}};
+    const auto is_of_use = [&](std::size_t used, const std::vector<std::string>& come, const Elastic& elastic,
+                               const std::string& accumulation = "1") {
+        return strata::tools::would_grow({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(used)}, all, come,
+                                         elastic, {{"--gradient_accumulation_steps", accumulation}, 4});
+    };
+    const Elastic changes{1, 4, false};
+    EXPECT_TRUE(is_of_use(2, {"c"}, changes));
+    EXPECT_FALSE(is_of_use(2, {}, changes));
+    EXPECT_FALSE(is_of_use(2, {"z"}, changes)) << "no host of this launch";
+    EXPECT_FALSE(is_of_use(2, {"c", "d"}, {1, 2, false})) << "it has as many as it may";
+    // Four ranks with one micro-batch each are two with two, and three with none that is whole.
+    EXPECT_FALSE(is_of_use(2, {"c"}, {1, 4, true}));
+    EXPECT_TRUE(is_of_use(2, {"c", "d"}, {1, 4, true}));
+    EXPECT_TRUE(is_of_use(2, {"c"}, {1, 4, true}, "3"));
+    EXPECT_FALSE(is_of_use(2, {"c"}, {3, 4, true})) << "three are no number to go on with";
+}
+
+/// The third host answers every time that it is asked.
+TEST_F(LaunchElastic, HostsBeyondTheMostAreInReserveAndNobodyStopsForThem) {
+    start("first", joined(joined(on_hosts("a slots=1\nb slots=1\nc slots=1\n"),
+                                 {"--elastic", "1:2", "--elastic-batch", "change", "--"}),
+                          program("trains")));
+    ASSERT_TRUE(appears("rank_1.trains")) << errors_of("first");
+    // When it is asked a second time, what it answered the first time has been acted on.
+    ASSERT_TRUE(eventually([&] {
+        const std::string asked = text_of(folder / "asked");
+        const std::size_t once = asked.find("c true\n");
+        return once != std::string::npos && asked.find("c true\n", once + 1) != std::string::npos;
+    }));
+    running.at("first")->signal(SIGINT);
+    const Outcome outcome = finish("first");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "stopping after this step (again to stop at once)\n");
+}
+
+/// A batch system sends SIGTERM once.
+TEST_F(LaunchElastic, AStopWhileRanksSaveForAHostThatCameEndsTheLaunch) {
+    const std::string file = yaml(2, 2);
+    ::setenv("WAIT_BEFORE_SAVING", (folder / "save").c_str(), 1);
+    start_node("first", file, 0, program("trains"), {"--elastic", "1:2", "--elastic-batch", "change", "--wait", "1"});
+    ::unsetenv("WAIT_BEFORE_SAVING");
+    ASSERT_TRUE(appears("rank_0.trains")) << errors_of("first");
+    start_node("second", file, 1, program("trains"), {"--max-restarts", "3"});
+    ASSERT_TRUE(says("first", "a host has come back")) << errors_of("first");
+    running.at("first")->signal(SIGTERM);
+    ASSERT_TRUE(says("first", "stopping after this step (again to stop at once)")) << errors_of("first");
+    std::ofstream{folder / "save"} << "";
+    const Outcome outcome = finish("first");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("goes on from the newest checkpoint"), std::string::npos) << outcome.err;
+    EXPECT_EQ(finish("second").status, 0);
+}
+
 TEST_F(LaunchElastic, AHostWithAFaultIsLeftAndTheOthersGoOnAndKnowWhy) {
     const auto words = [&](const std::string& elastic) {
         return joined(on_hosts("a slots=1\nb slots=1\n"), joined({"--elastic", elastic, "--elastic-batch", "change"},
@@ -87,6 +146,49 @@ TEST_F(LaunchElastic, AHostWithAFaultIsLeftAndTheOthersGoOnAndKnowWhy) {
     for (const char* file : {"rank_0.left", "rank_1.left", "rank_1.faulty"}) fs::remove(folder / file);
     outcome = run(words("2:2"));
     expect_error(outcome, 75, "ST2125", {"1 host is left, and --elastic wants 2 or more"});
+}
+
+TEST_F(LaunchElastic, AllNodesEndWithTheStatusOfWhatTheFirstOneSays) {
+    const std::string file = yaml(2, 2);
+    start_node("first", file, 0, program("drains", {"1"}), {"--elastic", "2:2", "--elastic-batch", "change"});
+    start_node("second", file, 1, program("drains", {"1"}), {"--max-restarts", "3"});
+    expect_error(finish("first"), 75, "ST2125", {"1 host is left, and --elastic wants 2 or more"});
+    EXPECT_EQ(finish("second").status, 75);
+}
+
+/// It answers all the time: its firewall is closed, say, or its Open MPI is being updated.
+TEST_F(LaunchElastic, AHostThatAnswersAndCannotBeStartedOnIsLeftOut) {
+    std::vector<std::string> words = on_hosts("a slots=1\nb slots=1\nc slots=1\n");
+    const std::string plain = words.back();
+    words.back() =
+        script("shell_that_fails", "[ $1 = c ] && [ \"$2\" != true ] && [ -e '" + (folder / "broken").string() +
+                                       "' ] && exit 1\nexec '" + plain + "' \"$@\"");
+    const std::string trains =
+        script("trains", "echo \"world $OMPI_COMM_WORLD_SIZE\"\nexec '" + std::string{STRATA_LAUNCHED_PROGRAM} +
+                             "' trains '" + folder.string() + "'");
+    start("first",
+          joined(words, {"--elastic", "1:3", "--elastic-batch", "change", "--max-restarts", "2", "--", trains}));
+    ASSERT_TRUE(appears("rank_2.trains")) << errors_of("first");
+    std::ofstream{folder / "broken"} << "";
+    pid_t process = -1;
+    std::ifstream{folder / "rank_2.pid"} >> process;
+    ::kill(process, SIGKILL);
+    ASSERT_TRUE(says("first", "world 2", 2)) << errors_of("first");
+    running.at("first")->signal(SIGINT);
+    const Outcome outcome = finish("first");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    for (const char* line : {"nothing could be started on c, which is left out for 5 minutes", "restart 2 of 2",
+                             "goes on from the newest checkpoint on a, b\n"})
+        EXPECT_NE(outcome.err.find(line), std::string::npos) << line << " in " << outcome.err;
+}
+
+TEST_F(LaunchElastic, PausesBetweenStartsThatEndSoonGrow) {
+    using strata::tools::next_pause;
+    auto pause = 0s;
+    std::vector<std::chrono::seconds::rep> pauses;
+    for (int i = 0; i < 8; ++i) pauses.push_back((pause = next_pause(pause, 1s)).count());
+    EXPECT_EQ(pauses, (std::vector<std::chrono::seconds::rep>{1, 2, 4, 8, 16, 32, 60, 60}));
+    EXPECT_EQ(next_pause(pause, 10s), 1s) << "it had trained";
 }
 
 TEST_F(LaunchElastic, TooFewHostsAreRefused) {

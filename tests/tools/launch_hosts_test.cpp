@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../../tools/launch_environment.hpp"
 #include "../../tools/launch_hosts.hpp"
 #include "many_hosts.hpp"
 
@@ -30,7 +31,9 @@ TEST_F(LaunchHosts, SlurmsListsAreRead) {
     using strata::tools::names_of_nodelist;
     EXPECT_EQ(names_of_nodelist("gpu[08-10,12],login,n[1-2]-ib"),
               (std::vector<std::string>{"gpu08", "gpu09", "gpu10", "gpu12", "login", "n1-ib", "n2-ib"}));
-    for (const char* bad : {"", "a[", "a[1", "a[1-]", "a[3-1]", "a[x]", ",a", "a[1][2]"})
+    EXPECT_EQ(names_of_nodelist("r[1-2]n[09,10]-ib,login"),
+              (std::vector<std::string>{"r1n09-ib", "r1n10-ib", "r2n09-ib", "r2n10-ib", "login"}));
+    for (const char* bad : {"", "a[", "a[1", "a[1-]", "a[3-1]", "a[x]", ",a", "a[1][", "a]1[", "a[1][x]"})
         EXPECT_EQ(code_of([&] { (void)names_of_nodelist(bad); }), "[ST2605]") << bad;
     const auto hosts = strata::tools::hosts_of_slurm("a[1-3]", "2(x2),1");
     EXPECT_EQ(strata::tools::host_list(hosts), "a1:2,a2:2,a3:1");
@@ -45,6 +48,34 @@ TEST_F(LaunchHosts, TheFirstSlotsAreTakenAndUnevenHostsAreTold) {
     EXPECT_EQ(strata::tools::host_list(three), "a:2,b:1");
     EXPECT_NE(strata::tools::warning_of_uneven(three).find("(a 2, b 1)"), std::string::npos);
     EXPECT_EQ(code_of([&] { (void)strata::tools::first_slots(hosts, 7); }), "[ST2601]");
+}
+
+TEST_F(LaunchHosts, GpusThatAreIdleAndCoresWithoutTimeAreKnown) {
+    using strata::tools::warning_of_gpus;
+    EXPECT_EQ(warning_of_gpus("a", 8, 8), "");
+    EXPECT_EQ(warning_of_gpus("a", 4, 0), "") << "it trains on processors";
+    EXPECT_EQ(warning_of_gpus("a", 9, 8), "host a has 9 ranks on 8 GPUs");
+    EXPECT_EQ(warning_of_gpus("a", 1, 8), "host a has 1 rank on 8 GPUs, and a rank takes one: the others are idle");
+
+    fs::create_directories(folder / "dev/nvidia-caps");
+    for (const char* name : {"nvidia2", "nvidia3", "nvidia5", "nvidiactl", "nvidia-uvm", "null"})
+        std::ofstream{folder / "dev" / name} << "";
+    using strata::tools::visible_gpus;
+    EXPECT_EQ(visible_gpus(folder / "dev", nullptr), 3) << "a container has those that it was given";
+    EXPECT_EQ(visible_gpus(folder / "dev", "0,2"), 2);
+    EXPECT_EQ(visible_gpus(folder / "dev", "GPU-1b2c"), 1);
+    EXPECT_EQ(visible_gpus(folder / "dev", ""), 0);
+    EXPECT_EQ(visible_gpus(folder / "dev", "0,-1,1"), 1);
+    EXPECT_EQ(visible_gpus(folder / "none", "0,1"), 0);
+
+    using strata::tools::cores_within;
+    using strata::tools::parse_quota;
+    EXPECT_EQ(cores_within(64, parse_quota("400000 100000\n")), 4);
+    EXPECT_EQ(cores_within(64, parse_quota("250000 100000")), 2);
+    EXPECT_EQ(cores_within(64, parse_quota("50000 100000")), 1);
+    EXPECT_EQ(cores_within(2, parse_quota("400000 100000")), 2);
+    EXPECT_EQ(cores_within(64, parse_quota("max 100000")), 64);
+    EXPECT_EQ(cores_within(64, parse_quota("")), 64);
 }
 
 TEST_F(LaunchHosts, RanksRunOnAllHostsOfAHostfileAndNoCommandLineShowsTheKey) {

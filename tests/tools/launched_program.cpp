@@ -74,6 +74,14 @@ int main(int argc, char** argv) {
         train(stop);
     } else if (what == "never_hears") {
         wait_for_file(folder / "never");
+    } else if (what == "says_why") {  // as "ends", with a line about it
+        if (rank == argv[3]) {
+            for (const char* other : {"rank_0.pid", "rank_1.pid"}) wait_for_file(folder / other);
+            strata::train::note_reason_is_told();
+            std::fprintf(stderr, "rank %s failed, and this is why\n", rank.c_str());
+            return std::atoi(argv[4]);
+        }
+        wait_for_file(folder / "never");
     } else if (what == "ends") {  // rank N of "ends FOLDER N STATUS" ends when all are there; the others do not
         if (rank == argv[3]) {
             for (const char* other : {"rank_0.pid", "rank_1.pid"}) wait_for_file(folder / other);
@@ -94,6 +102,7 @@ int main(int argc, char** argv) {
         wait_for_file(folder / ("rank_" + std::string{argv[3]} + ".faulty"));
         if (rank == argv[3]) wait_for_file(folder / "rank_0.left");  // the others end first, and nobody is ended for it
         leave("left");
+        strata::train::note_reason_is_told();
         return 70;
     } else if (what == "prints") {
         std::string text;

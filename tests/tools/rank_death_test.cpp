@@ -91,6 +91,9 @@ TEST_F(RankDeath, ALineNamesRankHostProcessAndSignal) {
     EXPECT_NE(line(SIGSEGV).find("ulimit -c unlimited"), std::string::npos);
     EXPECT_NE(line(SIGSEGV | 0x80).find("left a core dump"), std::string::npos);
     EXPECT_NE(line(SIGTERM).find("SIGTERM, which this rank alone was sent"), std::string::npos);
+    EXPECT_TRUE(line(3 << 8).starts_with(
+        "[ST2606] rank 3/8 on host node7 (pid 4711) ended with status 3 and did not tell strata launch why. Fix: "))
+        << line(3 << 8);
 }
 
 }  // namespace

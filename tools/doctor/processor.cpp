@@ -30,17 +30,9 @@ ProcessorFacts parse_processor(std::string_view cpuinfo) {
     return facts;
 }
 
-std::optional<double> parse_quota(std::string_view cpu_max) {
-    std::istringstream in{std::string{cpu_max}};
-    double time = 0;
-    double period = 0;
-    if (!(in >> time >> period) || time <= 0 || period <= 0) return std::nullopt;
-    return time / period;
-}
-
 ProcessorFacts look_at_processor() {
     ProcessorFacts facts = parse_processor(small_file("/proc/cpuinfo").value_or(""));
-    facts.cores = usable_cores();
+    facts.cores = cores_to_run_on();
     facts.quota = parse_quota(small_file("/sys/fs/cgroup/cpu.max").value_or(""));
     if (const char* const set = std::getenv("ATEN_CPU_CAPABILITY")) facts.aten_capability = set;
     return facts;

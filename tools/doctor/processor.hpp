@@ -27,8 +27,6 @@ struct ProcessorFacts {
 
 /// Of the text of /proc/cpuinfo: name and flags.
 [[nodiscard]] ProcessorFacts parse_processor(std::string_view cpuinfo);
-/// Of "400000 100000", the text of cpu.max; none for "max".
-[[nodiscard]] std::optional<double> parse_quota(std::string_view cpu_max);
 
 [[nodiscard]] ProcessorFacts look_at_processor();
 [[nodiscard]] Line judge(const ProcessorFacts& facts);

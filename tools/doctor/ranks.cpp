@@ -13,10 +13,10 @@
 #include <strata/core/host_name.hpp>
 #include <strata/core/text.hpp>
 
-#include "../launch_company.hpp"
 #include "../launch_handshake.hpp"
 #include "../launch_hosts.hpp"
 #include "../launch_shell.hpp"
+#include "../own_host.hpp"
 #include "../program_beside.hpp"
 #include "other_program.hpp"
 #include "small_file.hpp"

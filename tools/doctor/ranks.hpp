@@ -22,7 +22,7 @@ struct RanksRequest {
     std::vector<FolderPlace> folders{};  ///< looked at on every other host
 };
 
-/// Hosts that the remote shell does not reach within 20 s are left out and named; the others have three minutes together. Throws
+/// Hosts that the remote shell does not reach within 20 s are left out and named; the others have five minutes together. Throws
 /// Errc::cannot_launch where there is no strata-doctor.
 [[nodiscard]] RanksFacts start_ranks(const RanksRequest& request);
 

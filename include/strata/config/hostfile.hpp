@@ -18,8 +18,8 @@ struct Host {
     friend bool operator==(const Host&, const Host&) = default;
 };
 
-/// Lines `host slots=N`, where `#` begins a comment; OpenMPI's `max_slots=N` is passed over. Throws one
-/// Error{unreadable_config} with all lines that are wrong, and for a file without hosts.
+/// Lines `host slots=N`, where `#` begins a comment; OpenMPI's `max_slots=N` is passed over. A line with a name alone is one slot, and each
+/// further one of that name another. Throws one Error{unreadable_config} with all lines that are wrong, and for a file without hosts.
 [[nodiscard]] std::vector<Host> parse_hostfile(std::string_view text, const std::string& source);
 
 /// Throws as parse_hostfile(), and Errc::unreadable_config for a file that cannot be read.

@@ -116,6 +116,7 @@ struct LaunchIntent {
     std::string hostfile{};  ///< a path
     std::string include{};   ///< DeepSpeed's filters of hosts and slots
     std::string exclude{};
+    std::string gpus{};  ///< of this machine, as CUDA_VISIBLE_DEVICES has them: "2,3"; empty: all
     friend bool operator==(const LaunchIntent&, const LaunchIntent&) = default;
 };
 

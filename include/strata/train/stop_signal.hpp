@@ -38,6 +38,10 @@ private:
 /// While a StopSignal lives. Local.
 void note_faulty_host() noexcept;
 
+/// Tells `strata launch` that this rank has said on standard error why it ends, so that the launcher does not look for a reason itself. Nothing
+/// without that launcher. Local.
+void note_reason_is_told() noexcept;
+
 }  // namespace strata::train
 
 #ifndef STRATA_COMPILED

@@ -248,12 +248,20 @@ TEST_F(Accelerate, FlagsAreThoseOfAccelerateLaunch) {
               "[ST2601] --num_procesess: is no flag of `accelerate launch`. Fix: did you mean --num_processes.");
 }
 
+TEST_F(Accelerate, GpusOfThisMachineAreTextANumberAListOrAll) {
+    for (const auto& [ids, gpus] :
+         {std::pair{"'2, 3'", "2,3"}, {"2", "2"}, {"[0, 1]", "0,1"}, {"all", ""}, {"none", ""}})
+        EXPECT_EQ(accelerate("distributed_type: MULTI_GPU\ngpu_ids: " + std::string{ids} + "\n").intent.launch.gpus,
+                  gpus)
+            << ids;
+}
+
 TEST_F(Accelerate, WhatIsWrittenIsReadAsTheSame) {
     for (
         const char* yaml :
         {"distributed_type: NO\n",
          "distributed_type: MULTI_GPU\nnum_processes: 4\nmixed_precision: fp16\nnum_machines: 2\nmachine_rank: 1\n"
-         "main_process_ip: 10.0.0.1\nmain_process_port: 29500\n",
+         "main_process_ip: 10.0.0.1\nmain_process_port: 29500\ngpu_ids: '2,3'\n",
          "distributed_type: DEEPSPEED\nmixed_precision: 'no'\ndeepspeed_config: {zero_stage: 3, offload_optimizer_device: nvme, "
          "offload_optimizer_nvme_path: /a, offload_param_device: cpu, gradient_accumulation_steps: 4, gradient_clipping: 0.5, "
          "deepspeed_hostfile: hosts}\n",

@@ -31,7 +31,7 @@ TEST(Hostfile, HostsAndTheirSlots) {
 
 TEST(Hostfile, AllLinesThatAreWrongAreToldAtOnce) {
     const auto problem = thrown_by(
-        [] { (void)hosts("this is bad slots=1\na slots=2\nmissingslots\na slots=2\nb slots=0\nc slots=x\n"); });
+        [] { (void)hosts("this is bad slots=1\na slots=2\nmissing=slots\na slots=2\nb slots=0\nc slots=x\n"); });
     EXPECT_EQ(problem.code, Errc::unreadable_config);
     EXPECT_EQ(
         problem.message,
@@ -41,6 +41,24 @@ TEST(Hostfile, AllLinesThatAreWrongAreToldAtOnce) {
     for (const char* text : {"", "# nothing\n"})
         EXPECT_NE(thrown_by([&] { (void)hosts(text); }).message.find("names no hosts"), std::string::npos);
     EXPECT_EQ(thrown_by([] { (void)load_hostfile("/nowhere/hosts"); }).code, Errc::unreadable_config);
+}
+
+/// As Open MPI and Accelerate's mpirun_hostfile have it, and PBS' $PBS_NODEFILE.
+TEST(Hostfile, ANameAloneIsASlotEachTime) {
+    EXPECT_EQ(hosts("node1\nnode2 # the other\nnode1\nnode3 slots=2\nnode1\n"),
+              (std::vector<Host>{{"node1", {0, 1, 2}}, {"node2", {0}}, {"node3", {0, 1}}}));
+    for (const char* text : {"a\na slots=2\n", "a slots=2\na\n"})
+        EXPECT_NE(thrown_by([&] { (void)hosts(text); }).message.find("hosts:2: names 'a' a second time"),
+                  std::string::npos);
+}
+
+TEST(Hostfile, NamesThatMpirunOrSshWouldTakeForSomethingElseAreRefused) {
+    for (const char* name : {"-oProxyCommand=x", "fe80::1", "a,b"}) {
+        const auto problem = thrown_by([&] { (void)hosts(std::string{name} + " slots=2\n"); });
+        EXPECT_EQ(problem.code, Errc::unreadable_config) << name;
+        EXPECT_NE(problem.message.find("names the host '" + std::string{name} + "', which "), std::string::npos)
+            << problem.message;
+    }
 }
 
 TEST(Hostfile, FiltersAreDeepSpeeds) {

@@ -96,6 +96,18 @@ TEST(StopSignal, ALauncherIsToldAndMayRepeatItsWish) {
         testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
+/// Also by a program that fails before it listens for signals.
+TEST(StopSignal, ALauncherIsToldThatTheReasonOfAFailureIsSaid) {
+    EXPECT_EXIT(
+        {
+            const auto pipe = pipe_of_a_launcher();
+            strata::train::note_reason_is_told();
+            char byte = 0;
+            std::_Exit(::read(pipe[0], &byte, 1) == 1 && byte == 'e' ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
 TEST(StopSignal, AFileThatTookThePipesNumberIsNotWrittenTo) {
     EXPECT_EXIT(
         {

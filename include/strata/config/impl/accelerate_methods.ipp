@@ -74,6 +74,19 @@ inline void read_megatron(Reading& keys, Intent& intent) {
     }
 }
 
+/// Which GPUs of this machine: "2,3", 2, or a list of them.
+inline void read_gpus(Reading& keys, LaunchIntent& launch) {
+    const Node* const node = keys.at("gpu_ids");
+    if (node == nullptr) return;
+    std::string gpus;
+    for (const char letter : node->scalar())
+        if (letter != ' ') gpus += letter;
+    for (const Node& one : node->elements()) gpus += (gpus.empty() ? "" : ",") + one.scalar();
+    if (gpus.empty() || gpus == "all" || gpus == "none")
+        return keys.none("gpu_ids", "a rank takes the GPU of its local number");
+    launch.gpus = gpus;
+}
+
 /// Where ranks run, and how many.
 inline void read_ranks(Reading& keys, LaunchIntent& launch) {
     if (const auto ranks = keys.whole("num_processes"); ranks && *ranks > 0)
@@ -84,7 +97,9 @@ inline void read_ranks(Reading& keys, LaunchIntent& launch) {
     launch.machine_rank = keys.whole("machine_rank");
     launch.main_port = keys.whole("main_process_port");
     if (const std::string address = keys.text("main_process_ip"); address != "none") launch.main_address = address;
-    if (const std::string hosts = keys.text("mpirun_config.mpirun_hostfile"); !hosts.empty()) launch.hostfile = hosts;
+    if (const std::string hosts = keys.text("mpirun_config.mpirun_hostfile"); !hosts.empty() && hosts != "none")
+        launch.hostfile = hosts;
+    read_gpus(keys, launch);
     const std::int64_t machines = launch.machines.value_or(1);
     if (launch.machine_rank && *launch.machine_rank >= machines)
         keys.refuse("machine_rank", Errc::bad_value,

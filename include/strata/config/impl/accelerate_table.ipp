@@ -221,9 +221,7 @@ inline void add_accelerate_rows(FormatTable& table) {
     t.whole("machine_rank", "Which of them this is").within({0, 1e6}).by_default("0").acts("launch: machine_rank");
     t.text("main_process_ip", "Rank 0's machine").acts("launch: main_address");
     t.whole("main_process_port", "Its port").within({0, 65535}).acts("launch: main_port");
-    t.any("gpu_ids", "GPUs of this machine")
-        .by_default("all")
-        .none("a rank takes the GPU of its local number; CUDA_VISIBLE_DEVICES says which there are");
+    t.any("gpu_ids", "GPUs of this machine").by_default("all").acts("launch: CUDA_VISIBLE_DEVICES");
     const std::string mpi = "mpirun brings ranks together";
     t.text("rdzv_backend", "How processes meet").by_default("static").none(mpi);
     t.flag("same_network", "Machines are in one network").by_default("false").none(mpi);

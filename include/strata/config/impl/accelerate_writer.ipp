@@ -77,6 +77,7 @@ STRATA_INLINE std::string write_accelerate(const Intent& intent) {
     put_whole("machine_rank", intent.launch.machine_rank);
     if (!intent.launch.main_address.empty()) put("main_process_ip", intent.launch.main_address);
     put_whole("main_process_port", intent.launch.main_port);
+    if (!intent.launch.gpus.empty()) put("gpu_ids", intent.launch.gpus);
     yaml.end();
     return write_yaml(yaml.finish().root);
 }

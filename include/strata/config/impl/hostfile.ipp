@@ -58,10 +58,20 @@ inline Host filter_part(std::string_view part, const std::vector<Host>& hosts, c
     return one;
 }
 
+/// What is wrong with a host's name: it is a word of `mpirun --host a:8,b:8` and of ssh's command line. Empty: nothing.
+inline std::string wrong_of_name(std::string_view name) {
+    if (name.front() == '-') return "begins with '-', as options do";
+    if (name.find(':') != std::string_view::npos)
+        return "has a ':', as addresses of IPv6 have, which mpirun takes for slots";
+    if (name.find(',') != std::string_view::npos) return "has a ','";
+    return {};
+}
+
 }  // namespace detail
 
 STRATA_INLINE std::vector<Host> parse_hostfile(std::string_view text, const std::string& source) {
     std::vector<Host> hosts;
+    std::vector<std::string> bare;  // names of those without slots=
     std::string problems;
     std::string fixes;
     int line_number = 0;
@@ -77,8 +87,10 @@ STRATA_INLINE std::vector<Host> parse_hostfile(std::string_view text, const std:
         line = line.substr(0, line.find('#'));
         const std::vector<std::string_view> words = detail::parts_of(line, " \t\r");
         if (words.empty()) continue;
-        std::optional<std::int64_t> slots;
-        bool is_wrong = words.size() < 2 || words[0].find('=') != std::string_view::npos;
+        // A name alone is one slot, and again one each time: Open MPI's form, and that of PBS.
+        const bool is_bare = words.size() == 1;
+        std::optional<std::int64_t> slots = is_bare ? std::optional<std::int64_t>{1} : std::nullopt;
+        bool is_wrong = words[0].find('=') != std::string_view::npos;
         for (std::size_t i = 1; i < words.size(); ++i) {
             if (words[i].starts_with("slots=") && !slots)
                 slots = detail::number_in<std::int64_t>(words[i].substr(6));
@@ -86,11 +98,18 @@ STRATA_INLINE std::vector<Host> parse_hostfile(std::string_view text, const std:
                 is_wrong = true;
         }
         const std::string name{words[0]};
-        if (is_wrong || !slots || *slots < 1 || *slots > 100'000) {
+        const auto known = std::find_if(hosts.begin(), hosts.end(), [&](const Host& one) { return one.name == name; });
+        const bool was_bare = std::find(bare.begin(), bare.end(), name) != bare.end();
+        if (const std::string wrong = detail::wrong_of_name(name); !wrong.empty()) {
+            refuse("names the host '" + name + "', which " + wrong, "write the host's name, or its IPv4 address");
+        } else if (is_wrong || !slots || *slots < 1 || *slots > 100'000) {
             refuse("is no line of a hostfile", "write lines such as `worker-0 slots=8`");
-        } else if (std::any_of(hosts.begin(), hosts.end(), [&](const Host& one) { return one.name == name; })) {
+        } else if (known != hosts.end() && is_bare && was_bare) {
+            known->slots.push_back(static_cast<std::int64_t>(known->slots.size()));
+        } else if (known != hosts.end()) {
             refuse("names '" + name + "' a second time", "name each host once, with all of its slots");
         } else {
+            if (is_bare) bare.push_back(name);
             std::vector<std::int64_t> all(static_cast<std::size_t>(*slots));
             std::iota(all.begin(), all.end(), std::int64_t{0});
             hosts.push_back({name, std::move(all)});

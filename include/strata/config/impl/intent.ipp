@@ -172,6 +172,7 @@ STRATA_INLINE Intent overlay(const Intent& base, const Intent& above) {
     take_text(both.launch.hostfile, above.launch.hostfile);
     take_text(both.launch.include, above.launch.include);
     take_text(both.launch.exclude, above.launch.exclude);
+    take_text(both.launch.gpus, above.launch.gpus);
     both.automatic.insert(both.automatic.end(), above.automatic.begin(), above.automatic.end());
     both.missing_files.insert(both.missing_files.end(), above.missing_files.begin(), above.missing_files.end());
     return both;

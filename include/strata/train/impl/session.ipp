@@ -161,8 +161,10 @@ STRATA_INLINE const std::filesystem::path& Session::output(const std::filesystem
                   [this](const std::string& line) { say(line); });
     if (const auto why = process_environment(comm::restarted_variable); why && !why->empty())
         events_.restarted(process_environment(comm::restarts_variable).value_or(""), core::printable(*why));
-    comm_.on_stall(
-        [this, folder = output_](const comm::Stall& stall) { return train::keep_stall(folder, events_, stall); });
+    comm_.on_stall([this, folder = output_](const comm::Stall& stall) {
+        train::note_reason_is_told();  // the line of a stall, which is told before this
+        return train::keep_stall(folder, events_, stall);
+    });
     return output_;
 }
 
@@ -384,6 +386,7 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
     } catch (...) {
         text = "unknown failure";
     }
+    note_reason_is_told();
     if (comm == nullptr || comm->world() == 1) {
         std::fprintf(stderr, "%s\n", text.c_str());
         return status;
@@ -399,7 +402,8 @@ STRATA_INLINE int report_failure(comm::AnyComm* comm, std::exception_ptr failure
         std::this_thread::sleep_for(std::chrono::seconds{10});
     else if (comm->rank() != 0)
         std::this_thread::sleep_for(std::chrono::milliseconds{500});
-    std::fprintf(stderr, "rank %d/%d: %s\n", comm->rank(), comm->world(), text.c_str());
+    std::fprintf(stderr, "rank %d/%d on %s: %s\n", comm->rank(), comm->world(), core::host_name().c_str(),
+                 text.c_str());
     std::fflush(stderr);
     comm->abort(status);
 }

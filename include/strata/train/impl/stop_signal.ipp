@@ -40,7 +40,7 @@ inline void find_launcher_pipe() {
     launcher_pipe = file;
 }
 
-///   what  's': a stop is noted; 'f': this host has a fault
+///   what  's': a stop is noted; 'f': this host has a fault; 'e': why the rank ends has been said
 inline void tell_launcher(char what) noexcept {
     const int pipe = launcher_pipe;
     if (pipe < 0 || !is_launcher_pipe(pipe)) return;
@@ -82,6 +82,11 @@ STRATA_INLINE StopSignal::~StopSignal() {
 }
 
 STRATA_INLINE void note_faulty_host() noexcept { detail::tell_launcher('f'); }
+
+STRATA_INLINE void note_reason_is_told() noexcept {
+    if (detail::launcher_pipe < 0) detail::find_launcher_pipe();  // a program may fail before its first StopSignal
+    detail::tell_launcher('e');
+}
 
 STRATA_INLINE bool StopSignal::requested() const noexcept { return detail::stop_requests != 0; }
 
