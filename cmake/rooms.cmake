@@ -681,12 +681,14 @@ strata_room(adapters
         targets.hpp)
 
 strata_room(families
-    NEEDS core config storage tokenizers zero weights pictures data diffusion models
+    NEEDS core config storage tokenizers zero weights pictures data diffusion models adapters
     PACKAGES Torch
     LINKS torch
     HEADERS
+        added_adapter.hpp
         any_model.hpp
         any_recipe.hpp
+        denoiser_names.hpp
         family.hpp
         model_folder.hpp
         pretrained_encoders.hpp

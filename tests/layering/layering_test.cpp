@@ -24,11 +24,11 @@ const fs::path source_dir{STRATA_SOURCE_DIR};
 
 /// Floor of every room. A room includes only rooms on lower floors, so rooms of one floor never meet.
 const std::map<std::string, int, std::less<>> floors{
-    {"core", 0},  {"policy", 1},    {"options", 1},  {"config", 2},     {"storage", 2},  {"comm", 2},
-    {"http", 3},  {"tables", 3},    {"pictures", 3}, {"optim", 3},      {"offload", 3},  {"tokenizers", 3},
-    {"s3", 4},    {"zero", 4},      {"datasets", 5}, {"checkpoint", 5}, {"health", 5},   {"weights", 5},
-    {"data", 6},  {"diffusion", 6}, {"webhooks", 6}, {"models", 7},     {"adapters", 8}, {"families", 8},
-    {"train", 9}, {"testing", 10},
+    {"core", 0},   {"policy", 1},    {"options", 1},  {"config", 2},     {"storage", 2},  {"comm", 2},
+    {"http", 3},   {"tables", 3},    {"pictures", 3}, {"optim", 3},      {"offload", 3},  {"tokenizers", 3},
+    {"s3", 4},     {"zero", 4},      {"datasets", 5}, {"checkpoint", 5}, {"health", 5},   {"weights", 5},
+    {"data", 6},   {"diffusion", 6}, {"webhooks", 6}, {"models", 7},     {"adapters", 8}, {"families", 9},
+    {"train", 10}, {"testing", 11},
 };
 
 struct SourceFile {

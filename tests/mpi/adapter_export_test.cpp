@@ -136,6 +136,9 @@ TEST_F(AdapterExport, ARunLeavesItsAdapterAndAnotherBeginsWithIt) {
     EXPECT_TRUE(tensor_in(files, "transformer.block.to_q.lora_A.weight").equal(down));
     EXPECT_NE(files.metadata().at("lora_adapter_metadata").find("\"transformer.lora_alpha\": 4"), std::string::npos);
     const at::Tensor next = trained("next", 1, file);
+    if (comm.rank() == 0) {
+        EXPECT_NE(said.find("adapters begin with 2 layers of " + file.string()), std::string::npos) << said;
+    }
     EXPECT_LT((next - down).abs().max().item<float>(), 0.05F);  // a step away; another beginning is far
     EXPECT_FALSE(next.equal(down));
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <strata/families/family.hpp>
@@ -43,6 +44,12 @@ PictureRun::PictureRun(Session& its_session, const TrainSettings& its_settings, 
       model{first_model(its_family, settings)},
       gallery{session, recipe, train::GalleryOptions::from(settings), train::compute_device<Setup<>>(session)},
       pictures{session.comm(), settings.datasets, recipe, data_options()} {
+    // Before caches are filled, which may take hours.
+    if (const train::GalleryOptions& drawn = gallery.options(); !drawn.prompts.empty()) {
+        recipe->check_drawing(*model, drawn.sampler);
+        const std::string line = its_family.stand_in_note();
+        if (session.rank() == 0 && !line.empty() && !drawn.sampler.method) session.progress().note(line);
+    }
     pictures.prepare();
     for (const config::DatasetList& list : settings.datasets.evaluated()) {
         data::SourceOptions options = data_options();

@@ -117,14 +117,18 @@ public:
     work(torch::nn::Module& model, const auto& options)
         : adapted_{adapters::adapt<Kind>(model, options.kind, adapters::patterns_of(options.targets),
                                          adapters::patterns_of(options.excluded), options.by_layer)} {
-        if (!options.init.empty())
-            adapters::load_adapter_file(model, options.init, adapters::facts_of<Kind>(options.kind, options.by_layer));
+        if (options.init.empty()) return;
+        const auto facts = adapters::facts_of<Kind>(options.kind, options.by_layer);
+        begins_with_ = adapters::words_of(adapters::load_adapter_file(model, options.init, facts), options.init);
     }
     [[nodiscard]] adapters::Adapted& adapted() noexcept { return adapted_; }
     [[nodiscard]] models::AdaptersOff off() const { return models::AdaptersOff{adapted_.acts()}; }
+    /// What the adapters have of the file that they begin with, in words. Empty: there is none.
+    [[nodiscard]] const std::string& begins_with() const noexcept { return begins_with_; }
 
 private:
     adapters::Adapted adapted_;
+    std::string begins_with_;
 };
 
 }  // namespace strata

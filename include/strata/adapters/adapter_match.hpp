@@ -23,6 +23,8 @@ struct AdapterFileOptions {
     std::optional<double> alpha{};
     /// Tensors of the file that the model has no layer for, by their names. None: all of this part have to be the model's.
     std::function<bool(std::string_view name)> may_be_left{};
+    /// Whether the file may be one for other models of the pipeline alone; else that is an error.
+    bool may_have_nothing = false;
 };
 
 /// What a file changes of one layer. Its weight W, as a matrix, becomes W + scale * (up down), or what LoKr and DoRA make of it.

@@ -22,6 +22,10 @@ struct LoadedAdapterFile {
         missing{};  ///< adapted layers of the model that the file has nothing for: they begin as they would
 };
 
+/// "12 layers of lora.safetensors, and anew 2 layers that it has nothing for: a, b; it has 72 layers of other models besides, which are left": for people,
+/// with three names at most.
+[[nodiscard]] std::string words_of(const LoadedAdapterFile& loaded, const std::filesystem::path& file);
+
 /// load_adapter_file() for what is no module.
 LoadedAdapterFile load_adapter_into(const std::vector<weights::LoadTarget>& targets, const std::filesystem::path& file,
                                     const AdapterFacts& facts, const AdapterFileOptions& options = {});

@@ -15,6 +15,7 @@
 #include <strata/adapters/layer_change.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/weights/load_weights.hpp>
+#include <strata/weights/weight_match.hpp>
 #include <strata/zero/unit_values.hpp>
 
 namespace strata::adapters {
@@ -28,6 +29,8 @@ struct MergedAdapterFile {
 
 /// The layers of a model that files may have adapters of: parameters `PATH.weight` of two or four dimensions, in the model's order.
 [[nodiscard]] std::vector<NamedLayer> named_layers(const std::vector<weights::LoadTarget>& targets);
+/// The same of a model that is not there: weights::wanted_weights().
+[[nodiscard]] std::vector<NamedLayer> named_layers(const std::vector<weights::WantedWeight>& wanted);
 
 /// merge_adapter_file() for what is no module.
 MergedAdapterFile merge_into(const std::vector<weights::LoadTarget>& targets, const std::filesystem::path& file,

@@ -20,6 +20,8 @@ struct SchedulerConfig {
     std::variant<DdpmScheduleOptions, FlowScheduleOptions> schedule;
     Prediction prediction = Prediction::epsilon;
     SolverOptions solver = {};  ///< `steps` is in no such file, and keeps its default
+    /// What the authors draw with where that is not here, "HeunDiscreteScheduler" say, so that `solver` stands in for it. Empty: nothing does.
+    std::string not_here{};
 
     [[nodiscard]] bool is_flow() const noexcept { return std::holds_alternative<FlowScheduleOptions>(schedule); }
     friend bool operator==(const SchedulerConfig&, const SchedulerConfig&) = default;
@@ -29,7 +31,9 @@ struct SchedulerConfig {
 /// EulerAncestralDiscreteScheduler, DPMSolverMultistepScheduler, UniPCMultistepScheduler and
 /// FlowMatchEulerDiscreteScheduler of diffusers, with the defaults that each class has for keys that are absent. For
 /// PNDM, which is not here, ddim takes the same timesteps. Keys that only another of these classes has are passed over,
-/// as there: published files carry many.
+/// as there: published files carry many. DEISMultistepScheduler, LMSDiscreteScheduler, HeunDiscreteScheduler,
+/// KDPM2DiscreteScheduler, KDPM2AncestralDiscreteScheduler, DPMSolverSDEScheduler and DPMSolverSinglestepScheduler draw in ways that are not
+/// here, and train as the others do: euler stands in for them.
 ///
 ///   source  the file's name, for messages
 /// Throws Errc::bad_model_config with everything that is wrong: a class or key that is unknown, a value that is not

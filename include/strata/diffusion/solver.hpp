@@ -73,6 +73,7 @@ struct SolverOptions {
     /// unipc, and dpm_solver_2m below 15 steps: the last steps are of lower order. A step that ends without noise is of
     /// order 1 in any case.
     bool lower_order_final = true;
+    bool first_order_final = false;  ///< dpm_solver_2m: so is its last step, however many there are
     UniPcB b = UniPcB::bh2;
     MultistepTerm term = MultistepTerm::midpoint;
     double clip =

@@ -64,6 +64,9 @@ public:
     [[nodiscard]] virtual std::optional<std::string> dropped_caption() const = 0;
     [[nodiscard]] virtual AnyBatch collate(std::span<const data::Example> examples) const = 0;
 
+    /// Throws what draw() would throw of these options, where the inner recipe can tell without drawing; Errc::bad_value for a model of another
+    /// kind than the recipe's.
+    virtual void check_drawing(const AnyModel& model, const models::SamplerOptions& options) const = 0;
     /// Pictures of prompts by the inner recipe's draw(), see train::Gallery and models::Flux1Recipe::draw().
     /// Throws Errc::bad_value for a model of another kind than the recipe's, and for a recipe that cannot draw; what the inner recipe throws.
     [[nodiscard]] virtual std::vector<at::Tensor> draw(AnyModel& model, std::span<const data::NamedTensors> prompts,
@@ -128,6 +131,11 @@ public:
     [[nodiscard]] std::optional<std::string> dropped_caption() const override { return recipe_.dropped_caption(); }
     [[nodiscard]] AnyBatch collate(std::span<const data::Example> examples) const override {
         return recipe_.collate(examples);
+    }
+    void check_drawing(const AnyModel& model, const models::SamplerOptions& options) const override {
+        const Model* const inner = model.as<Model>();
+        if (inner == nullptr) throw_cannot_draw(true);
+        if constexpr (requires { recipe_.check_drawing(*inner, options); }) recipe_.check_drawing(*inner, options);
     }
     [[nodiscard]] std::vector<at::Tensor> draw(AnyModel& model, std::span<const data::NamedTensors> prompts,
                                                const data::NamedTensors& empty, const pictures::PictureSize& size,

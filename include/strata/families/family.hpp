@@ -1,15 +1,18 @@
 #pragma once
 // strata/families/family.hpp - Family and make_family(): a model of a configuration, with its recipe, when the program runs.
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <strata/config/model_settings.hpp>
 #include <strata/core/inline.hpp>
 #include <strata/diffusion/scheduler_config.hpp>
+#include <strata/families/added_adapter.hpp>
 #include <strata/families/any_model.hpp>
 #include <strata/families/any_recipe.hpp>
 
@@ -30,6 +33,7 @@ public:
         std::shared_ptr<const AnyRecipe> recipe;  ///< its encoders are loaded where something is encoded
         std::function<std::shared_ptr<AnyModel>()> make_model;
         std::optional<diffusion::SchedulerConfig> scheduler{};
+        std::vector<std::size_t> layers_of_encoders{};  ///< of each added file
     };
     explicit Family(Parts parts) : parts_{std::move(parts)} {}
 
@@ -50,6 +54,13 @@ public:
         return parts_.scheduler;
     }
 
+    /// Where the model's authors draw in a way that is not here: what stands in for it, for people. Empty: nothing does.
+    [[nodiscard]] std::string stand_in_note() const;
+    /// Layers of text encoders that each of make_family()'s files changes. 0: it has adapters of none here.
+    [[nodiscard]] const std::vector<std::size_t>& layers_of_encoders() const noexcept {
+        return parts_.layers_of_encoders;
+    }
+
 private:
     Parts parts_;
 };
@@ -57,9 +68,12 @@ private:
 /// The model that a configuration names. Reads config files, tokenizers and the headers of weights, and samples of the values of encoders to
 /// know them by (weights_id()): no weights. Local; every rank calls it and gets the same.
 ///
+///   added  files of adapters, of which those of text encoders are merged when these are loaded; those of the denoiser are the caller's to merge
+///          (adapters::merge_adapter_file()) into what make_model() returns
 /// Throws Errc::bad_model_folder with everything that is missing or wrong in the files, and for a name of a hub, which is no folder here;
 /// Errc::bad_value for a family that strata does not train, or numbers that do not go together.
-[[nodiscard]] std::unique_ptr<Family> make_family(const config::ModelSettings& settings);
+[[nodiscard]] std::unique_ptr<Family> make_family(const config::ModelSettings& settings,
+                                                  const std::vector<AddedAdapter>& added = {});
 
 }  // namespace strata::families
 

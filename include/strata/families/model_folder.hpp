@@ -38,13 +38,14 @@ struct ModelPart {
 /// A model as it is published: below its folder a folder for each part, and model_index.json, which says what it is.
 struct ModelFolder {
     config::ModelFamily family = config::ModelFamily::small;
-    ModelPart denoiser;                 ///< transformer/ of flux, unet/ of sdxl and sd15
-    ModelPart vae;                      ///< vae/
-    ModelPart text_encoder;             ///< text_encoder/: CLIP's L
-    ModelPart text_encoder_2;           ///< text_encoder_2/: T5 of flux, bigG of sdxl
-    std::filesystem::path tokenizer;    ///< vocab.json and merges.txt; empty where something is missing
-    std::filesystem::path tokenizer_2;  ///< the same of sdxl; spiece.model of flux
-    std::filesystem::path scheduler;    ///< scheduler/scheduler_config.json; empty: there is none
+    ModelPart denoiser;                  ///< transformer/ of flux, unet/ of sdxl and sd15
+    ModelPart vae;                       ///< vae/
+    ModelPart text_encoder;              ///< text_encoder/: CLIP's L
+    ModelPart text_encoder_2;            ///< text_encoder_2/: T5 of flux, bigG of sdxl
+    std::filesystem::path tokenizer;     ///< vocab.json and merges.txt; empty where something is missing
+    std::filesystem::path tokenizer_2;   ///< the same of sdxl; spiece.model of flux
+    std::filesystem::path scheduler;     ///< scheduler/scheduler_config.json; empty: there is none
+    bool zeros_for_empty_prompt = true;  ///< `force_zeros_for_empty_prompt` of an SDXL's model_index.json
 };
 
 /// Finds the parts that settings name, with each in its own place where they say so. What is missing goes into `problems`: folders,

@@ -7,12 +7,15 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <strata/adapters/layer_names.hpp>
 #include <strata/core/inline.hpp>
+#include <strata/families/added_adapter.hpp>
 #include <strata/families/model_folder.hpp>
 #include <strata/models/encoder_loaders.hpp>
 #include <strata/models/text_encoders.hpp>
@@ -43,30 +46,37 @@ using AutoencoderLoader = models::DeferredAutoencoder<PretrainedAutoencoder>;
 using ClipLoader = models::DeferredText<models::ClipTextEncoder>;
 using T5Loader = models::DeferredText<models::T5TextEncoder>;
 
-/// Loaders read sizes and headers at once, and samples of the values, by which they know them (weights_id()). load() makes an encoder in the type
-/// that it computes in and reads its values one tensor at a time: the host's memory holds that, and 1 MiB where types differ, or of an
-/// AutoencoderKl one block in fp32. It throws Errc::weights_do_not_fit, io_failed.
+/// Loaders read sizes and headers at once, and samples of the values, by which they know them (weights_id()): names, shapes and types that do not fit
+/// are told then. load() makes an encoder in the type that it computes in and reads its values one tensor at a time: the host's memory holds that, and
+/// 1 MiB where types differ, or of an AutoencoderKl one block in fp32. It throws Errc::io_failed.
 ///
 /// The autoencoder whose class a config.json names. Latents are the means of what pictures are encoded to; pictures above 2^20 pixels are
 /// decoded in tiles.
-/// Throws Errc::bad_model_config, and what WeightFiles throws.
+/// Throws Errc::bad_model_config, weights_do_not_fit, and what WeightFiles throws.
 [[nodiscard]] AutoencoderLoader autoencoder_loader(const ModelPart& part, at::ScalarType type);
 
 /// A text encoder of CLIP.
 ///
 ///   sizes  of part.config: models::read_clip_text_config()
 ///   kept   which tensors, of which type; it computes in that
-/// Throws what ClipTokenizer and WeightFiles throw, and Errc::bad_model_options where sizes and tokenizer do not go together.
+///   added  files that have adapters of this encoder, which are merged into it when it is loaded
+///   name   what the encoder is called in those: text_encoder or text_encoder_2
+/// Throws what ClipTokenizer and WeightFiles throw, Errc::weights_do_not_fit, and Errc::bad_model_options where sizes and tokenizer do not go
+/// together. load() throws what adapters::merge_adapter_file() throws.
 [[nodiscard]] ClipLoader clip_loader(const ModelPart& part, const std::filesystem::path& tokenizer,
-                                     const models::ClipTextOptions& sizes, const models::ClipTextEncoderOptions& kept);
+                                     const models::ClipTextOptions& sizes, const models::ClipTextEncoderOptions& kept,
+                                     const std::vector<AddedAdapter>& added = {},
+                                     adapters::ModelPart name = adapters::ModelPart::text_encoder);
 
-/// The encoder of T5.
+/// The encoder of T5, which is the second one of Flux.1.
 ///
 ///   sizes   of part.config: models::read_t5_config()
 ///   tokens  of a caption, padding included
+///   added   as of clip_loader()
 /// Throws as clip_loader().
 [[nodiscard]] T5Loader t5_loader(const ModelPart& part, const std::filesystem::path& tokenizer,
-                                 const models::T5Options& sizes, std::int64_t tokens, at::ScalarType type);
+                                 const models::T5Options& sizes, std::int64_t tokens, at::ScalarType type,
+                                 const std::vector<AddedAdapter>& added = {});
 
 }  // namespace strata::families
 

@@ -61,8 +61,7 @@ public:
     [[nodiscard]] at::TensorOptions tensor_options() const { return encoder_->conv_in->weight.options(); }
 
     /// The name that a weight has here, of one it had in files of before 2023: query, key, value and proj_attn of the
-    /// attention for to_q, to_k, to_v and to_out.0. Any other name comes back as it is. Their weights may have two
-    /// dimensions more, of 1.
+    /// attention for to_q, to_k, to_v and to_out.0. Any other name comes back as it is.
     [[nodiscard]] static std::string current_name(std::string_view name);
 
 private:

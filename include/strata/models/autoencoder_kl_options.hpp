@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <strata/core/inline.hpp>
@@ -29,6 +31,8 @@ struct AutoencoderKlOptions {
 /// Options of a `config.json` with `_class_name` AutoencoderKL. Throws Errc::unreadable_config, and
 /// Errc::bad_model_config with all that is wrong in it.
 [[nodiscard]] AutoencoderKlOptions read_autoencoder_kl(const std::filesystem::path& config_json);
+/// The same of a text; `source` stands for the file in messages.
+[[nodiscard]] AutoencoderKlOptions parse_autoencoder_kl(std::string_view json, std::string source);
 
 }  // namespace strata::models
 

@@ -41,6 +41,8 @@ struct AutoencoderTinyOptions {
 /// Options of a `config.json` with `_class_name` AutoencoderTiny. Throws Errc::unreadable_config, and
 /// Errc::bad_model_config with all that is wrong in it.
 [[nodiscard]] AutoencoderTinyOptions read_autoencoder_tiny(const std::filesystem::path& config_json);
+/// The same of a text; `source` stands for the file in messages.
+[[nodiscard]] AutoencoderTinyOptions parse_autoencoder_tiny(std::string_view json, std::string source);
 
 /// A member of the family by its name: taesd, taesdxl, taesd3, taef1 or taef2. Throws Errc::bad_value for another one.
 [[nodiscard]] AutoencoderTinyOptions autoencoder_tiny_named(std::string_view name);

@@ -25,7 +25,7 @@ namespace strata::models {
 ///   config.pass_over({"sample_size"});
 ///   config.finish();
 ///
-/// A key that is null counts as absent. A getter whose key is absent or wrong returns its `otherwise`, or the least value
+/// A key that is null counts as absent (but see never_null()). A getter whose key is absent or wrong returns its `otherwise`, or the least value
 /// there can be, so that reading goes on.
 class ModelConfig {
 public:
@@ -44,11 +44,13 @@ public:
                                      std::optional<std::vector<std::int64_t>> otherwise = {});
     double number(std::string_view key, std::optional<double> otherwise = {});
     bool flag(std::string_view key, std::optional<bool> otherwise = {});
-    std::vector<std::string> texts(std::string_view key);
+    std::vector<std::string> texts(std::string_view key, std::optional<std::vector<std::string>> otherwise = {});
     std::string text(std::string_view key, std::optional<std::string> otherwise = {});
 
     /// The key may be absent, and is otherwise `value`, the only one that the model implements. A number is compared as one.
     void only(std::string_view key, std::string_view value);
+    /// Refuses null for keys of which it is no default, because the model's authors take it for "none" or "no".
+    void never_null(std::initializer_list<std::string_view> keys);
     /// Keys that change nothing of what the model computes.
     void pass_over(std::initializer_list<std::string_view> keys);
 

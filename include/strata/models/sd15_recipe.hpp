@@ -62,6 +62,11 @@ public:
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {
         return collate_unet(examples, false);
     }
+    /// Throws what draw() would throw of these options, before hours of training.
+    template <class Unet>
+    void check_drawing(const Unet& model, const SamplerOptions& options) const {
+        static_cast<void>(unet_sampler(model, options_.solver, options));
+    }
     /// Latents of prompts, see train::DrawingRecipe and draw_by_unet().
     template <class Unet>
     [[nodiscard]] std::vector<at::Tensor> draw_latents(Unet& model, std::span<const data::NamedTensors> prompts,

@@ -90,6 +90,11 @@ public:
     [[nodiscard]] UnetBatch collate(std::span<const data::Example> examples) const {
         return collate_unet(examples, options_.dropped_is_zeros);
     }
+    /// Throws what draw() would throw of these options, before hours of training.
+    template <class Unet>
+    void check_drawing(const Unet& model, const SamplerOptions& options) const {
+        static_cast<void>(unet_sampler(model, options_.solver, options));
+    }
     /// Latents of prompts, see train::DrawingRecipe and draw_by_unet(). The model is told that they have their size and
     /// are not cropped.
     template <class Unet>

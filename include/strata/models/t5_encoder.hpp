@@ -33,7 +33,7 @@ struct T5Options {
     std::int64_t feed_forward_width = 10240;  ///< d_ff
     std::int64_t blocks = 24;                 ///< num_layers
     std::int64_t heads = 64;                  ///< num_heads: H
-    std::int64_t distance_buckets = 32;       ///< relative_attention_num_buckets, a multiple of 4
+    std::int64_t distance_buckets = 32;       ///< relative_attention_num_buckets, 4 at least
     std::int64_t longest_distance = 128;      ///< relative_attention_max_distance: what is farther counts as this far
     double epsilon = 1e-6;                    ///< layer_norm_epsilon
 
@@ -88,8 +88,8 @@ public:
     using Units = UnitList<T5FirstBlock, T5Block>;
 
     /// Parameters of the type and on the device of `of`; zero until they are loaded, norms aside.
-    /// Throws Errc::bad_model_options with all sizes that do not fit: less than one of something, buckets that are no
-    /// multiple of 4.
+    /// Throws Errc::bad_model_options with all sizes that do not fit: less than one of something, fewer than 4
+    /// buckets.
     explicit T5Encoder(const T5Options& options = {}, const at::TensorOptions& of = at::kFloat);
 
     /// What stands for each token, (B, L, D), in the type of the parameters: last_hidden_state.

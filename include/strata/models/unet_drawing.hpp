@@ -29,6 +29,19 @@ namespace strata::models {
                                                    const diffusion::DdpmSchedule& schedule,
                                                    const SamplerOptions& options);
 
+/// What draws with a U-Net. No tensors. Throws Errc::bad_diffusion_options for steps that the schedule does not have, and for epsilon that begins without any
+/// signal.
+///
+///   model       an SdxlUnet or Sd15Unet
+///   of_authors  see unet_solver()
+template <class Unet>
+[[nodiscard]] diffusion::Sampler unet_sampler(const Unet& model, const diffusion::SolverOptions& of_authors,
+                                              const SamplerOptions& options) {
+    const auto& objective = model.objective();
+    return {objective.schedule(), objective.options().prediction,
+            unet_solver(of_authors, objective.schedule(), options)};
+}
+
 /// Latents of prompts one after another, so that a picture has the same bits in any company, and memory is that of one.
 ///
 ///   recipe      SdxlRecipe, Sd15Recipe or one of their shape: captions have "tokens", and "pooled" where there are time ids;
@@ -37,8 +50,7 @@ namespace strata::models {
 ///   of_authors  see unet_solver()
 ///   time_ids_6  what SDXL is told of size and crop (sdxl_time_ids); undefined for SD 1.5
 ///   others      as of DrawingRecipe, train/gallery.hpp
-/// Returns (C, h, w) fp32 on the model's device a prompt. Collective where the model's forward pass is. Throws
-/// Errc::bad_diffusion_options for steps that the schedule does not have, and for epsilon that begins without any signal.
+/// Returns (C, h, w) fp32 on the model's device a prompt. Collective where the model's forward pass is. Throws as unet_sampler() does.
 template <data::Recipe R, class Unet>
 [[nodiscard]] std::vector<at::Tensor> draw_by_unet(const R& recipe, Unet& model,
                                                    std::span<const data::NamedTensors> prompts,
@@ -48,9 +60,7 @@ template <data::Recipe R, class Unet>
                                                    std::int64_t first) {
     const at::NoGradGuard no_gradients;
     const at::Device device = detail::device_of(model);
-    const auto& objective = model.objective();
-    const diffusion::Sampler sampler{objective.schedule(), objective.options().prediction,
-                                     unet_solver(of_authors, objective.schedule(), options)};
+    const diffusion::Sampler sampler = unet_sampler(model, of_authors, options);
     const Drawing drawing{sampler,
                           {.scale = options.guidance, .rescale = options.rescale},
                           options.seed,

@@ -46,8 +46,8 @@ public:
     /// tokenizer_config.json and special_tokens_map.json are asked for the token that pads: SDXL's second tokenizer
     /// pads with `!`, which is 0.
     ///
-    /// Throws what BytePairs throws; Errc::bad_tokenizer for a vocabulary without both marks, or a padding that is no
-    /// token; Errc::bad_value for a max_length below 2.
+    /// Throws what BytePairs throws; Errc::bad_tokenizer for a vocabulary without both marks, a padding that is no token, or
+    /// an added_tokens.json with tokens that the vocabulary does not have; Errc::bad_value for a max_length below 2.
     explicit ClipTokenizer(const std::filesystem::path& place, const Options& options = {});
 
     [[nodiscard]] Tokens encode(std::string_view text) const;

@@ -129,6 +129,8 @@ public:
     template <class AnyTrainer>
     void follow(AnyTrainer& trainer) {
         if (embedded_.empty()) return;
+        if constexpr (requires { recipe_->check_drawing(trainer.model(), options_.sampler); })
+            recipe_->check_drawing(trainer.model(), options_.sampler);
         const auto draws = [this, &trainer](const StepMetrics& now) { draw_from(trainer, now.step); };
         if (options_.at_start) trainer.at_start(draws);
         trainer.every(options_.every_steps, draws);

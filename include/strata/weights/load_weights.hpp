@@ -13,7 +13,9 @@
 
 #include <strata/core/inline.hpp>
 #include <strata/weights/weight_files.hpp>
+#include <strata/weights/weight_match.hpp>
 #include <strata/weights/weight_names.hpp>
+#include <strata/zero/model_outline.hpp>
 #include <strata/zero/parameters.hpp>
 
 namespace strata::weights {
@@ -33,6 +35,9 @@ struct LoadTarget {
 
 /// Throws bad_parameter for a tensor whose values are with an engine of ZeroStage<3>: nothing can be written into it.
 void check_has_memory(const LoadTarget& target);
+
+/// Names, types and shapes of these tensors. Throws bad_parameter for a type that files do not have.
+[[nodiscard]] std::vector<WantedWeight> wanted_of(const std::vector<LoadTarget>& targets);
 
 /// Loads into these tensors; load_weights() for what is no module. Errors are load_weights()'s.
 LoadedWeights load_into(const std::vector<LoadTarget>& targets, const WeightFiles& files,
@@ -56,6 +61,22 @@ template <class Module>
     for (const zero::Parameter& parameter : zero::parameters_of(module))
         targets[places.at(parameter.tensor.unsafeGetTensorImpl())].link = parameter.link;
     return targets;
+}
+
+/// What a model wants of files, without the model: `make` runs as zero::outline_of() runs it, so that match_weights() can tell all that does not
+/// fit before anything is loaded.
+template <class Make>
+[[nodiscard]] std::vector<WantedWeight> wanted_weights(const Make& make) {
+    std::vector<WantedWeight> wanted;
+    static_cast<void>(zero::outline_of([&] {
+        auto model = make();
+        if constexpr (requires { *model; })
+            wanted = wanted_of(load_targets_of(*model));
+        else
+            wanted = wanted_of(load_targets_of(model));
+        return model;
+    }));
+    return wanted;
 }
 
 /// Gives all parameters and buffers of a model the values that files have under their names, converted to the model's types:

@@ -28,7 +28,8 @@ struct WantedWeight {
 /// The tensor in `files` of each wanted one; none where it may be missing and is. Reads nothing.
 ///
 /// Throws weights_do_not_fit: one error that names all that are missing, all that the model does not have, and all of another shape or
-/// type; the fix names a prefix with which names would meet.
+/// type; the fix names a prefix with which names would meet. Names of the code in which Flux.1 or Stable Diffusion was first published are told by one of
+/// them.
 [[nodiscard]] std::vector<std::optional<WeightFiles::Tensor>> match_weights(const std::vector<WantedWeight>& wanted,
                                                                             const WeightFiles& files,
                                                                             const LoadOptions& options = {});

@@ -47,6 +47,18 @@ TEST(LayerNames, ALayerHasTheNamesOfDiffusersPeftAndKohya) {
     EXPECT_FALSE(names.is_of_another_part("lora_unet_no_such_layer"));
 }
 
+/// A file without prefixes, of the denoiser alone, is nothing that an encoder would have to know.
+TEST(LayerNames, BareNamesOfADenoiserAreNoneOfAnEncoder) {
+    const LayerNames names{layers_of({"text_model.encoder.layers.0.self_attn.q_proj"}), ModelPart::text_encoder};
+    for (const char* of_another : {"down_blocks.0.attentions.1.proj_in", "transformer_blocks.0.attn.to_q",
+                                   "base_model.model.single_transformer_blocks.0.proj_mlp", "lora_unet_conv_in",
+                                   "lora_te2_text_model_encoder_layers_0_mlp_fc1", "lycoris_mid_block_conv"})
+        EXPECT_TRUE(names.is_of_another_part(of_another)) << of_another;
+    for (const char* unknown : {"text_model.no_such_layer", "lora_te1_no_such_layer", "text_encoder.no_such_layer",
+                                "base_model.model.text_model.no_such_layer"})
+        EXPECT_FALSE(names.is_of_another_part(unknown)) << unknown;
+}
+
 TEST(LayerNames, UnetsHaveTheNamesOfTheirFirstCode) {
     std::vector<std::string> paths{"conv_in", "time_embedding.linear_2", "add_embedding.linear_1"};
     for (const char* block : {"0", "1", "2"}) {  // as SDXL's: attention in the lower two

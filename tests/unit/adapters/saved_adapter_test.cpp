@@ -228,6 +228,22 @@ TEST_F(SavedAdapter, PublishedModelsAreCalledByTheirArchitecture) {
     EXPECT_EQ(architecture_of({{to_k, {32, 16}}}), "");
 }
 
+TEST_F(SavedAdapter, WhatAFileLacksAndWhatIsLeftOfItIsSaid) {
+    strata_test::write_adapter(file(), {{"unet." + q_ + ".lora_A.weight", torch::randn({2, 4})},
+                                        {"unet." + q_ + ".lora_B.weight", torch::randn({6, 2})},
+                                        {"text_encoder.text_model.a.lora_A.weight", torch::randn({2, 4})},
+                                        {"text_encoder.text_model.a.lora_B.weight", torch::randn({6, 2})}});
+    const auto loaded = strata::adapters::load_adapter_into(unet_.targets(), file(), {});
+    EXPECT_EQ(
+        strata::adapters::words_of(loaded, "a.safetensors"),
+        "1 layer of a.safetensors, and anew 2 layers that it has nothing for: "
+        "down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_out.0, down_blocks.0.resnets.0.conv1; it has 1 layer "
+        "of other models besides, which are left");
+    EXPECT_EQ(strata::adapters::words_of({.layers = 3, .missing = {"a", "b", "c", "d"}}, "f"),
+              "3 layers of f, and anew 4 layers that it has nothing for: a, b, c, ...");
+    EXPECT_EQ(strata::adapters::words_of({.layers = 3}, "f"), "3 layers of f");
+}
+
 TEST_F(SavedAdapter, AdaptersOfAnotherShapeAreOneError) {
     write(unet_);
     Parameters other;

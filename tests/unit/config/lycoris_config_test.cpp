@@ -127,6 +127,27 @@ TEST(LycorisConfig, AllThatIsNotAlikeIsToldAtOnceWithItsPlace) {
     EXPECT_NO_THROW((void)read(R"({"linear_dim": 8, "conv_dim": 8, "use_scalar": false, "rank_dropout": 0})"));
 }
 
+TEST(LycorisConfig, ConvolutionsThatAreLeftAloneNeedTargetsWithoutAny) {
+    const auto with = [](const std::string& targets) {
+        return R"({"algo": "locon", "apply_preset": {"enable_conv": false)" + targets + "}}";
+    };
+    EXPECT_TRUE(refused(with("")).says("without targets every layer is adapted"));
+    EXPECT_TRUE(refused(with(R"(, "target_module": ["Attention", "ResnetBlock2D"])"))
+                    .says("the layers of ResnetBlock2D are convolutions"));
+    EXPECT_NO_THROW((void)read(with(R"(, "target_module": ["Attention", "FeedForward"])")));
+    EXPECT_NO_THROW((void)read(with(R"(, "target_name": ["*.attn1.*"])")));
+    EXPECT_NO_THROW((void)read(R"({"algo": "locon", "apply_preset": {"enable_conv": true}})"));
+}
+
+TEST(LycorisConfig, NormsOfDoraAreThoseOfRows) {
+    EXPECT_TRUE(refused(R"({"algo": "locon", "weight_decompose": true, "wd_on_out": false})").says("'wd_on_out'"));
+    EXPECT_NO_THROW((void)read(R"({"algo": "locon", "weight_decompose": true, "wd_on_out": true})"));
+    EXPECT_NO_THROW((void)read(R"({"algo": "locon", "wd_on_out": false})")) << "there are no norms";
+    EXPECT_TRUE(refused(R"({"algo": "locon", "apply_preset": {"module_algo_map": {"Attention": {"dora_wd": true,
+        "wd_on_out": false}}}})")
+                    .says("module_algo_map.Attention.wd_on_out"));
+}
+
 TEST(LycorisConfig, ModulesAreLayersOfTheFamily) {
     EXPECT_EQ(lycoris_layers("Attention", ModelFamily::sdxl), (Names{"to_q", "to_k", "to_v", "to_out.0"}));
     EXPECT_EQ(lycoris_layers("FeedForward", ModelFamily::flux).size(), 4U);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <strata/diffusion/flow_schedule.hpp>
 #include <strata/diffusion/loss_weights.hpp>
 #include <strata/diffusion/path.hpp>
+#include <strata/diffusion/scheduler_config.hpp>
 #include <strata/diffusion/timestep_density.hpp>
 
 #include "../../support/refused.hpp"
@@ -126,8 +128,9 @@ TEST(NoiseSchedules, WrongNumbersAreOneErrorWithAllOfThem) {
 }
 
 FlowScheduleOptions options_of(const json& golden, const json& config) {
-    const json& keys = config.is_string() ? golden[config.get<std::string>()] : config;
-    return {.shift = keys["shift"], .dynamic = keys["use_dynamic_shifting"]};
+    json keys = config.is_string() ? golden[config.get<std::string>()] : config;
+    keys["_class_name"] = "FlowMatchEulerDiscreteScheduler";
+    return std::get<FlowScheduleOptions>(scheduler_config_of(keys, "sched_flow_match.json").schedule);
 }
 
 TEST(NoiseSchedules, FlowTablesAndShiftsAreTheirs) {

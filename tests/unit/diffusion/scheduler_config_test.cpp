@@ -8,7 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <strata/core/error.hpp>
+#include <strata/core/sampling_method.hpp>
+#include <strata/diffusion/ddpm_schedule.hpp>
+#include <strata/diffusion/path.hpp>
 #include <strata/diffusion/scheduler_config.hpp>
+#include <strata/diffusion/step_plan.hpp>
+#include <strata/diffusion/with_method.hpp>
 
 #include "../../support/temporary_folder.hpp"
 
@@ -105,7 +110,7 @@ TEST(SchedulerConfig, OptionsOfMultistepSolvers) {
 
 TEST(SchedulerConfig, AllThatIsWrongIsToldAtOnce) {
     const std::string told = refusal(R"({"_class_name": "DPMSolverMultistepScheduler", "beta_start": "small",
-        "beta_schedule": "sigmoid", "algorithm_type": "sde-dpmsolver++", "solver_order": 2.5, "use_flow_sigmas": true,
+        "beta_schedule": "sigmoid", "algorithm_type": "dpmsolver", "solver_order": 2.5, "use_flow_sigmas": true,
         "trained_betas": [0.1, "x"], "lower_order_final": 1, "half_life": 3})");
     for (const char* key : {"beta_start", "beta_schedule", "algorithm_type", "solver_order", "use_flow_sigmas",
                             "trained_betas", "lower_order_final", "half_life"})
@@ -114,9 +119,73 @@ TEST(SchedulerConfig, AllThatIsWrongIsToldAtOnce) {
     EXPECT_NE(refusal(R"({"_class_name": "EulerDiscreteScheduler", "interpolation_type": "log_linear"})"), "");
     EXPECT_EQ(refusal(R"({"_class_name": "PNDMScheduler", "interpolation_type": "log_linear"})"), "");
     EXPECT_NE(refusal(R"({"_class_name": "DDPMScheduler", "variance_type": "learned_range"})"), "");
-    EXPECT_NE(refusal(R"({"_class_name": "HeunDiscreteScheduler"})").find("HeunDiscreteScheduler"), std::string::npos);
+    EXPECT_NE(refusal(R"({"_class_name": "LCMScheduler"})").find("LCMScheduler"), std::string::npos);
     EXPECT_NE(refusal(R"({})").find("_class_name is missing"), std::string::npos);
     EXPECT_NE(refusal(R"([])"), "");
+}
+
+/// Else the first pictures of a run would be its end.
+TEST(SchedulerConfig, NumbersThatNoSolverHasAreToldWithTheRest) {
+    for (const char* text : {R"({"_class_name": "DPMSolverMultistepScheduler", "solver_order": 3})",
+                             R"({"_class_name": "UniPCMultistepScheduler", "solver_order": 4})",
+                             R"({"_class_name": "UniPCMultistepScheduler", "solver_order": 0})"})
+        EXPECT_NE(refusal(text).find("'solver_order'"), std::string::npos) << text;
+    EXPECT_NE(refusal(R"({"_class_name": "DDIMScheduler", "steps_offset": -1})").find("'steps_offset' is -1"),
+              std::string::npos);
+}
+
+TEST(SchedulerConfig, WhatIsDrawnInAWayThatIsNotHereStillSaysHowItWasTrained) {
+    const SchedulerConfig heun = read(R"({"_class_name": "HeunDiscreteScheduler", "beta_start": 0.00085,
+        "beta_end": 0.012, "beta_schedule": "scaled_linear", "prediction_type": "v_prediction", "half_life": 3,
+        "timestep_spacing": "leading", "steps_offset": 1, "use_karras_sigmas": true})");
+    EXPECT_EQ(heun.not_here, "HeunDiscreteScheduler");
+    EXPECT_EQ(std::get<DdpmScheduleOptions>(heun.schedule), DdpmScheduleOptions{});
+    EXPECT_EQ(heun.prediction, Prediction::v);
+    EXPECT_EQ(heun.solver.solver, Solver::euler);
+    EXPECT_TRUE(heun.solver.karras_sigmas);
+    EXPECT_NE(refusal(R"({"_class_name": "LMSDiscreteScheduler", "beta_schedule": "sigmoid"})"), "");
+    const SchedulerConfig sde =
+        read(R"({"_class_name": "DPMSolverMultistepScheduler", "algorithm_type": "sde-dpmsolver++"})");
+    EXPECT_EQ(sde.not_here, "sde-dpmsolver++");
+    EXPECT_EQ(sde.solver.solver, Solver::dpm_solver_2m);
+    EXPECT_EQ(read(R"({"_class_name": "PNDMScheduler"})").not_here, "");
+}
+
+/// euler_at_final: the last of 20 steps is of first order, where it else would be of second.
+TEST(SchedulerConfig, TheLastStepOfDpmSolverMayBeOfFirstOrder) {
+    const auto pictures_of_last = [](const char* text) {
+        SolverOptions solver = read(text).solver;
+        solver.steps = 20;
+        return plan_of(path_of(DdpmSchedule{}, solver), solver).steps.back().advance.of_pictures.size();
+    };
+    EXPECT_EQ(pictures_of_last(R"({"_class_name": "DPMSolverMultistepScheduler", "final_sigmas_type": "sigma_min"})"),
+              2U);
+    EXPECT_EQ(pictures_of_last(R"({"_class_name": "DPMSolverMultistepScheduler", "final_sigmas_type": "sigma_min",
+                                   "euler_at_final": true})"),
+              1U);
+}
+
+/// As diffusers' from_config() makes one class of another's file: keys that the new class does not have are its defaults.
+TEST(SchedulerConfig, AnotherMethodEndsAndClipsAsItsOwnClass) {
+    using strata::SamplingMethod;
+    const SolverOptions pndm = read(R"({"_class_name": "PNDMScheduler", "set_alpha_to_one": false})").solver;
+    ASSERT_EQ(pndm.last, LastLevel::first);
+    for (const SamplingMethod method : {SamplingMethod::euler, SamplingMethod::euler_ancestral, SamplingMethod::ddpm,
+                                        SamplingMethod::dpm_solver_2m, SamplingMethod::unipc})
+        EXPECT_EQ(with_method(pndm, method).last, LastLevel::clean) << static_cast<int>(method);
+    EXPECT_EQ(with_method(pndm, SamplingMethod::ddim).last, LastLevel::first);
+
+    const SolverOptions dpm =
+        read(R"({"_class_name": "DPMSolverMultistepScheduler", "final_sigmas_type": "sigma_min"})").solver;
+    EXPECT_EQ(with_method(dpm, SamplingMethod::unipc).last, LastLevel::first);
+    EXPECT_EQ(with_method(dpm, SamplingMethod::euler).last, LastLevel::first);
+    EXPECT_EQ(with_method(dpm, SamplingMethod::euler_ancestral).last, LastLevel::clean) << "has no final_sigmas_type";
+    EXPECT_EQ(with_method(dpm, SamplingMethod::ddim).last, LastLevel::clean);
+
+    const SolverOptions ddpm = read(R"({"_class_name": "DDPMScheduler"})").solver;
+    ASSERT_EQ(ddpm.clip, 1);
+    EXPECT_EQ(with_method(ddpm, SamplingMethod::ddim).clip, 1);
+    EXPECT_EQ(with_method(ddpm, SamplingMethod::euler).clip, 0);
 }
 
 TEST(SchedulerConfig, AFileMayHavePythonsInfinity) {

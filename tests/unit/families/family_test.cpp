@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@
 #include <strata/weights/weight_files.hpp>
 #include <strata/zero/in_units.hpp>
 
+#include "../../support/families.hpp"
 #include "../../support/made_pipeline.hpp"
 #include "../../support/made_weights.hpp"
 #include "../../support/temporary_folder.hpp"
@@ -35,32 +37,17 @@ namespace families = strata::families;
 namespace fs = std::filesystem;
 namespace models = strata::models;
 using strata::Errc;
+using strata_test::kinds;
+using strata_test::pipeline;
 using strata_test::PipelineKind;
+using strata_test::Refusal;
+using strata_test::refusal;
+using strata_test::settings_of;
 
 static_assert(strata::Trainable<families::AnyModel>);
 static_assert(strata::train::DrawingRecipe<families::AnyRecipe, families::AnyModel>);
 
-/// A tiny model of each kind, written once.
-const fs::path& pipeline(PipelineKind kind) {
-    static strata_test::TemporaryFolder root;
-    static std::map<PipelineKind, fs::path> written;
-    fs::path& folder = written[kind];
-    if (folder.empty()) {
-        folder = root.path() / std::to_string(static_cast<int>(kind));
-        strata_test::write_pipeline(folder, kind);
-    }
-    return folder;
-}
-
-config::ModelSettings settings_of(PipelineKind kind) {
-    config::ModelSettings settings;
-    settings.path = pipeline(kind).string();
-    settings.tokenizer_max_length = 12;
-    return settings;
-}
 const char* denoiser_of(PipelineKind kind) { return kind == PipelineKind::flux ? "transformer" : "unet"; }
-
-constexpr PipelineKind kinds[] = {PipelineKind::flux, PipelineKind::sdxl, PipelineKind::sd15};
 
 /// What a source would make of two captioned pictures of 32 x 32.
 families::AnyBatch batch_of(const families::AnyRecipe& recipe) {
@@ -79,20 +66,6 @@ families::AnyBatch batch_of(const families::AnyRecipe& recipe) {
                             .text = texts[i],
                             .name = "picture" + std::to_string(i) + ".png"});
     return recipe.collate(examples);
-}
-
-struct Refusal {
-    Errc code{};
-    std::string what;
-    [[nodiscard]] bool says(const std::string& words) const { return what.find(words) != std::string::npos; }
-};
-Refusal refusal(const config::ModelSettings& settings) {
-    try {
-        (void)families::make_family(settings);
-    } catch (const strata::Error& error) {
-        return {error.code(), error.what()};
-    }
-    return {};
 }
 
 TEST(Family, IsWhatTheFolderSaysAndItsRecipeConforms) {

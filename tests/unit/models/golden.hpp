@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+#include <nlohmann/json.hpp>
 
 #include <strata/storage/safetensors.hpp>
 
@@ -45,6 +46,12 @@ private:
     std::vector<std::byte> bytes_;
     strata::storage::SafetensorsHeader header_;
 };
+
+/// What is said of golden/NAME.safetensors in the file beside it: the model's config.json as "config", and its "cases".
+inline nlohmann::json golden_json(const std::string& name) {
+    std::ifstream in{Golden::path(name + ".json")};
+    return nlohmann::json::parse(in);
+}
 
 /// Declares `name`, or skips the test where the file is absent.
 #define STRATA_NEED_GOLDEN(name, file)                                                  \

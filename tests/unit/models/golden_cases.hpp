@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -42,6 +43,16 @@ public:
                              [&](const char* kind) { return name.starts_with(kind); }))
                 names.push_back(name);
         return names;
+    }
+
+    /// The cases of the file that a model went through forwards and backwards: what stands behind "grad." in its names.
+    [[nodiscard]] std::vector<std::string> tags() const {
+        constexpr std::string_view kind = "grad.";
+        std::set<std::string> tags;
+        for (const std::string& name : file_.names())
+            if (name.starts_with(kind))
+                tags.insert(name.substr(kind.size(), name.find('.', kind.size()) - kind.size()));
+        return {tags.begin(), tags.end()};
     }
 
     /// Copies the weights `prefix` + name into the parameters and buffers of the module, whatever its dtype; fails for one that
@@ -99,6 +110,11 @@ public:
         }
         EXPECT_GT(compared, 0U) << "no gradient of a weight in case " << tag;
         module.zero_grad();
+    }
+
+    /// The same of what the file may lack: steps in the middle are kept of some cases.
+    void expect_near_if_there(const std::string& name, const at::Tensor& tensor, double bound) const {
+        if (has(name)) expect_near(name, tensor, bound);
     }
 
     /// `tensor` is the one of the file, up to `bound` times its largest value.

@@ -32,11 +32,6 @@ using models::T5Encoder;
 using models::T5Options;
 using strata_test::thrown_by;
 
-nlohmann::json golden_json(const std::string& name) {
-    std::ifstream in{Golden::path(name + ".json")};
-    return nlohmann::json::parse(in);
-}
-
 /// Numbers such that every token and every parameter matters.
 void randomise(torch::nn::Module& model) {
     torch::manual_seed(3);
@@ -71,11 +66,10 @@ TEST(TextEncoders, T5MakesTheNumbersOfTheReference) {
     STRATA_NEED_CASES(golden, "t5");
     T5Encoder model{models::parse_t5_config(golden_json("t5").at("config").dump(), "t5.json")};
     golden.fill(model);
-    for (const char* tag : {"c0", "c1", "c2"}) {
+    for (const std::string& tag : golden.tags()) {
         SCOPED_TRACE(tag);
-        const at::Tensor mask = golden.has(std::string{"in."} + tag + ".attention_mask")
-                                    ? golden.input(tag, "attention_mask")
-                                    : at::Tensor{};
+        const at::Tensor mask =
+            golden.has("in." + tag + ".attention_mask") ? golden.input(tag, "attention_mask") : at::Tensor{};
         golden.expect(tag, model, {{"last_hidden_state", model.forward(golden.input(tag, "input_ids"), mask)}}, {});
     }
 }
@@ -97,6 +91,16 @@ TEST(TextEncoders, T5HasTheBucketsOfTheReference) {
     EXPECT_EQ(models::distance_bucket(-11, 32, 128), 8);
     EXPECT_EQ(models::distance_bucket(-12, 32, 128), 9);
     EXPECT_EQ(models::distance_bucket(1000, 32, 128), 31);
+    // 15 of 30 for each direction, 7 of them for one distance each.
+    EXPECT_EQ(models::distance_bucket(-6, 30, 128), 6);
+    EXPECT_EQ(models::distance_bucket(-7, 30, 128), 7);
+    EXPECT_EQ(models::distance_bucket(6, 30, 128), 21);
+    EXPECT_EQ(models::distance_bucket(-1000, 30, 128), 14);
+    EXPECT_EQ(models::distance_bucket(1000, 30, 128), 29);
+    EXPECT_EQ(
+        models::parse_t5_config(R"({"feed_forward_proj": "gated-gelu", "relative_attention_num_buckets": 30})", "c")
+            .distance_buckets,
+        30);
     STRATA_NEED_CASES(golden, "t5");
     const nlohmann::json table = golden_json("t5").at("bucket_table");
     std::int64_t distance = table.at("relative_position(key-query) from").get<std::int64_t>();
@@ -134,17 +138,17 @@ TEST(TextEncoders, T5RefusesWhatItDoesNotImplementAllAtOnce) {
     const auto refused = thrown_by([] {
         (void)models::parse_t5_config(
             R"({"model_type": "umt5", "feed_forward_proj": "relu", "d_model": -1, "num_heads": "many",
-            "relative_attention_num_buckets": 30, "architectures": ["BertModel"], "no_such_key": 1})",
+            "relative_attention_num_buckets": 3, "architectures": ["BertModel"], "no_such_key": 1})",
             "config.json");
     });
     EXPECT_EQ(refused.code, strata::Errc::bad_model_config);
     for (const char* part : {"'model_type' is \"umt5\"", "'feed_forward_proj' is \"relu\"", "'d_model' is -1",
-                             "'num_heads' is", "'relative_attention_num_buckets' is no multiple of 4",
+                             "'num_heads' is", "'relative_attention_num_buckets' is 3",
                              "'architectures' names none of T5EncoderModel", "'no_such_key' is not known"})
         EXPECT_TRUE(refused.says(part)) << part << "\n" << refused.message;
     EXPECT_TRUE(thrown_by([] { (void)models::parse_t5_config("{}", "c"); }).says("'feed_forward_proj' is missing"));
     EXPECT_EQ(thrown_by([] {
-                  T5Encoder{T5Options{0, 32, 8, 48, 0, 2, 30, 128, 1e-6}};
+                  T5Encoder{T5Options{0, 32, 8, 48, 0, 2, 3, 128, 1e-6}};
               }).code,
               strata::Errc::bad_model_options);
     // The file that T5 v1.1 XXL was published with.

@@ -104,16 +104,37 @@ TEST(UnetOptions, TheirFilesAreRead) {
                 sd15_unet_options());
 }
 
+/// A UNet2DConditionModel of which nothing is said has SD 1.5's blocks, and attends to tokens of 1280 numbers.
+TEST(UnetOptions, WhatIsAbsentIsAsTheClassHasIt) {
+    UnetOptions expected = sd15_unet_options();
+    expected.cross_attention_dim = 1280;
+    expect_same(read("{}"), expected);
+    expect_same(read(R"({"attention_head_dim": null, "block_out_channels": null, "cross_attention_dim": null})"),
+                expected);
+    EXPECT_NE(refusal_of(R"({"block_out_channels": [320, 640]})").find("lacks down_block_types"), std::string::npos);
+    EXPECT_NE(refusal_of(sdxl_with({{"up_block_types", ""}})).find("lacks up_block_types"), std::string::npos);
+    expect_same(read(sdxl_with({{"only_cross_attention", "[false, false, false]"}})), sdxl_unet_options());
+}
+
+TEST(UnetOptions, NullIsNoDefaultWhereItMeansAnotherModel) {
+    for (const char* const key : {"act_fn", "flip_sin_to_cos", "mid_block_type", "norm_num_groups"}) {
+        const std::string message = refusal_of(sdxl_with({{key, "null"}}));
+        EXPECT_NE(message.find(std::string{key} + " is null, which is no default"), std::string::npos) << message;
+    }
+    EXPECT_NE(refusal_of(sdxl_with({{"only_cross_attention", "[false, true, false]"}})).find("only_cross_attention"),
+              std::string::npos);
+}
+
 TEST(UnetOptions, EverythingThatIsWrongIsToldAtOnce) {
     const std::string message = refusal_of(sdxl_with({{"act_fn", R"("mish")"},
                                                       {"attention_head_dim", "[5, 10]"},
-                                                      {"cross_attention_dim", ""},
+                                                      {"addition_time_embed_dim", ""},
                                                       {"in_channels", "-4"},
                                                       {"num_class_embeds", "10"},
                                                       {"resnet_time_scale_shift", R"("scale_shift")"},
                                                       {"wavelets", "true"}}));
     for (const char* words : {"7 problems", "act_fn is \"mish\", and only \"silu\" is computed",
-                              "attention_head_dim has 2 entries", "lacks cross_attention_dim", "in_channels is -4",
+                              "attention_head_dim has 2 entries", "lacks addition_time_embed_dim", "in_channels is -4",
                               "num_class_embeds is 10", "resnet_time_scale_shift", "wavelets is a key that no U-Net"})
         EXPECT_NE(message.find(words), std::string::npos) << message << "\nlacks: " << words;
 }

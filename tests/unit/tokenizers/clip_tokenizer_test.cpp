@@ -164,6 +164,19 @@ TEST(ClipTokenizer, PadsWithWhatTheFolderSays) {
     EXPECT_TRUE(thrown_by([&] { ClipTokenizer{folder.path()}; }).says("pads with 'no such'"));
 }
 
+/// Of textual inversion: the words would be cut into other tokens than were trained.
+TEST(ClipTokenizer, TokensThatWereAddedAreRefusedUnlessTheVocabularyHasThem) {
+    strata_test::TemporaryFolder folder;
+    strata_test::cats_and_dogs().write(folder.path());
+    const std::filesystem::path file = folder.path() / "added_tokens.json";
+    strata::storage::write_file(file, R"({"<|endoftext|>": 2})");
+    EXPECT_NO_THROW(ClipTokenizer{folder.path()});
+    strata::storage::write_file(file, R"({"<my-cat>": 49408, "<|endoftext|>": 2})");
+    const strata_test::Thrown refused = thrown_by([&] { ClipTokenizer{folder.path()}; });
+    EXPECT_EQ(refused.code, strata::Errc::bad_tokenizer);
+    EXPECT_TRUE(refused.says("has tokens that vocab.json has not: <my-cat>. Fix: remove the file")) << refused.message;
+}
+
 TEST(ClipTokenizer, AVeryLongWordTakesNoLongTime) {
     const Small small;
     EXPECT_EQ(small.tokenizer.ids(std::string(200'001, 'a')).size(), 100'001U);

@@ -90,6 +90,18 @@ TEST(WeightMatch, NothingIsGuessedWhereNamesHaveNothingInCommon) {
     EXPECT_FALSE(says(refusal(model, written), "did you mean"));
 }
 
+/// All names of the first code of Flux.1 and of Stable Diffusion differ: one of them says so.
+TEST(WeightMatch, NamesOfTheFirstCodeAreToldByOne) {
+    for (const char* const name :
+         {"double_blocks.0.img_attn.qkv.weight", "model.diffusion_model.input_blocks.0.0.weight"}) {
+        const Written written{{{name, {4, 3}}, {"a.b", {4}}, {"vae.c", {4}}}};
+        const std::string text = refusal(model, written);
+        EXPECT_TRUE(says(text, "have the names of the model's first code, " + std::string{name} + " and 2 more"));
+        EXPECT_TRUE(says(text, "from_single_file()"));
+        EXPECT_FALSE(says(text, "in.weight"));
+    }
+}
+
 TEST(WeightMatch, TheFirstRenameThatFitsIsTaken) {
     const Written written{{{"first.weight", {4, 3}}, {"last.b", {4}}}};
     const LoadOptions options{.renames = {{"first.", "in."}, {"in.", "wrong."}, {"last.b", "in.bias"}}};

@@ -189,7 +189,7 @@ void find_all(AdapterMatch& match, const Finder& finder, ModelPart part, const A
     }
     for (const std::string& name : match.file->repeated())
         misfits.others.push_back("'" + name + "' is there under another name, too");
-    if (!misfits.any() && match.adapters.empty())
+    if (!misfits.any() && match.adapters.empty() && !options.may_have_nothing)
         misfits.others.push_back("it has nothing for the " + std::string{name_of(part)} + ", and " +
                                  std::to_string(match.of_other_parts) + " adapters for other models of the pipeline");
     if (misfits.any()) refuse(*match.file, misfits);

@@ -149,7 +149,13 @@ STRATA_INLINE bool LayerNames::is_of_another_part(std::string_view in_file) cons
         }
     }
     const bool is_denoiser = part_ == unet || part_ == transformer;
-    return is_denoiser ? in_file.starts_with("text_model.") : in_file.starts_with("diffusion_model.");
+    if (is_denoiser) return in_file.starts_with("text_model.");
+    // Of names with nothing in front, encoders' begin with one of two words: others are the denoiser's, which has many.
+    const auto own = detail::kohya_prefixes(part_);
+    const bool has_own_prefix =
+        in_file.starts_with(std::string{name_of(part_)} + ".") ||
+        std::any_of(own.begin(), own.end(), [&](std::string_view prefix) { return in_file.starts_with(prefix); });
+    return !has_own_prefix && !in_file.starts_with("text_model.") && !in_file.starts_with("encoder.block.");
 }
 
 STRATA_INLINE std::vector<std::string> LayerNames::nearest(std::string_view in_file) const {

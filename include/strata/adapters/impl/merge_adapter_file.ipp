@@ -47,11 +47,14 @@ inline std::optional<std::string_view> path_of_weight(std::string_view name) {
     name.remove_suffix(weight_ending.size());
     return name;
 }
+inline std::optional<NamedLayer> layer_of(std::string_view name, std::vector<std::int64_t> shape) {
+    const auto path = path_of_weight(name);
+    if (!path || (shape.size() != 2 && shape.size() != 4)) return std::nullopt;
+    return NamedLayer{std::string{*path}, std::move(shape)};
+}
 inline std::optional<NamedLayer> layer_of(const weights::LoadTarget& target) {
-    const std::int64_t dimensions = target.tensor.dim();
-    const auto path = path_of_weight(target.names.front());
-    if (!path || (dimensions != 2 && dimensions != 4) || !target.tensor.is_floating_point()) return std::nullopt;
-    return NamedLayer{std::string{*path}, target.tensor.sizes().vec()};
+    if (!target.tensor.is_floating_point()) return std::nullopt;
+    return layer_of(target.names.front(), target.tensor.sizes().vec());
 }
 
 }  // namespace detail
@@ -60,6 +63,14 @@ STRATA_INLINE std::vector<NamedLayer> named_layers(const std::vector<weights::Lo
     std::vector<NamedLayer> layers;
     for (const weights::LoadTarget& target : targets) {
         if (auto layer = detail::layer_of(target)) layers.push_back(std::move(*layer));
+    }
+    return layers;
+}
+
+STRATA_INLINE std::vector<NamedLayer> named_layers(const std::vector<weights::WantedWeight>& wanted) {
+    std::vector<NamedLayer> layers;
+    for (const weights::WantedWeight& weight : wanted) {
+        if (auto layer = detail::layer_of(weight.names.front(), weight.shape)) layers.push_back(std::move(*layer));
     }
     return layers;
 }

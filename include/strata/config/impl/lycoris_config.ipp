@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,13 @@ inline std::vector<std::string> read_name_patterns(const Value& value) {
             value.refuse(Errc::unsupported_key, "has the regular expression '" + one + "'",
                          "write names of layers, with * for any text: transformer_blocks.*.attn.to_q");
     return patterns;
+}
+
+inline constexpr const char* norms_of_columns = "is false, and DoRA's norms are those of rows";
+
+inline bool says_false(const nlohmann::json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && *found == false;
 }
 
 /// {"factor": 8}, {"algo": "lokr", "dim": 16, "alpha": 8}.
@@ -86,6 +94,8 @@ inline LycorisExceptions read_exceptions(const std::string& of, bool is_class, c
                         "to all layers alike");
         }
     }
+    if (found.weight_decompose.value_or(rest.weight_decompose) && says_false(value.json(), "wd_on_out"))
+        member("wd_on_out").refuse(Errc::unsupported_key, norms_of_columns, "remove it");
     return found;
 }
 
@@ -126,7 +136,7 @@ inline void read_preset(LycorisConfig& config, const Value& value) {
                 read_algo_map(config, inner, false);
             } else if (key == "use_fnmatch" || key == "enable_conv" || key == "lora_prefix" ||
                        key.starts_with("text_encoder_")) {
-                // Patterns are told by what is in them; convolutions by their modules; text encoders are not trained.
+                // Patterns are told by what is in them; text encoders are not trained; of convolutions see check_convolutions().
             } else {
                 inner.refuse(Errc::unsupported_key, "is no key of a preset that strata has",
                              "use target_module, target_name, exclude_name, module_algo_map or name_algo_map");
@@ -227,6 +237,22 @@ inline void put_in_order(std::vector<LycorisExceptions>& exceptions, const Docum
                      [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
+/// A preset that leaves convolutions alone must have targets without any: they are not told from linear layers here.
+inline void check_convolutions(const LycorisConfig& config, const nlohmann::json& json,
+                               const std::function<void(const std::string& what, const char* fix)>& refuse) {
+    const auto preset = json.find("apply_preset");
+    if (preset == json.end() || !preset->is_object() || !says_false(*preset, "enable_conv")) return;
+    constexpr const char* fix =
+        R"(name modules without convolutions, as {"target_module": ["Attention", "FeedForward"]}, or remove 'enable_conv')";
+    if (config.modules.empty() && config.names.empty())
+        refuse("'apply_preset.enable_conv' is false, and without targets every layer is adapted", fix);
+    for (const char* const module : {"ResnetBlock2D", "Downsample2D", "Upsample2D"})
+        if (std::find(config.modules.begin(), config.modules.end(), module) != config.modules.end())
+            refuse(
+                "'apply_preset.enable_conv' is false, and the layers of " + std::string{module} + " are convolutions",
+                fix);
+}
+
 }  // namespace detail
 
 STRATA_INLINE LycorisConfig LycorisConfig::with(const LycorisExceptions& own) const {
@@ -253,6 +279,9 @@ STRATA_INLINE LycorisConfig read_lycoris(const Document& document, Problems& pro
         refuse("'dropout' is of algo locon, and this is lokr, which has none", "write 0, or remove it");
     if (config.algo == LycorisAlgo::lokr && config.weight_decompose)
         refuse("'weight_decompose' is of algo locon, and this is lokr", "write false, or remove it");
+    if (config.weight_decompose && detail::says_false(json, "wd_on_out"))
+        refuse("'wd_on_out' " + std::string{detail::norms_of_columns}, "remove it");
+    detail::check_convolutions(config, json, refuse);
     detail::put_in_order(config.exceptions, document);
     // Without targets LyCORIS takes every linear layer and every convolution; what its map of classes has is a target besides.
     if (config.modules.empty() && config.names.empty()) {

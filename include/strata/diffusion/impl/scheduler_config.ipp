@@ -22,9 +22,20 @@ namespace strata::diffusion {
 
 namespace detail {
 
-enum class SchedulerClass : std::uint8_t { ddpm, ddim, pndm, euler, euler_ancestral, dpm_solver, unipc, flow_euler };
+/// not_here: its way of drawing is none of ours, and its noise levels are the others'.
+enum class SchedulerClass : std::uint8_t {
+    ddpm,
+    ddim,
+    pndm,
+    euler,
+    euler_ancestral,
+    dpm_solver,
+    unipc,
+    flow_euler,
+    not_here
+};
 
-inline constexpr std::array<NamedValue<SchedulerClass>, 8> scheduler_classes{{
+inline constexpr std::array<NamedValue<SchedulerClass>, 15> scheduler_classes{{
     {"DDPMScheduler", SchedulerClass::ddpm},
     {"DDIMScheduler", SchedulerClass::ddim},
     {"PNDMScheduler", SchedulerClass::pndm},
@@ -33,6 +44,13 @@ inline constexpr std::array<NamedValue<SchedulerClass>, 8> scheduler_classes{{
     {"DPMSolverMultistepScheduler", SchedulerClass::dpm_solver},
     {"UniPCMultistepScheduler", SchedulerClass::unipc},
     {"FlowMatchEulerDiscreteScheduler", SchedulerClass::flow_euler},
+    {"DEISMultistepScheduler", SchedulerClass::not_here},
+    {"LMSDiscreteScheduler", SchedulerClass::not_here},
+    {"HeunDiscreteScheduler", SchedulerClass::not_here},
+    {"KDPM2DiscreteScheduler", SchedulerClass::not_here},
+    {"KDPM2AncestralDiscreteScheduler", SchedulerClass::not_here},
+    {"DPMSolverSDEScheduler", SchedulerClass::not_here},
+    {"DPMSolverSinglestepScheduler", SchedulerClass::not_here},
 }};
 
 inline FlowScheduleOptions flow_keys(SchedulerKeys& keys) {
@@ -77,7 +95,7 @@ inline void spacing_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& 
         "timestep_spacing", leads ? Spacing::leading : Spacing::linspace,
         std::array<NamedValue<Spacing>, 3>{
             {{"leading", Spacing::leading}, {"trailing", Spacing::trailing}, {"linspace", Spacing::linspace}}});
-    solver.steps_offset = keys.whole("steps_offset", 0);
+    solver.steps_offset = keys.whole("steps_offset", 0, 0);
 }
 
 inline LastLevel final_sigma(SchedulerKeys& keys) {
@@ -90,8 +108,8 @@ inline void no_other_sigmas(SchedulerKeys& keys) {
     for (const char* key : {"use_exponential_sigmas", "use_beta_sigmas"}) keys.only(key, false);
 }
 
-inline void multistep_keys(SchedulerKeys& keys, SolverOptions& solver) {
-    solver.order = keys.whole("solver_order", 2);
+inline void multistep_keys(SchedulerKeys& keys, SolverOptions& solver, int most_order) {
+    solver.order = keys.whole("solver_order", 2, 1, most_order);
     solver.lower_order_final = keys.flag("lower_order_final", true);
     solver.karras_sigmas = keys.flag("use_karras_sigmas", false);
     solver.last = final_sigma(keys);
@@ -115,7 +133,8 @@ inline void ddim_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& sol
     if (keys.flag("clip_sample", true)) solver.clip = range;
 }
 
-inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& solver) {
+inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SchedulerConfig& config) {
+    SolverOptions& solver = config.solver;
     switch (of) {
         case SchedulerClass::ddpm:
         case SchedulerClass::ddim:
@@ -138,8 +157,10 @@ inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& s
             break;
         case SchedulerClass::dpm_solver:
             solver.solver = Solver::dpm_solver_2m;
-            multistep_keys(keys, solver);
-            keys.only("algorithm_type", "dpmsolver++");
+            multistep_keys(keys, solver, 2);
+            if (keys.choice("algorithm_type", false,
+                            std::array<NamedValue<bool>, 2>{{{"dpmsolver++", false}, {"sde-dpmsolver++", true}}}))
+                config.not_here = "sde-dpmsolver++";
             // Each takes the words of the other for its own default, as configurations are made of one another there.
             solver.term = keys.choice("solver_type", MultistepTerm::midpoint,
                                       std::array<NamedValue<MultistepTerm>, 5>{{{"midpoint", MultistepTerm::midpoint},
@@ -147,14 +168,14 @@ inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& s
                                                                                 {"bh1", MultistepTerm::midpoint},
                                                                                 {"bh2", MultistepTerm::midpoint},
                                                                                 {"logrho", MultistepTerm::midpoint}}});
-            keys.only("euler_at_final", false);
+            solver.first_order_final = keys.flag("euler_at_final", false);
             keys.only("use_lu_lambdas", false);
             keys.only("variance_type", nullptr);
             keys.only("lambda_min_clipped", nullptr);
             break;
         case SchedulerClass::unipc:
             solver.solver = Solver::unipc;
-            multistep_keys(keys, solver);
+            multistep_keys(keys, solver, 3);
             solver.b = keys.choice("solver_type", UniPcB::bh2,
                                    std::array<NamedValue<UniPcB>, 5>{{{"bh1", UniPcB::bh1},
                                                                       {"bh2", UniPcB::bh2},
@@ -165,6 +186,10 @@ inline void solver_keys(SchedulerKeys& keys, SchedulerClass of, SolverOptions& s
             keys.only("disable_corrector", nlohmann::json::array());
             keys.only("solver_p", nullptr);
             break;
+        case SchedulerClass::not_here:
+            solver.solver = Solver::euler;
+            solver.karras_sigmas = keys.flag("use_karras_sigmas", false);
+            return keys.pass_over_all();
         case SchedulerClass::flow_euler:
             break;
     }
@@ -239,7 +264,8 @@ STRATA_INLINE SchedulerConfig scheduler_config_of(const nlohmann::json& json, co
             std::array<detail::NamedValue<Prediction>, 3>{
                 {{"epsilon", Prediction::epsilon}, {"v_prediction", Prediction::v}, {"sample", Prediction::sample}}});
         detail::spacing_keys(keys, of->value, config.solver);
-        detail::solver_keys(keys, of->value, config.solver);
+        if (of->value == detail::SchedulerClass::not_here) config.not_here = of->name;
+        detail::solver_keys(keys, of->value, config);
     }
     keys.finish();
     return config;

@@ -37,12 +37,12 @@ public:
         refuse(key, *value, "give a number");
         return fallback;
     }
-    int whole(const char* key, int fallback) {
+    int whole(const char* key, int fallback, int least = -1'000'000, int most = 1'000'000) {
         const nlohmann::json* value = given(key);
         if (value == nullptr) return fallback;
         const double number = value->is_number() ? value->get<double>() : 0.5;
-        if (number == std::floor(number) && std::abs(number) <= 1e6) return static_cast<int>(number);
-        refuse(key, *value, "give a whole number");
+        if (number == std::floor(number) && number >= least && number <= most) return static_cast<int>(number);
+        refuse(key, *value, "give a whole number from " + std::to_string(least) + " to " + std::to_string(most));
         return fallback;
     }
     bool flag(const char* key, bool fallback) {
@@ -80,6 +80,11 @@ public:
             refuse(key, *value, "only " + implemented.dump() + " is implemented; use another scheduler of this model");
     }
     void pass_over(std::initializer_list<const char*> keys) { known_.insert(keys.begin(), keys.end()); }
+
+    /// Keys of a class that is not read in full.
+    void pass_over_all() {
+        for (const auto& [key, value] : json_->items()) known_.insert(key);
+    }
 
     void add(Error problem) { problems_.add(std::move(problem)); }
     /// Throws what was found, and keys that nobody asked for.

@@ -132,7 +132,7 @@ inline std::vector<PlannedStep> dpm_plan(const Path& path, const SolverOptions& 
     std::vector<PlannedStep> steps(n);
     for (std::size_t i = 0; i < n; ++i) {
         const Leap step = leap(path, i);
-        const bool lowered = options.lower_order_final && i + 1 == n && n < 15;
+        const bool lowered = i + 1 == n && (options.first_order_final || (options.lower_order_final && n < 15));
         const bool first = options.order == 1 || i == 0 || lowered || step.is_plain() || leap(path, i - 1).is_plain();
         steps[i].advance = first ? step.first_order() : dpm_step(step, leap(path, i - 1), options.term);
     }

@@ -1,6 +1,10 @@
 #pragma once
 // strata/families/impl/family.ipp - each family's recipe, model and objective from settings and files.
 
+#include <cstddef>
+#include <vector>
+
+#include <strata/families/denoiser_names.hpp>
 #include <strata/families/family.hpp>
 #include <strata/families/impl/any_recipe.ipp>
 #include <strata/families/impl/family_parts.ipp>
@@ -20,19 +24,23 @@ template <class Model, class... Options>
 std::function<std::shared_ptr<AnyModel>()> maker_of(std::optional<weights::WeightFiles> files, Options... options) {
     return [=] {
         auto model = strata::in_units([&] { return std::make_shared<Model>(options...); });
-        if (files) weights::load_weights(*model, *files);
+        if (files) {
+            const std::vector<weights::LoadTarget> targets = weights::load_targets_of(*model);
+            weights::load_into(targets, *files, denoiser_names(weights::wanted_of(targets), *files));
+        }
         return std::make_shared<AnyModel>(std::move(model));
     };
 }
 
-inline Family::Parts small_family(const config::ModelSettings& settings) {
+inline Family::Parts small_family(const config::ModelSettings& settings, std::size_t added) {
     std::optional<weights::WeightFiles> files;
     if (!settings.path.empty() && !settings.from_scratch) files.emplace(settings.path);
     return {"small",
             files ? "SmallFlux of " + settings.path : std::string{"SmallFlux, the quickstart's model"},
             any_recipe<models::SmallFlux>(models::FluxRecipe<>{}),
             maker_of<models::SmallFlux>(std::move(files), models::SmallFluxOptions{}),
-            {}};
+            {},
+            std::vector<std::size_t>(added)};
 }
 
 inline Family::Parts flux_family(const config::ModelSettings& settings, FamilyFiles& files) {
@@ -47,9 +55,9 @@ inline Family::Parts flux_family(const config::ModelSettings& settings, FamilyFi
     const std::int64_t tokens = settings.tokenizer_max_length.value_or(is_short ? 256 : 512);
     const auto autoencoder = files.autoencoder();
     const auto t5 = files.t5(t5_sizes, tokens);
-    const auto clip = files.clip(files.folder.text_encoder, files.folder.tokenizer, clip_sizes,
+    const auto clip = files.clip(adapters::ModelPart::text_encoder, files.folder.tokenizer, clip_sizes,
                                  {.last_hidden_state = false, .pooled = true});
-    const auto weights = files.denoiser_weights();
+    const auto weights = files.denoiser_weights<models::FluxTransformer>(options);
     const models::FluxTraining training = flux_training(settings, files.scheduler(true));
     if (options && autoencoder)
         files.must_agree(files.folder.denoiser, "in_channels", options->token_values, "4 times the latent channels of",
@@ -61,10 +69,13 @@ inline Family::Parts flux_family(const config::ModelSettings& settings, FamilyFi
         files.must_agree(files.folder.denoiser, "pooled_projection_dim", options->pooled_width, "the width of",
                          files.folder.text_encoder, clip_sizes->width);
     files.finish();
-    return {"flux", "Flux.1 of " + files.title(),
+    return {"flux",
+            "Flux.1 of " + files.title(),
             any_recipe<models::Flux>(
                 models::Flux1Recipe<AutoencoderLoader, T5Loader, ClipLoader>{*autoencoder, *t5, *clip}),
-            maker_of<models::Flux>(weights, *options, training), files.scheduler(true)};
+            maker_of<models::Flux>(weights, *options, training),
+            files.scheduler(true),
+            files.layers_of_encoders};
 }
 
 inline Family::Parts sdxl_family(const config::ModelSettings& settings, FamilyFiles& files) {
@@ -72,11 +83,11 @@ inline Family::Parts sdxl_family(const config::ModelSettings& settings, FamilyFi
     const auto l_sizes = files.clip_sizes(files.folder.text_encoder);
     const auto g_sizes = files.clip_sizes(files.folder.text_encoder_2);
     const auto autoencoder = files.autoencoder();
-    const auto l = files.clip(files.folder.text_encoder, files.folder.tokenizer, l_sizes,
+    const auto l = files.clip(adapters::ModelPart::text_encoder, files.folder.tokenizer, l_sizes,
                               {.last_hidden_state = false, .hidden_states_m2 = true});
-    const auto g = files.clip(files.folder.text_encoder_2, files.folder.tokenizer_2, g_sizes,
+    const auto g = files.clip(adapters::ModelPart::text_encoder_2, files.folder.tokenizer_2, g_sizes,
                               {.last_hidden_state = false, .hidden_states_m2 = true, .text_embeds = true});
-    const auto weights = files.denoiser_weights();
+    const auto weights = files.denoiser_weights<models::Unet>(options);
     if (options && autoencoder)
         files.must_agree(files.folder.denoiser, "in_channels", options->in_channels, "the latent channels of",
                          files.folder.vae, autoencoder->latent_channels());
@@ -91,18 +102,22 @@ inline Family::Parts sdxl_family(const config::ModelSettings& settings, FamilyFi
     files.finish();
     models::SdxlRecipeOptions recipe;
     if (scheduler) recipe.solver = scheduler->solver;
-    return {"sdxl", "SDXL of " + files.title(),
+    recipe.dropped_is_zeros = files.folder.zeros_for_empty_prompt;
+    return {"sdxl",
+            "SDXL of " + files.title(),
             any_recipe<models::SdxlUnet>(
                 models::SdxlRecipe<AutoencoderLoader, ClipLoader, ClipLoader>{*autoencoder, *l, *g, recipe}),
-            maker_of<models::SdxlUnet>(weights, *options, ddpm_objective(settings, scheduler)), scheduler};
+            maker_of<models::SdxlUnet>(weights, *options, ddpm_objective(settings, scheduler)),
+            scheduler,
+            files.layers_of_encoders};
 }
 
 inline Family::Parts sd15_family(const config::ModelSettings& settings, FamilyFiles& files) {
     const auto options = files.unet(false);
     const auto l_sizes = files.clip_sizes(files.folder.text_encoder);
     const auto autoencoder = files.autoencoder();
-    const auto l = files.clip(files.folder.text_encoder, files.folder.tokenizer, l_sizes, {});
-    const auto weights = files.denoiser_weights();
+    const auto l = files.clip(adapters::ModelPart::text_encoder, files.folder.tokenizer, l_sizes, {});
+    const auto weights = files.denoiser_weights<models::Unet>(options);
     if (options && autoencoder)
         files.must_agree(files.folder.denoiser, "in_channels", options->in_channels, "the latent channels of",
                          files.folder.vae, autoencoder->latent_channels());
@@ -113,20 +128,32 @@ inline Family::Parts sd15_family(const config::ModelSettings& settings, FamilyFi
     files.finish();
     models::Sd15RecipeOptions recipe;
     if (scheduler) recipe.solver = scheduler->solver;
-    return {"sd15", "Stable Diffusion 1.5 of " + files.title(),
+    return {"sd15",
+            "Stable Diffusion 1.5 of " + files.title(),
             any_recipe<models::Sd15Unet>(models::Sd15Recipe<AutoencoderLoader, ClipLoader>{*autoencoder, *l, recipe}),
-            maker_of<models::Sd15Unet>(weights, *options, ddpm_objective(settings, scheduler)), scheduler};
+            maker_of<models::Sd15Unet>(weights, *options, ddpm_objective(settings, scheduler)),
+            scheduler,
+            files.layers_of_encoders};
 }
 
 }  // namespace detail
 
-STRATA_INLINE std::unique_ptr<Family> make_family(const config::ModelSettings& settings) {
+STRATA_INLINE std::string Family::stand_in_note() const {
+    if (!parts_.scheduler || parts_.scheduler->not_here.empty()) return {};
+    return "scheduler_config.json names " + parts_.scheduler->not_here +
+           ", which strata does not draw with: " + std::string{diffusion::name_of(parts_.scheduler->solver.solver)} +
+           " stands in for it";
+}
+
+STRATA_INLINE std::unique_ptr<Family> make_family(const config::ModelSettings& settings,
+                                                  const std::vector<AddedAdapter>& added) {
     using config::ModelFamily;
     if (!settings.family.empty() && !settings.kind())
         throw Error{Errc::bad_value, "'model_family' is " + settings.family + ", which strata does not train",
                     "use one of " + config::model_family_names()};
-    if (settings.kind() == ModelFamily::small) return std::make_unique<Family>(detail::small_family(settings));
-    detail::FamilyFiles files{settings};
+    if (settings.kind() == ModelFamily::small)
+        return std::make_unique<Family>(detail::small_family(settings, added.size()));
+    detail::FamilyFiles files{settings, added};
     switch (files.folder.family) {
         case ModelFamily::flux:
             return std::make_unique<Family>(detail::flux_family(settings, files));

@@ -1,20 +1,29 @@
 #pragma once
 // strata/families/impl/family_parts.ipp - what families read of their files, with all that is wrong collected.
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include <strata/adapters/adapter_match.hpp>
+#include <strata/adapters/merge_adapter_file.hpp>
+#include <strata/config/document.hpp>
 #include <strata/core/error.hpp>
 #include <strata/diffusion/objective.hpp>
 #include <strata/diffusion/scheduler_config.hpp>
+#include <strata/families/denoiser_names.hpp>
 #include <strata/families/family.hpp>
 #include <strata/families/impl/model_folder.ipp>
 #include <strata/families/impl/pretrained_encoders.ipp>
 #include <strata/families/model_folder.hpp>
 #include <strata/families/pretrained_encoders.hpp>
 #include <strata/models/unet_options.hpp>
+#include <strata/weights/load_weights.hpp>
+#include <strata/weights/weight_match.hpp>
 
 namespace strata::families::detail {
 
@@ -25,8 +34,11 @@ inline at::ScalarType type_of(config::EncoderFormat format) {
 /// The files of one family. Getters give nothing where something is wrong, which finish() tells.
 class FamilyFiles {
 public:
-    explicit FamilyFiles(const config::ModelSettings& settings)
-        : folder{find_model_parts(settings, problems_)}, settings_{settings} {
+    FamilyFiles(const config::ModelSettings& settings, const std::vector<AddedAdapter>& added)
+        : folder{find_model_parts(settings, problems_)},
+          layers_of_encoders(added.size()),
+          settings_{settings},
+          added_{added} {
         // Nothing else is worth telling where not even the family is known.
         if (folder.family == config::ModelFamily::small) finish();
     }
@@ -45,8 +57,15 @@ public:
         return options;
     }
     [[nodiscard]] std::optional<models::ClipTextOptions> clip_sizes(const ModelPart& part) {
-        return read<models::ClipTextOptions>(
-            part, [](const std::filesystem::path& config) { return models::read_clip_text_config(config); });
+        return read<models::ClipTextOptions>(part, [&](const std::filesystem::path& config) {
+            models::ClipTextOptions sizes = models::read_clip_text_config(config);
+            // Of a file that does not name its class, the weights say whether there is a projection.
+            const config::Document document = config::load_document(config);
+            const config::Node* const said = document.root.find("architectures");
+            if (said == nullptr || said->is(config::NodeKind::null))
+                sizes.has_projection = weights::WeightFiles{part.weights}.find("text_projection.weight") != nullptr;
+            return sizes;
+        });
     }
     [[nodiscard]] std::optional<models::UnetOptions> unet(bool has_addition) {
         const auto options = read<models::UnetOptions>(
@@ -64,11 +83,12 @@ public:
             problems_.during([&] { loader.emplace(autoencoder_loader(folder.vae, type_of(settings_.vae_dtype))); });
         return loader;
     }
-    [[nodiscard]] std::optional<ClipLoader> clip(const ModelPart& part, const std::filesystem::path& tokenizer,
+    [[nodiscard]] std::optional<ClipLoader> clip(adapters::ModelPart name, const std::filesystem::path& tokenizer,
                                                  const std::optional<models::ClipTextOptions>& sizes,
                                                  models::ClipTextEncoderOptions kept) {
         std::optional<ClipLoader> loader;
         if (!sizes || tokenizer.empty()) return loader;
+        const ModelPart& part = name == adapters::ModelPart::text_encoder ? folder.text_encoder : folder.text_encoder_2;
         if (kept.text_embeds && !sizes->has_projection) {
             problems_.add(part.config.string() +
                           " is of a CLIPTextModel, and SDXL's second text encoder is a "
@@ -76,23 +96,32 @@ public:
             return loader;
         }
         kept.type = type_of(settings_.text_encoder_dtype);
-        problems_.during([&] { loader.emplace(clip_loader(part, tokenizer, *sizes, kept)); });
+        const auto added = added_to(name, [&] { return std::make_shared<models::ClipText>(*sizes); });
+        problems_.during([&] { loader.emplace(clip_loader(part, tokenizer, *sizes, kept, added, name)); });
         return loader;
     }
     [[nodiscard]] std::optional<T5Loader> t5(const std::optional<models::T5Options>& sizes, std::int64_t tokens) {
         std::optional<T5Loader> loader;
         if (!sizes || folder.tokenizer_2.empty()) return loader;
+        const auto added =
+            added_to(adapters::ModelPart::text_encoder_2, [&] { return std::make_shared<models::T5Encoder>(*sizes); });
         problems_.during([&] {
             loader.emplace(t5_loader(folder.text_encoder_2, folder.tokenizer_2, *sizes, tokens,
-                                     type_of(settings_.text_encoder_dtype)));
+                                     type_of(settings_.text_encoder_dtype), added));
         });
         return loader;
     }
-    /// Nothing from scratch.
-    [[nodiscard]] std::optional<weights::WeightFiles> denoiser_weights() {
+    /// Nothing from scratch. What does not fit a Model of these options is a problem.
+    template <class Model, class Options>
+    [[nodiscard]] std::optional<weights::WeightFiles> denoiser_weights(const std::optional<Options>& options) {
         std::optional<weights::WeightFiles> files;
-        if (folder.denoiser && !settings_.from_scratch)
-            problems_.during([&] { files.emplace(folder.denoiser.weights); });
+        if (!folder.denoiser || settings_.from_scratch) return files;
+        problems_.during([&] {
+            files.emplace(folder.denoiser.weights);
+            if (!options) return;
+            const auto wanted = weights::wanted_weights([&] { return std::make_shared<Model>(*options); });
+            static_cast<void>(weights::match_weights(wanted, *files, denoiser_names(wanted, *files)));
+        });
         return files;
     }
     /// Nothing where there is none; one of the other process is a problem.
@@ -119,9 +148,26 @@ private:
 
 public:
     ModelFolder folder;
+    std::vector<std::size_t> layers_of_encoders;  ///< that each of the added files has adapters of
 
 private:
+    /// The added files that have adapters of an encoder. Throws what is wrong in them, which is no problem of the model's folder.
+    template <class Make>
+    [[nodiscard]] std::vector<AddedAdapter> added_to(adapters::ModelPart name, const Make& make) {
+        std::vector<AddedAdapter> found;
+        for (std::size_t i = 0; i < added_.size(); ++i) {
+            const adapters::AdapterMatch match = adapters::match_adapter(
+                std::make_shared<const adapters::AdapterFile>(added_[i].file),
+                adapters::named_layers(weights::wanted_weights(make)), {.part = name, .may_have_nothing = true});
+            if (match.adapters.empty()) continue;
+            found.push_back(added_[i]);
+            layers_of_encoders[i] += match.adapters.size();
+        }
+        return found;
+    }
+
     const config::ModelSettings& settings_;
+    const std::vector<AddedAdapter>& added_;
 };
 
 inline diffusion::NoiseOptions noise_of(const config::ModelSettings& settings) {

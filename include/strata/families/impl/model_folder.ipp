@@ -58,6 +58,7 @@ public:
         const auto family = family_of_files();
         if (!family) return folder;
         folder.family = *family;
+        folder.zeros_for_empty_prompt = zeros_for_empty_prompt_;
         const bool is_flux = *family == ModelFamily::flux, is_sd15 = *family == ModelFamily::sd15;
         folder.denoiser =
             is_flux ? model("transformer", settings_.transformer, settings_.transformer_subfolder,
@@ -116,6 +117,8 @@ private:
                 const config::Document document = config::load_document(index);
                 const config::Node* const node = document.root.find("_class_name");
                 name = node != nullptr && node->is(config::NodeKind::text) ? node->scalar() : std::string{};
+                const config::Node* const zeros = document.root.find("force_zeros_for_empty_prompt");
+                if (zeros != nullptr) zeros_for_empty_prompt_ = zeros->flag().value_or(true);
             });
             const std::optional<ModelFamily> family = name.starts_with("StableDiffusionXL")  ? ModelFamily::sdxl
                                                       : name.starts_with("StableDiffusion3") ? std::nullopt
@@ -191,6 +194,7 @@ private:
     const config::ModelSettings& settings_;
     FolderProblems& problems_;
     std::filesystem::path root_;
+    bool zeros_for_empty_prompt_ = true;
 };
 
 }  // namespace detail

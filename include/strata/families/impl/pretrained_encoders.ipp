@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include <strata/adapters/adapter_file.hpp>
+#include <strata/adapters/merge_adapter_file.hpp>
 #include <strata/config/document.hpp>
 #include <strata/core/error.hpp>
 #include <strata/core/text.hpp>
@@ -17,6 +19,7 @@
 #include <strata/tokenizers/clip_tokenizer.hpp>
 #include <strata/tokenizers/t5_tokenizer.hpp>
 #include <strata/weights/load_weights.hpp>
+#include <strata/weights/weight_match.hpp>
 #include <strata/zero/in_units.hpp>
 
 namespace strata::families {
@@ -64,10 +67,46 @@ PretrainedAutoencoder load_autoencoder(const Options& options, const weights::We
     return {id, models::TrainedAutoencoder<Model>{std::move(model), id, latents}};
 }
 
+/// Throws weights_do_not_fit where `make` makes another model than the files are of. Neither is in memory.
+template <class Make>
+void check_weights(const Make& make, const weights::WeightFiles& files, const weights::LoadOptions& names) {
+    static_cast<void>(weights::match_weights(weights::wanted_weights(make), files, names));
+}
+
+/// For a hash of what an encoder's numbers depend on.
+inline std::string said_of(const std::vector<AddedAdapter>& added) {
+    std::string text;
+    for (const AddedAdapter& one : added)
+        text += "\nwith " + weights_id(adapters::AdapterFile{one.file}.files()) + " at " +
+                core::shortest_text(one.strength);
+    return text;
+}
+template <class Model>
+void merge(const std::vector<AddedAdapter>& added, adapters::ModelPart name, Model& model) {
+    for (const AddedAdapter& one : added) adapters::merge_adapter_file(model, one.file, one.strength, {.part = name});
+}
+
+/// Old files keep the numbers of places as a tensor, and those of a CLIPTextModel may have a projection.
+inline weights::LoadOptions clip_names() {
+    return {.may_be_left = [](std::string_view name) {
+        return name == "text_model.embeddings.position_ids" || name == "text_projection.weight";
+    }};
+}
+/// The embedding has two names, of which files have one or both, and those of the whole T5 have a decoder.
+inline weights::LoadOptions t5_names(const weights::WeightFiles& files) {
+    weights::LoadOptions options;
+    if (files.find("shared.weight") == nullptr) options.renames = {{"encoder.embed_tokens.weight", "shared.weight"}};
+    options.may_be_left = [](std::string_view name) {
+        return name == "encoder.embed_tokens.weight" || name.starts_with("decoder.") || name.starts_with("lm_head.");
+    };
+    return options;
+}
+
 template <class Model, class Options>
 AutoencoderLoader autoencoder_of(const Options& options, std::int64_t pixels_per_latent, const ModelPart& part,
                                  const weights::LoadOptions& names, at::ScalarType type) {
     weights::WeightFiles files{part.weights};
+    check_weights([&] { return std::make_shared<Model>(options); }, files, names);
     const std::string id = id_of("autoencoder", weights_id(files) + "\n" + c10::toString(type) + "\n" +
                                                     core::shortest_text(options.scaling_factor) + "\n" +
                                                     core::shortest_text(options.shift_factor));
@@ -105,22 +144,23 @@ STRATA_INLINE AutoencoderLoader autoencoder_loader(const ModelPart& part, at::Sc
 }
 
 STRATA_INLINE ClipLoader clip_loader(const ModelPart& part, const std::filesystem::path& tokenizer,
-                                     const models::ClipTextOptions& sizes, const models::ClipTextEncoderOptions& kept) {
+                                     const models::ClipTextOptions& sizes, const models::ClipTextEncoderOptions& kept,
+                                     const std::vector<AddedAdapter>& added, adapters::ModelPart name) {
     const weights::WeightFiles files{part.weights};
+    const auto make = [=] { return std::make_shared<models::ClipText>(sizes, at::TensorOptions{}.dtype(kept.type)); };
+    detail::check_weights(make, files, detail::clip_names());
     const auto reader = std::make_shared<const tokenizers::ClipTokenizer>(
         tokenizer, tokenizers::ClipTokenizerOptions{.max_length = sizes.longest, .pad = std::nullopt});
     detail::check_vocabulary(tokenizer, reader->vocabulary_size(), part, sizes.vocabulary);
-    const std::string weights = weights_id(files);
+    const std::string weights = weights_id(files) + detail::said_of(added);
     const std::string id = detail::id_of(
         "clip", reader->id() + "\n" + weights + "\n" + c10::toString(kept.type) + "\n" + std::to_string(sizes.eos) +
                     (kept.last_hidden_state ? "\nlast" : "") + (kept.hidden_states_m2 ? "\nm2" : "") +
                     (kept.pooled ? "\npooled" : "") + (kept.text_embeds ? "\nembeds" : ""));
     const auto load = [=](at::Device device) {
-        auto model = std::make_shared<models::ClipText>(sizes, at::TensorOptions{}.dtype(kept.type));
-        // Old files keep the numbers of places as a tensor, and those of a CLIPTextModel may have a projection.
-        weights::load_weights(*model, files, {.may_be_left = [](std::string_view name) {
-            return name == "text_model.embeddings.position_ids" || name == "text_projection.weight";
-        }});
+        auto model = make();
+        weights::load_weights(*model, files, detail::clip_names());
+        detail::merge(added, name, *model);
         model->to(device);
         model->eval();
         return models::ClipTextEncoder{reader, std::move(model), weights, kept};
@@ -133,21 +173,23 @@ STRATA_INLINE ClipLoader clip_loader(const ModelPart& part, const std::filesyste
 }
 
 STRATA_INLINE T5Loader t5_loader(const ModelPart& part, const std::filesystem::path& tokenizer,
-                                 const models::T5Options& sizes, std::int64_t tokens, at::ScalarType type) {
+                                 const models::T5Options& sizes, std::int64_t tokens, at::ScalarType type,
+                                 const std::vector<AddedAdapter>& added) {
     const weights::WeightFiles files{part.weights};
+    const auto make = [=] { return std::make_shared<models::T5Encoder>(sizes, at::TensorOptions{}.dtype(type)); };
+    const weights::LoadOptions names = detail::t5_names(files);
+    detail::check_weights(make, files, names);
+    // What the pipelines of Flux.1 read captions with knows </s> and <extra_id_0> in a text.
     const auto reader = std::make_shared<const tokenizers::T5Tokenizer>(
-        tokenizer, tokenizers::T5TokenizerOptions{.max_length = tokens});
+        tokenizer, tokenizers::T5TokenizerOptions{.max_length = tokens, .marks_in_text = true});
     detail::check_vocabulary(tokenizer, reader->vocabulary_size(), part, sizes.vocabulary);
-    const std::string weights = weights_id(files);
+    const std::string weights = weights_id(files) + detail::said_of(added);
     const std::string id =
         detail::id_of("t5", reader->id() + "\n" + weights + "\n" + c10::toString(type) + "\n" + std::to_string(tokens));
     const auto load = [=](at::Device device) {
-        auto model = std::make_shared<models::T5Encoder>(sizes, at::TensorOptions{}.dtype(type));
-        // The embedding is in many files a second time, and files of the whole T5 have a decoder.
-        weights::load_weights(*model, files, {.may_be_left = [](std::string_view name) {
-            return name == "encoder.embed_tokens.weight" || name.starts_with("decoder.") ||
-                   name.starts_with("lm_head.");
-        }});
+        auto model = make();
+        weights::load_weights(*model, files, names);
+        detail::merge(added, adapters::ModelPart::text_encoder_2, *model);
         model->to(device);
         model->eval();
         return models::T5TextEncoder{reader, std::move(model), weights, {.type = type}};

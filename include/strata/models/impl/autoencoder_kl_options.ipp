@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <strata/core/error.hpp>
 #include <strata/models/autoencoder_kl_options.hpp>
@@ -29,16 +30,19 @@ STRATA_INLINE void AutoencoderKlOptions::check() const {
         refuse("scaling_factor is 0, or it or shift_factor not finite", "give the numbers of the weights' config.json");
 }
 
-STRATA_INLINE AutoencoderKlOptions read_autoencoder_kl(const std::filesystem::path& config_json) {
-    ModelConfig config{config_json, "AutoencoderKl"};
+namespace detail {
+
+inline AutoencoderKlOptions autoencoder_kl_options(ModelConfig config) {
     config.is_class("AutoencoderKL");
     config.only("in_channels", "3");
     config.only("out_channels", "3");
     config.only("act_fn", "silu");
     config.pass_over({"sample_size", "force_upcast"});
+    config.never_null(
+        {"act_fn", "norm_num_groups", "mid_block_add_attention", "use_quant_conv", "use_post_quant_conv"});
     AutoencoderKlOptions options;
     options.latent_channels = config.whole("latent_channels", 1, 4);
-    options.widths = config.wholes("block_out_channels", 1);
+    options.widths = config.wholes("block_out_channels", 1, std::vector<std::int64_t>{64});
     options.layers_per_block = config.whole("layers_per_block", 1, 1);
     options.norm_groups = config.whole("norm_num_groups", 1, 32);
     options.mid_attention = config.flag("mid_block_add_attention", true);
@@ -47,7 +51,7 @@ STRATA_INLINE AutoencoderKlOptions read_autoencoder_kl(const std::filesystem::pa
     options.scaling_factor = config.number("scaling_factor", 0.18215);
     options.shift_factor = config.number("shift_factor", 0.0);
     const auto blocks_are = [&](std::string_view key, std::string_view kind) {
-        const std::vector<std::string> blocks = config.texts(key);
+        const std::vector<std::string> blocks = config.texts(key, std::vector<std::string>{std::string{kind}});
         for (const std::string& block : blocks)
             if (block != kind)
                 config.refuse(key, "has '" + block + "', and only " + std::string{kind} + " is implemented");
@@ -65,6 +69,16 @@ STRATA_INLINE AutoencoderKlOptions read_autoencoder_kl(const std::filesystem::pa
     if (options.scaling_factor == 0.0) config.refuse("scaling_factor", "is 0");
     config.finish();
     return options;
+}
+
+}  // namespace detail
+
+STRATA_INLINE AutoencoderKlOptions read_autoencoder_kl(const std::filesystem::path& config_json) {
+    return detail::autoencoder_kl_options(ModelConfig{config_json, "AutoencoderKl"});
+}
+
+STRATA_INLINE AutoencoderKlOptions parse_autoencoder_kl(std::string_view json, std::string source) {
+    return detail::autoencoder_kl_options(ModelConfig{json, std::move(source), "AutoencoderKl"});
 }
 
 }  // namespace strata::models

@@ -46,8 +46,9 @@ STRATA_INLINE void AutoencoderTinyOptions::check() const {
                "give the numbers of the weights' config.json");
 }
 
-STRATA_INLINE AutoencoderTinyOptions read_autoencoder_tiny(const std::filesystem::path& config_json) {
-    ModelConfig config{config_json, "AutoencoderTiny"};
+namespace detail {
+
+inline AutoencoderTinyOptions autoencoder_tiny_options(ModelConfig config) {
     config.is_class("AutoencoderTiny");
     config.only("in_channels", "3");
     config.only("out_channels", "3");
@@ -91,6 +92,16 @@ STRATA_INLINE AutoencoderTinyOptions read_autoencoder_tiny(const std::filesystem
     if (options.latent_magnitude <= 0.0) config.refuse("latent_magnitude", "is not above 0");
     config.finish();
     return options;
+}
+
+}  // namespace detail
+
+STRATA_INLINE AutoencoderTinyOptions read_autoencoder_tiny(const std::filesystem::path& config_json) {
+    return detail::autoencoder_tiny_options(ModelConfig{config_json, "AutoencoderTiny"});
+}
+
+STRATA_INLINE AutoencoderTinyOptions parse_autoencoder_tiny(std::string_view json, std::string source) {
+    return detail::autoencoder_tiny_options(ModelConfig{json, std::move(source), "AutoencoderTiny"});
 }
 
 STRATA_INLINE AutoencoderTinyOptions autoencoder_tiny_named(std::string_view name) {

@@ -82,10 +82,11 @@ STRATA_INLINE bool ModelConfig::flag(std::string_view key, std::optional<bool> o
     return value.value_or(otherwise.value_or(false));
 }
 
-STRATA_INLINE std::vector<std::string> ModelConfig::texts(std::string_view key) {
-    const config::Node* node = find(key, true);
+STRATA_INLINE std::vector<std::string> ModelConfig::texts(std::string_view key,
+                                                          std::optional<std::vector<std::string>> otherwise) {
+    const config::Node* node = find(key, !otherwise);
     std::vector<std::string> values;
-    if (node == nullptr) return values;
+    if (node == nullptr) return otherwise.value_or(values);
     if (!node->is(config::NodeKind::list)) refuse(key, "is " + node->shown() + ", not a list");
     for (const config::Node& element : node->elements()) values.push_back(element.scalar());
     return values;
@@ -106,6 +107,12 @@ STRATA_INLINE void ModelConfig::only(std::string_view key, std::string_view valu
     const std::optional<double> number = node->number();
     if (number && core::shortest_text(*number) == value) return;
     refuse(key, "is " + node->shown() + ", and " + model_ + " implements " + std::string{value} + " alone");
+}
+
+STRATA_INLINE void ModelConfig::never_null(std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys)
+        if (document_.root.find(key) != nullptr && !has(key))
+            refuse(key, "is null, which is not its default, and " + model_ + " does not implement it");
 }
 
 STRATA_INLINE void ModelConfig::pass_over(std::initializer_list<std::string_view> keys) {

@@ -23,7 +23,6 @@ inline T5Options t5_options(ModelConfig config) {
     options.heads = config.whole("num_heads", 1, 8);
     options.distance_buckets = config.whole("relative_attention_num_buckets", 4, 32);
     options.longest_distance = config.whole("relative_attention_max_distance", 1, 128);
-    if (options.distance_buckets % 4 != 0) config.refuse("relative_attention_num_buckets", "is no multiple of 4");
     if (options.longest_distance <= options.distance_buckets / 4)
         config.refuse("relative_attention_max_distance", "leaves no distances for the ranges behind the single ones");
     options.epsilon = config.number("layer_norm_epsilon", 1e-6);

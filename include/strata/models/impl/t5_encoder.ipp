@@ -109,12 +109,11 @@ STRATA_INLINE T5Encoder::T5Encoder(const T5Options& options, const at::TensorOpt
     at_least("feed_forward_width", options.feed_forward_width, 1);
     at_least("blocks", options.blocks, 1);
     at_least("heads", options.heads, 1);
-    at_least("distance_buckets", options.distance_buckets % 4 == 0 ? options.distance_buckets : 0, 4);
+    at_least("distance_buckets", options.distance_buckets, 4);
     at_least("longest_distance", options.longest_distance, options.distance_buckets / 4 + 1);
     if (!wrong.empty())
-        throw Error{
-            Errc::bad_model_options, wrong,
-            "give whole sizes: buckets are a multiple of 4, and the longest distance is above a quarter of their number"};
+        throw Error{Errc::bad_model_options, wrong,
+                    "give whole sizes: 4 buckets or more, and a longest distance above a quarter of their number"};
     shared_ = register_module("shared", std::make_shared<detail::Folder>())
                   ->register_parameter("weight", at::zeros({options.vocabulary, options.width}, of));
     auto encoder = register_module("encoder", std::make_shared<detail::Folder>());

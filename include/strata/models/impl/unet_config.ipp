@@ -18,7 +18,7 @@ namespace strata::models {
 
 namespace detail {
 
-/// A key that is read past where it says this, as JSON, or null; else it asks for what this U-Net does not compute.
+/// A key that is read past where it says this, as JSON, or null where that means the same; else it asks for what this U-Net does not compute.
 struct FixedKey {
     std::string_view key;
     std::string_view value;
@@ -57,6 +57,9 @@ inline constexpr auto fixed_unet_keys = std::to_array<FixedKey>({
     {"timestep_post_act", "null"},
     {"upcast_attention", "false"},
 });
+/// Keys of which null is no default: a U-Net without a middle, another order of sines, no activation, no norms.
+inline constexpr auto unet_keys_that_null_changes =
+    std::to_array<std::string_view>({"act_fn", "flip_sin_to_cos", "mid_block_type", "norm_num_groups"});
 /// Keys that become sizes.
 inline constexpr auto unet_size_keys = std::to_array<std::string_view>(
     {"in_channels", "out_channels", "block_out_channels", "down_block_types", "up_block_types", "layers_per_block",
@@ -82,7 +85,7 @@ public:
         options.in_channels = whole("in_channels", 4);
         options.out_channels = whole("out_channels", 4);
         options.layers_per_block = whole("layers_per_block", 2);
-        options.cross_attention_dim = whole("cross_attention_dim", std::nullopt);
+        options.cross_attention_dim = whole("cross_attention_dim", 1280);
         options.norm_groups = whole("norm_num_groups", 32);
         if (const config::Node* const node = given("norm_eps")) {
             options.norm_eps = node->number().value_or(0);
@@ -117,6 +120,11 @@ private:
         const auto has = [&](const auto& keys) {
             return std::find(keys.begin(), keys.end(), member.key) != keys.end();
         };
+        if (has(unet_keys_that_null_changes) && member.value.is(config::NodeKind::null)) {
+            refuse(member.value, "is null, which is no default: the U-Net is another one without it",
+                   "remove the key where its default is meant");
+            return;
+        }
         if (has(unet_size_keys) || has(unet_free_keys)) return;
         const auto* const fixed = std::find_if(fixed_unet_keys.begin(), fixed_unet_keys.end(),
                                                [&](const FixedKey& each) { return each.key == member.key; });
@@ -130,10 +138,13 @@ private:
                    "give the config.json of SDXL, SD 1.5 or a model trained from them");
         }
     }
-    /// null is every key's default, and 1, 1.0 and "1" are the same number.
+    /// null is the default here, 1, 1.0 and "1" are the same number, and a list says it of every level.
     static bool is_same(const Node& node, std::string_view value) {
         if (node.is(config::NodeKind::null)) return true;
         if (value == "null") return false;
+        if (node.is(config::NodeKind::list))
+            return std::all_of(node.elements().begin(), node.elements().end(),
+                               [&](const Node& one) { return is_same(one, value); });
         if (value == "true" || value == "false") return node.flag() == (value == "true");
         if (value.front() == '"')
             return node.is(config::NodeKind::text) && node.scalar() == value.substr(1, value.size() - 2);
@@ -174,10 +185,13 @@ private:
                    "give an entry for every level");
     }
     /// Whether each level attends, as the types of its blocks say.
+    ///
+    ///   otherwise  of the levels where the key is missing
     std::vector<bool> attentions(std::string_view key, const std::string& plain, const std::string& attending,
-                                 std::size_t levels) {
+                                 std::size_t levels, std::vector<bool> otherwise) {
         std::vector<bool> result;
         const Node* const node = given(key);
+        if (node == nullptr && otherwise.size() == levels) return otherwise;
         if (node == nullptr || !node->is(config::NodeKind::list)) {
             lacks(key);
             return std::vector<bool>(levels, false);
@@ -194,29 +208,31 @@ private:
         return result;
     }
     void read_levels(UnetOptions& options) {
-        const Node* const channels = given("block_out_channels");
-        if (channels == nullptr || !channels->is(config::NodeKind::list) || channels->elements().empty() ||
-            channels->elements().size() > most_levels) {
-            if (channels == nullptr)
-                lacks("block_out_channels");
-            else
-                refuse(*channels, "is no list of 1 to " + std::to_string(most_levels) + " numbers",
+        std::vector<std::int64_t> channels{320, 640, 1280, 1280};
+        if (const Node* const node = given("block_out_channels")) {
+            if (!node->is(config::NodeKind::list) || node->elements().empty() ||
+                node->elements().size() > most_levels) {
+                refuse(*node, "is no list of 1 to " + std::to_string(most_levels) + " numbers",
                        "give the file as it came with the weights");
-            return;
+                return;
+            }
+            channels.clear();
+            for (const Node& each : node->elements()) channels.push_back(whole_of(each));
         }
-        const std::size_t levels = channels->elements().size();
+        const std::size_t levels = channels.size();
         const std::size_t refused = findings_.refused();
-        const auto down = attentions("down_block_types", "DownBlock2D", "CrossAttnDownBlock2D", levels);
-        auto up = attentions("up_block_types", "UpBlock2D", "CrossAttnUpBlock2D", levels);
+        // Where keys are missing, the class's own values: four levels, of which the coarsest does not attend.
+        const auto down =
+            attentions("down_block_types", "DownBlock2D", "CrossAttnDownBlock2D", levels, {true, true, true, false});
+        auto up = attentions("up_block_types", "UpBlock2D", "CrossAttnUpBlock2D", levels, {false, true, true, true});
         std::reverse(up.begin(), up.end());
         if (down != up && findings_.refused() == refused)
-            refuse(*given("up_block_types"), "is not down_block_types the other way round",
+            refuse(given("up_block_types") != nullptr ? *given("up_block_types") : *root_,
+                   "has up_block_types that are not down_block_types the other way round",
                    "give the config.json of SDXL, SD 1.5 or a model trained from them");
-        if (given("attention_head_dim") == nullptr) lacks("attention_head_dim");
-        const auto heads = of_levels("attention_head_dim", levels, 1);
+        const auto heads = of_levels("attention_head_dim", levels, 8);
         const auto depths = of_levels("transformer_layers_per_block", levels, 1);
-        for (std::size_t i = 0; i < levels; ++i)
-            options.levels.push_back({whole_of(channels->elements()[i]), heads[i], depths[i], down[i]});
+        for (std::size_t i = 0; i < levels; ++i) options.levels.push_back({channels[i], heads[i], depths[i], down[i]});
     }
     void read_addition(UnetOptions& options) {
         const Node* const type = given("addition_embed_type");

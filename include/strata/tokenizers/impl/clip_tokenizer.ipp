@@ -118,6 +118,21 @@ void at_marks(std::u32string_view text, Call&& with) {
     return {};
 }
 
+/// Words that were learnt after a model was published, as textual inversion does, have a file of their own. A text that has one would be cut into
+/// other tokens than it was trained with.
+inline void refuse_added_tokens(const std::filesystem::path& folder, const BytePairs& pairs) {
+    const std::filesystem::path file = folder / "added_tokens.json";
+    if (!std::filesystem::exists(file)) return;
+    const nlohmann::json json = nlohmann::json::parse(text_of(storage::read_file(file)), nullptr, false);
+    if (!json.is_object()) refuse_file(file.string(), "is no JSON object");
+    std::string added;
+    for (const auto& [token, id] : json.items())
+        if (pairs.find(token) < 0) added += (added.empty() ? "" : ", ") + token;
+    if (!added.empty())
+        throw Error{Errc::bad_tokenizer, file.string() + " has tokens that vocab.json has not: " + added,
+                    "remove the file if no caption has these words: they are not read here"};
+}
+
 }  // namespace detail
 
 STRATA_INLINE ClipTokenizer::ClipTokenizer(const std::filesystem::path& place, const Options& options)
@@ -129,6 +144,7 @@ STRATA_INLINE ClipTokenizer::ClipTokenizer(const std::filesystem::path& place, c
                     "ClipTokenizerOptions::max_length is " + std::to_string(options.max_length) +
                         ", and a text has two marks at least",
                     "use 77, which CLIP was trained with"};
+    if (std::filesystem::is_directory(place)) detail::refuse_added_tokens(place, pairs_);
     const auto token = [&](std::u32string_view name) {
         const std::int64_t id = pairs_.find(detail::utf8(name));
         if (id < 0) detail::refuse_file(place.string(), "has no token '" + detail::utf8(name) + "'");

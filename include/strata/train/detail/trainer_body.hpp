@@ -284,6 +284,9 @@ private:
         // What was drawn before depends on what a program did: a run that finds its caches full loads no encoders.
         if constexpr (Setup::adaptation::enabled) train::seed_generators(options.seed);
         comm::agree(session.comm(), [&] { made.emplace(model, options.adapter); });
+        if constexpr (Setup::adaptation::enabled)
+            if (session.rank() == 0 && !made->begins_with().empty())
+                session.progress().note("adapters begin with " + made->begins_with());
         return std::move(*made);
     }
 

@@ -18,7 +18,18 @@ namespace strata::weights {
 
 namespace detail {
 
-inline std::vector<WantedWeight> wanted_of(const std::vector<LoadTarget>& targets) {
+/// Of a tensor that has memory.
+inline void fill(const at::Tensor& tensor, const WeightFiles::Tensor& from) {
+    const at::Tensor values = tensor.detach();
+    if (values.is_contiguous()) return read_values(from, 0, values.view(-1));
+    const at::Tensor in_order = at::empty(values.sizes(), values.options().memory_format(at::MemoryFormat::Contiguous));
+    read_values(from, 0, in_order.view(-1));
+    values.copy_(in_order);
+}
+
+}  // namespace detail
+
+STRATA_INLINE std::vector<WantedWeight> wanted_of(const std::vector<LoadTarget>& targets) {
     std::vector<WantedWeight> wanted;
     for (const LoadTarget& target : targets) {
         const std::optional<storage::Dtype> dtype = file_type(target.tensor.scalar_type());
@@ -30,17 +41,6 @@ inline std::vector<WantedWeight> wanted_of(const std::vector<LoadTarget>& target
     }
     return wanted;
 }
-
-/// Of a tensor that has memory.
-inline void fill(const at::Tensor& tensor, const WeightFiles::Tensor& from) {
-    const at::Tensor values = tensor.detach();
-    if (values.is_contiguous()) return read_values(from, 0, values.view(-1));
-    const at::Tensor in_order = at::empty(values.sizes(), values.options().memory_format(at::MemoryFormat::Contiguous));
-    read_values(from, 0, in_order.view(-1));
-    values.copy_(in_order);
-}
-
-}  // namespace detail
 
 STRATA_INLINE void check_has_memory(const LoadTarget& target) {
     const at::Tensor& tensor = target.tensor;
@@ -56,7 +56,7 @@ STRATA_INLINE LoadedWeights load_into(const std::vector<LoadTarget>& targets, co
                                       const LoadOptions& options) {
     const at::NoGradGuard no_grad;
     for (const LoadTarget& target : targets) check_has_memory(target);
-    const auto found = match_weights(detail::wanted_of(targets), files, options);
+    const auto found = match_weights(wanted_of(targets), files, options);
     LoadedWeights loaded;
     std::map<zero::UnitLink*, std::vector<std::optional<WeightFiles::Tensor>>> of_unit;
     for (std::size_t i = 0; i < targets.size(); ++i) {

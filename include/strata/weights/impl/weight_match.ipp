@@ -2,6 +2,7 @@
 // strata/weights/impl/weight_match.ipp - names, shapes and types of files beside those of a model.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -57,7 +58,8 @@ inline std::string common_prefix_of(const std::vector<std::string>& whole, const
 inline std::string fix_of(const Misfits& misfits, const LoadOptions& options) {
     const std::string longer = common_prefix_of(misfits.unexpected, misfits.missing);
     if (!longer.empty())
-        return "did you mean the prefix '" + options.prefix + longer + "'? Set it in LoadOptions::prefix";
+        return "did you mean the prefix '" + options.prefix + longer +
+               "'? Take it out of the files' names, or set LoadOptions::prefix";
     const std::string shorter = common_prefix_of(misfits.missing, misfits.unexpected);
     if (!shorter.empty())
         return "the model's names begin with '" + shorter + "' and those of the files do not: put {\"\", \"" + shorter +
@@ -71,7 +73,24 @@ inline std::string listed(std::string_view what, const std::vector<std::string>&
     return std::to_string(names.size()) + " " + std::string{what} + ": " + text;
 }
 
+/// A tensor under a name of the code in which a model was first published; nullptr: there is none. Each layer is called otherwise there, so that
+/// thousands of names would say what one does.
+inline const std::string* name_of_first_code(const std::vector<std::string>& unexpected) {
+    constexpr std::array<std::string_view, 2> theirs{"double_blocks.0.", "input_blocks.0."};  // of Flux.1, of U-Nets
+    const auto found = std::find_if(unexpected.begin(), unexpected.end(), [&](const std::string& name) {
+        return std::any_of(theirs.begin(), theirs.end(),
+                           [&](std::string_view stem) { return name.find(stem) != std::string::npos; });
+    });
+    return found == unexpected.end() ? nullptr : &*found;
+}
+
 [[noreturn]] inline void refuse(const WeightFiles& files, const Misfits& misfits, const LoadOptions& options) {
+    if (const std::string* const name = name_of_first_code(misfits.unexpected))
+        throw Error{Errc::weights_do_not_fit,
+                    "the weights of '" + files.path().string() + "' have the names of the model's first code, " +
+                        *name + " and " + std::to_string(misfits.unexpected.size() - 1) +
+                        " more, which diffusers converts",
+                    "read them with its from_single_file(), and write a model's folder with save_pretrained()"};
     std::vector<std::string> parts;
     if (!misfits.missing.empty()) parts.push_back(listed("missing", misfits.missing));
     if (!misfits.unexpected.empty()) parts.push_back(listed("unexpected", misfits.unexpected));
