@@ -8,7 +8,8 @@
 namespace strata::comm {
 
 struct Stall {
-    std::string line;                 ///< why, as it is printed: `collective 2 (...) has not ended after ...`, with its number in front
+    std::string
+        line;  ///< why, as it is printed: `collective 2 (...) has not ended after ...`, with its number in front
     std::vector<std::string> stacks;  ///< by rank: what its threads do (core::thread_stacks); why that is not known
 };
 
