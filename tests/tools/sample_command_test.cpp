@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <map>
+#include <list>
 #include <span>
 #include <string>
 #include <thread>
@@ -86,22 +86,20 @@ struct SampleCommand : strata_test::TrainFolder {
                                                              {shape[0], 1},
                                                              std::as_bytes(std::span{up})}}});
     }
-    /// Writes a file of fp32 weights anew, with other values of one tensor.
-    static void change(const fs::path& file, const std::string& name, const std::function<float(float)>& value_of) {
-        std::map<std::string, std::vector<float>> values;
+    /// Writes a file of fp32 weights anew, with what `change` makes of each tensor.
+    static void rewrite(const fs::path& from, const fs::path& to,
+                        const std::function<void(std::string& name, std::vector<float>& values)>& change) {
+        std::list<std::vector<float>> values;
         std::vector<strata::storage::TensorBytes> tensors;
-        {
-            const strata::weights::WeightFiles files{file};
-            for (const auto& [tensor, place] : files.tensors()) {
-                std::vector<float>& own = values[tensor];
-                own.resize(static_cast<std::size_t>(place.bytes()) / sizeof(float));
-                strata::weights::WeightFiles::read(place, std::as_writable_bytes(std::span{own}));
-                if (tensor == name) std::transform(own.begin(), own.end(), own.begin(), value_of);
-                tensors.push_back(
-                    {tensor, strata::storage::Dtype::f32, place.entry->shape, std::as_bytes(std::span{own})});
-            }
+        const strata::weights::WeightFiles files{from};
+        for (const auto& [old, place] : files.tensors()) {
+            std::vector<float>& own = values.emplace_back(static_cast<std::size_t>(place.bytes()) / sizeof(float));
+            strata::weights::WeightFiles::read(place, std::as_writable_bytes(std::span{own}));
+            std::string name = old;
+            change(name, own);
+            tensors.push_back({name, strata::storage::Dtype::f32, place.entry->shape, std::as_bytes(std::span{own})});
         }
-        strata::storage::write_safetensors(file, tensors);
+        strata::storage::write_safetensors(to, tensors);
     }
     /// The pixels of "a cat".
     std::vector<std::uint8_t> drawn(const std::string& output, std::vector<std::string> words) const {
@@ -239,6 +237,13 @@ TEST_F(SampleCommand, AdaptersAreAddedAsStronglyAsTheyAreAskedFor) {
     expect_words(absent.err, {"other.safetensors", "Fix: "});
 }
 
+TEST_F(SampleCommand, WeightsMayHaveThePrefixOfAWholePipelinesFile) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
+    rewrite(folder / "model/unet/diffusion_pytorch_model.safetensors", folder / "whole.safetensors",
+            [](std::string& name, std::vector<float>&) { name = "model.diffusion_model." + name; });
+    EXPECT_EQ(drawn("own", {path("model")}), drawn("whole", {path("model"), "--weights", path("whole.safetensors")}));
+}
+
 /// Captions are read by what the adapter made of the text encoder: the picture is that of a folder whose text encoder has it merged.
 TEST_F(SampleCommand, AdaptersOfTextEncodersAreAddedToo) {
     strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
@@ -253,10 +258,15 @@ TEST_F(SampleCommand, AdaptersOfTextEncodersAreAddedToo) {
                                        pair_of("lora_te_text_model_encoder_layers_0_mlp_fc1"));
     fs::copy(folder / "model", folder / "merged", fs::copy_options::recursive);
     // Multiples of 1/64, with and without the adapter's 1/8: bf16 rounds neither.
-    const auto rounded = [](float weight) { return std::round(weight * 64) / 64; };
-    change(folder / "model/text_encoder/model.safetensors", layer + ".weight", rounded);
-    change(folder / "merged/text_encoder/model.safetensors", layer + ".weight",
-           [&](float weight) { return rounded(weight) + 0.25F * 0.5F; });
+    const auto round = [&](const std::string& model, float added) {
+        const fs::path file = folder / model / "text_encoder/model.safetensors";
+        rewrite(file, file, [&](const std::string& name, std::vector<float>& values) {
+            if (name != layer + ".weight") return;
+            for (float& value : values) value = std::round(value * 64) / 64 + added;
+        });
+    };
+    round("model", 0);
+    round("merged", 0.25F * 0.5F);
     const auto with = drawn("with", {path("model"), "--lora", path("lora.safetensors")});
     EXPECT_NE(with, drawn("plain", {path("model")}));
     EXPECT_EQ(with, drawn("merged_drawn", {path("merged")}));
