@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <list>
 #include <span>
 #include <string>
 #include <thread>
@@ -82,6 +85,21 @@ struct SampleCommand : strata_test::TrainFolder {
                                                              strata::storage::Dtype::f32,
                                                              {shape[0], 1},
                                                              std::as_bytes(std::span{up})}}});
+    }
+    /// Writes a file of fp32 weights anew, with what `change` makes of each tensor.
+    static void rewrite(const fs::path& from, const fs::path& to,
+                        const std::function<void(std::string& name, std::vector<float>& values)>& change) {
+        std::list<std::vector<float>> values;
+        std::vector<strata::storage::TensorBytes> tensors;
+        const strata::weights::WeightFiles files{from};
+        for (const auto& [old, place] : files.tensors()) {
+            std::vector<float>& own = values.emplace_back(static_cast<std::size_t>(place.bytes()) / sizeof(float));
+            strata::weights::WeightFiles::read(place, std::as_writable_bytes(std::span{own}));
+            std::string name = old;
+            change(name, own);
+            tensors.push_back({name, strata::storage::Dtype::f32, place.entry->shape, std::as_bytes(std::span{own})});
+        }
+        strata::storage::write_safetensors(to, tensors);
     }
     /// The pixels of "a cat".
     std::vector<std::uint8_t> drawn(const std::string& output, std::vector<std::string> words) const {
@@ -217,6 +235,50 @@ TEST_F(SampleCommand, AdaptersAreAddedAsStronglyAsTheyAreAskedFor) {
         sample({path("model"), "--prompt", "a cat", "--lora", path("other.safetensors"), "--output", path("out")});
     EXPECT_NE(absent.status, 0);
     expect_words(absent.err, {"other.safetensors", "Fix: "});
+}
+
+TEST_F(SampleCommand, WeightsMayHaveThePrefixOfAWholePipelinesFile) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
+    rewrite(folder / "model/unet/diffusion_pytorch_model.safetensors", folder / "whole.safetensors",
+            [](std::string& name, std::vector<float>&) { name = "model.diffusion_model." + name; });
+    EXPECT_EQ(drawn("own", {path("model")}), drawn("whole", {path("model"), "--weights", path("whole.safetensors")}));
+}
+
+/// Captions are read by what the adapter made of the text encoder: the picture is that of a folder whose text encoder has it merged.
+TEST_F(SampleCommand, AdaptersOfTextEncodersAreAddedToo) {
+    strata_test::write_pipeline(folder / "model", PipelineKind::sd15);
+    const std::string layer = "text_model.encoder.layers.0.mlp.fc1";
+    const std::vector<float> down(24, 0.25F), up(48, 0.5F);
+    const auto pair_of = [&](const std::string& name) {
+        return std::vector<strata::storage::TensorBytes>{
+            {name + ".lora_down.weight", strata::storage::Dtype::f32, {1, 24}, std::as_bytes(std::span{down})},
+            {name + ".lora_up.weight", strata::storage::Dtype::f32, {48, 1}, std::as_bytes(std::span{up})}};
+    };
+    strata::storage::write_safetensors(folder / "lora.safetensors",
+                                       pair_of("lora_te_text_model_encoder_layers_0_mlp_fc1"));
+    fs::copy(folder / "model", folder / "merged", fs::copy_options::recursive);
+    // Multiples of 1/64, with and without the adapter's 1/8: bf16 rounds neither.
+    const auto round = [&](const std::string& model, float added) {
+        const fs::path file = folder / model / "text_encoder/model.safetensors";
+        rewrite(file, file, [&](const std::string& name, std::vector<float>& values) {
+            if (name != layer + ".weight") return;
+            for (float& value : values) value = std::round(value * 64) / 64 + added;
+        });
+    };
+    round("model", 0);
+    round("merged", 0.25F * 0.5F);
+    const auto with = drawn("with", {path("model"), "--lora", path("lora.safetensors")});
+    EXPECT_NE(with, drawn("plain", {path("model")}));
+    EXPECT_EQ(with, drawn("merged_drawn", {path("merged")}));
+
+    // What is for no model that is here is said.
+    auto tensors = pair_of("lora_te_text_model_encoder_layers_0_mlp_fc1");
+    for (auto& tensor : pair_of("lora_te2_text_model_encoder_layers_0_mlp_fc1")) tensors.push_back(tensor);
+    strata::storage::write_safetensors(folder / "more.safetensors", tensors);
+    const Outcome more =
+        sample({path("model"), "--prompt", "a cat", "--lora", path("more.safetensors"), "--output", path("more")});
+    EXPECT_EQ(more.status, 0) << more.err;
+    expect_words(more.out + more.err, {"more.safetensors has adapters of 1 layer that no model here has"});
 }
 
 TEST_F(SampleCommand, AdaptersOfCheckpointsAreDrawnAsTheFilesThatTheirRunLeaves) {

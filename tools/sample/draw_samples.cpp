@@ -23,6 +23,7 @@
 #include <strata/core/text.hpp>
 #include <strata/families/any_model.hpp>
 #include <strata/families/any_recipe.hpp>
+#include <strata/families/denoiser_names.hpp>
 #include <strata/families/family.hpp>
 #include <strata/models/drawing.hpp>
 #include <strata/models/sampler_options.hpp>
@@ -78,6 +79,8 @@ public:
         if (session_.rank() == 0) {
             const std::string weights = weights_text();
             session_.progress().note("draws with " + family_->title() + (weights.empty() ? "" : ", " + weights));
+            if (const std::string line = family_->stand_in_note(); !line.empty() && !settings_.solver)
+                session_.progress().note(line);
         }
         comm::agree(session_.comm(), [&] {
             if (!own(session_.rank())) return;
@@ -171,7 +174,7 @@ private:
     /// A checkpoint of weights takes the place of those that the model was published with, one of adapters comes on top of them.
     void make_family() {
         if (checkpoint_ && !train::holds_adapters_alone(*checkpoint_)) model_.settings.from_scratch = true;
-        family_ = families::make_family(model_.settings);
+        family_ = families::make_family(model_.settings, added_);
         usual_ = usual_sampling(family_->name(), model_.settings.flavour);
         size_ = settings_.size.value_or(PictureSize{usual_.edge, usual_.edge});
         check_alignment(size_, family_->recipe()->alignment());
@@ -186,22 +189,26 @@ private:
                     : settings_.masters ? "masters of "
                                         : "") +
                    fs::absolute(checkpoint_->folder).lexically_normal().string();
-        for (const SampleSettings::AddedAdapter& one : added_)
+        for (const families::AddedAdapter& one : added_)
             text += (text.empty() ? "" : ", ") + std::string{"with "} +
                     fs::absolute(one.file).lexically_normal().string() +
                     (one.strength == 1 ? "" : " at " + core::shortest_text(one.strength));
         return text;
     }
 
-    [[nodiscard]] std::shared_ptr<families::AnyModel> loaded(at::Device device) const {
+    [[nodiscard]] std::shared_ptr<families::AnyModel> loaded(at::Device device) {
         const auto model = family_->make_model();
-        if (!model_.weights.empty()) weights::load_weights(*model, weights::WeightFiles{model_.weights});
+        if (!model_.weights.empty()) {
+            const weights::WeightFiles files{model_.weights};
+            const auto targets = weights::load_targets_of(*model);
+            weights::load_into(targets, files, families::denoiser_names(weights::wanted_of(targets), files));
+        }
         if (checkpoint_ && train::holds_adapters_alone(*checkpoint_))
             train::merge_checkpoint_adapter(*model, *checkpoint_);
         else if (checkpoint_)
             train::load_checkpoint(*model, *checkpoint_);
-        for (const SampleSettings::AddedAdapter& one : added_)
-            adapters::merge_adapter_file(*model, one.file, one.strength);
+        for (std::size_t i = 0; i < added_.size(); ++i) merge(*model, i);
+        has_told_what_is_left_ = true;
         const auto dtype = settings_.dtype.value_or(settings_.masters ? SampleDtype::fp32 : SampleDtype::bf16);
         const at::ScalarType type = dtype == SampleDtype::fp32 ? at::kFloat : at::kBFloat16;
         make_whole(*model, type);
@@ -209,6 +216,18 @@ private:
         model->to(device);  // buffers, which keep their type
         model->eval();
         return model;
+    }
+
+    /// The denoiser's part of an added file; text encoders have got theirs when they were loaded.
+    void merge(families::AnyModel& model, std::size_t number) const {
+        const auto& [file, strength] = added_[number];
+        const std::size_t of_encoders = family_->layers_of_encoders()[number];
+        const adapters::MergedAdapterFile merged =
+            adapters::merge_adapter_file(model, file, strength, {.may_have_nothing = of_encoders > 0});
+        if (merged.of_other_parts <= of_encoders || session_.rank() != 0 || has_told_what_is_left_) return;
+        const std::size_t left = merged.of_other_parts - of_encoders;
+        session_.progress().note(file.string() + " has adapters of " + std::to_string(left) +
+                                 (left == 1 ? " layer" : " layers") + " that no model here has, which are not used");
     }
 
     /// The denoiser goes before they are decoded, and the autoencoder after.
@@ -312,9 +331,10 @@ private:
     std::vector<std::string> prompts_;
     std::vector<PlannedPicture> pictures_;
     SampleModel model_;
-    std::vector<SampleSettings::AddedAdapter> added_;  ///< to its weights or the checkpoint's, in this order
+    std::vector<families::AddedAdapter> added_;  ///< to its weights or the checkpoint's, in this order
     std::optional<train::FoundCheckpoint> checkpoint_;
     std::unique_ptr<families::Family> family_;
+    bool has_told_what_is_left_ = false;  ///< of added files: a model is loaded for every few pictures
     UsualSampling usual_{};
     PictureSize size_{};
 };

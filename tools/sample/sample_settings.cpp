@@ -127,7 +127,7 @@ void SampleSettings::check() const {
     if (!prompts.empty()) static_cast<void>(prompts_of(prompts));
 }
 
-std::vector<SampleSettings::AddedAdapter> SampleSettings::adapters() const {
+std::vector<families::AddedAdapter> SampleSettings::adapters() const {
     std::vector<double> strengths;
     for (const std::string& text : lora_strength) {
         double strength = 0;
@@ -145,7 +145,7 @@ std::vector<SampleSettings::AddedAdapter> SampleSettings::adapters() const {
     if (lora.empty() && !strengths.empty())
         throw Error{Errc::bad_argument, "--lora_strength is of an adapter, and there is none",
                     "name its file: --lora pytorch_lora_weights.safetensors"};
-    std::vector<AddedAdapter> all;
+    std::vector<families::AddedAdapter> all;
     for (std::size_t i = 0; i < lora.size(); ++i)
         all.push_back({lora[i], strengths.empty() ? 1 : strengths.size() == 1 ? strengths.front() : strengths[i]});
     return all;

@@ -9,6 +9,7 @@
 
 #include <strata/config/schema.hpp>
 #include <strata/core/sampling_method.hpp>
+#include <strata/families/added_adapter.hpp>
 #include <strata/pictures/picture.hpp>
 
 namespace strata::tools {
@@ -51,12 +52,8 @@ struct SampleSettings {
     /// `prompt`, then those of the file. Throws as check() does.
     [[nodiscard]] std::vector<std::string> all_prompts() const;
 
-    struct AddedAdapter {
-        std::filesystem::path file;
-        double strength = 1;
-    };
     /// Throws bad_argument for a strength that is no number, and for more or fewer than there are files.
-    [[nodiscard]] std::vector<AddedAdapter> adapters() const;
+    [[nodiscard]] std::vector<families::AddedAdapter> adapters() const;
 };
 
 /// Throws bad_value with the nearest size that fits, unless both edges are multiples of `alignment`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -118,6 +119,14 @@ TEST(FamilyFiles, TheEmbeddingOfT5MayHaveItsOtherName) {
     };
     EXPECT_TRUE(at::equal(captions_of(changed.settings).at("tokens"),
                           captions_of(settings_of(PipelineKind::flux)).at("tokens")));
+}
+
+/// As the pipelines' tokenizers have it, which know the end of a text where it stands in one.
+TEST(FamilyFiles, MarksOfT5InACaptionAreThoseTokens) {
+    const auto recipe = families::make_family(settings_of(PipelineKind::flux))->recipe();
+    auto encoders = recipe->load_caption_encoders(at::kCPU);
+    const auto caption = recipe->encode_captions(encoders, std::vector<std::string>{"</s>"}).front();
+    EXPECT_EQ(caption.at("mask").sum().item<std::int64_t>(), 2) << "the mark, and the end of the text";
 }
 
 TEST(FamilyFiles, WeightsSayWhetherAClipWithoutArchitecturesHasAProjection) {
