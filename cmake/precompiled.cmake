@@ -38,5 +38,6 @@ endfunction()
 
 if(STRATA_WITH_TORCH)
     strata_precompile(torch HEADERS torch/torch.h LINKS strata::zero)
-    strata_precompile(tensor HEADERS ATen/core/Tensor.h LINKS strata::zero)
+    # With no definition of a room's: gcc refuses what was precompiled with one that a file lacks.
+    strata_precompile(tensor HEADERS ATen/core/Tensor.h LINKS torch OpenMP::OpenMP_CXX)
 endif()

@@ -118,7 +118,7 @@ def trial(bench, given):
         say("and on the 2 ranks of hosta alone, for the bound")
         fewer = bench.undisturbed("fewer", last, hosts="hosta slots=2\n", accumulation=3).log.losses
         yardstick, at = farthest(fewer, plain)
-        bound = 2 * yardstick
+        bound = 4 * yardstick  # rounding takes another way with each change
         apart, where = farthest(ours, plain, changed_at)
         print(f"2 ranks from 3 undisturbed: {yardstick:.3g} at step {at}; behind the first change of ranks: {apart:.3g} at step {where}")
     same, wrong = equal_bit_by_bit(ours, plain, changed_at)
@@ -133,7 +133,7 @@ def trial(bench, given):
         objections.append(f"{len(missing)} steps have no line, the first {missing[0]}")
     if not same:
         objections.append("no step was compared bit by bit")
-    if changed_at < 1 << 60 and not (apart <= bound and 0 < yardstick < 0.05):
+    if changed_at < 1 << 60 and not (apart <= bound and 0 < yardstick < 0.01):
         objections.append(f"behind a change of ranks losses are {apart:.3g} apart; bound {bound:.3g}")
     said = "\n".join(run.said().values())
     if dropped := re.findall(r"\[ST2813\].*", said):

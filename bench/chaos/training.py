@@ -80,7 +80,7 @@ class Run:
                  {"id": "texts", **place, "dataset_type": "text_embeds", "aws_data_prefix": "", "cache_dir": "texts"}]
         (self.folder / "list.json").write_text(json.dumps(lists))
         config = {"--data_backend_config": str(self.folder / "list.json"), "--output_dir": str(self.output), "--model_family": "small",
-                  "--model_type": "full", "--seed": bench.seed, "--aspect_bucket_alignment": 16, "--train_batch_size": 2,
+                  "--model_type": "full", "--mixed_precision": "no", "--seed": bench.seed, "--aspect_bucket_alignment": 16, "--train_batch_size": 2,
                   "--max_train_steps": steps, "--learning_rate": "1e-4", "--lr_scheduler": "constant", "--validation_disable": True,
                   "--checkpoint_step_interval": bench.interval, "--checkpoints_total_limit": 3,
                   # longer than the 30 s of silence after which a launcher takes a host for lost

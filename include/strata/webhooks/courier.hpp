@@ -108,7 +108,7 @@ private:
     // The clerk's alone.
     EventJournal journal_;
     std::vector<std::unique_ptr<EventJournal>> taken_over_;
-    bool has_taken_over_ = false;
+    Delivery::Time next_look_{};
     bool disk_fails_ = false;
 
     mutable std::mutex mutex_;  // of what follows, and of the senders' deliveries
@@ -118,6 +118,7 @@ private:
     std::uint64_t emitted_ = 0, kept_ = 0;
     std::int64_t lost_in_memory_ = 0;
     bool clerk_busy_ = false, closing_ = false, stopping_ = false, finished_ = false;
+    bool has_looked_last_ = false;
     std::vector<std::thread> threads_;
     std::thread clerk_;
 };

@@ -244,6 +244,48 @@ TEST(Courier, WhatAKilledProcessHadIsDeliveredByTheNext) {
     EXPECT_EQ(folder.count_files(), 0);
 }
 
+/// As after a kill, when a run starts again at once: the one before may still be on its way out.
+TEST(Courier, WhatAProcessHadThatEndsLaterIsDeliveredWhileTheNextRunsAndWhenItEnds) {
+    const FakeHttpServer server{[](const FakeRequest&) { return FakeReply::answer(200); }};
+    std::string gone;
+    {
+        const FakeHttpServer ended{[](const FakeRequest&) { return FakeReply::answer(200); }};
+        gone = ended.url();
+    }
+    for (const bool ends : {false, true}) {
+        const TemporaryFolder folder;
+        WebhookOptions options = raw_webhook(gone);
+        strata_test::OtherProcess process{[&] {
+            auto courier = std::make_unique<Courier>(std::vector{options}, folder.path(), Origin{});
+            courier->start();
+            courier->emit(note_event("one"));
+            return courier->keep(std::chrono::minutes{1}) ? std::move(courier) : nullptr;
+        }};
+        options.url = server.url();
+        CourierTime time;
+        Courier courier{{options}, folder.path(), {}, ends ? CourierHooks{} : time.hooks()};
+        const int before = server.requests();
+        if (ends) {
+            courier.start();
+            courier.emit(note_event("two"));
+            EXPECT_TRUE(courier.keep(std::chrono::minutes{1}));
+        } else {
+            courier.emit(note_event("two"));
+            run_courier(courier);
+            EXPECT_EQ(server.requests(), before + 1) << "the other process lives";
+        }
+        process.end();
+        if (!ends) {
+            time.pass(std::chrono::minutes{1});
+            run_courier(courier);
+            EXPECT_EQ(server.requests(), before + 2);
+        }
+        courier.finish();
+        EXPECT_EQ(server.requests(), before + 2);
+        EXPECT_EQ(folder.count_files(), 0);
+    }
+}
+
 TEST(Courier, AStatusThatIsOldWhenItsTimeComesIsNotSent) {
     const TemporaryFolder folder;
     const FakeHttpServer server{[](const FakeRequest&) { return FakeReply::answer(200); }};

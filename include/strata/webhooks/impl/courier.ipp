@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <exception>
+#include <iterator>
 #include <map>
 
 #include <fcntl.h>
@@ -54,6 +56,9 @@ std::thread quiet_thread(Body&& body) {
 inline std::string dropped_line(const std::string& what, const std::string& fix) {
     return Error{Errc::events_dropped, what, fix}.what();
 }
+
+/// For what other processes left.
+inline constexpr std::chrono::minutes time_between_looks{1};
 
 inline std::string events_text(std::int64_t count) { return count_text(count, "event", "events"); }
 
@@ -128,12 +133,12 @@ STRATA_INLINE void Courier::say(const std::string& line) const {
 
 // ---- the clerk ---------------------------------------------------------------------------------------------------------
 
-/// What earlier processes left and a webhook of now still waits for.
+/// What other processes left and a webhook of now still waits for.
 STRATA_INLINE void Courier::take_over(std::vector<QueuedEvent>& found) {
-    taken_over_ = EventJournal::left_in(folder_ / folder_name);
+    auto left = EventJournal::left_in(folder_ / folder_name);
     std::map<std::string, std::int64_t> nobodys;
     std::int64_t damaged = 0;
-    for (const auto& journal : taken_over_) {
+    for (const auto& journal : left) {
         damaged += journal->damaged_lines();
         for (QueuedEvent& event : journal->open()) {
             for (const std::string& name : std::vector<std::string>{event.to}) {
@@ -147,6 +152,7 @@ STRATA_INLINE void Courier::take_over(std::vector<QueuedEvent>& found) {
             if (!event.to.empty()) found.push_back(std::move(event));
         }
     }
+    std::move(left.begin(), left.end(), std::back_inserter(taken_over_));
     for (const auto& [name, count] : nobodys)
         say(detail::dropped_line(
             detail::events_text(count) + " of an earlier run dropped: no webhook is called '" + name + "' any more",
@@ -162,17 +168,22 @@ STRATA_INLINE void Courier::take_over(std::vector<QueuedEvent>& found) {
 /// One round of the clerk's. False: nothing was to be done.
 STRATA_INLINE bool Courier::write_down() {
     Inbox inbox;
-    bool first = false;
+    bool looks = false;
     {
         const std::lock_guard lock{mutex_};
-        first = !std::exchange(has_taken_over_, true);
+        // Again and again: a process of the run before may still be dying when this one begins, and this one's end may be far away.
+        looks = hooks_.now() >= next_look_ || (closing_ && !has_looked_last_);
+        has_looked_last_ = has_looked_last_ || closing_;
         inbox = std::exchange(inbox_, {});
-        if (inbox.empty() && !first) return false;
+        if (inbox.empty() && !looks) return false;
         clerk_busy_ = true;
     }
     std::vector<QueuedEvent> events;
     try {
-        if (first) take_over(events);
+        if (looks) {
+            next_look_ = hooks_.now() + detail::time_between_looks;
+            take_over(events);
+        }
         write(inbox);
         disk_fails_ = false;
     } catch (const Error& error) {
@@ -255,7 +266,7 @@ STRATA_INLINE void Courier::run_clerk() {
         while (write_down()) {
         }
         std::unique_lock lock{mutex_};
-        changed_.wait(lock, [&] { return !inbox_.empty() || stopping_; });
+        changed_.wait(lock, [&] { return !inbox_.empty() || stopping_ || (closing_ && !has_looked_last_); });
         if (stopping_ && inbox_.empty()) return;
     }
 }
@@ -361,7 +372,7 @@ STRATA_INLINE void Courier::run_sender(Sender& sender) {
 
 /// Nothing can be sent any more before the longest closing_seconds are over. Under the mutex.
 STRATA_INLINE bool Courier::is_idle() const {
-    return inbox_.empty() && !clerk_busy_ && std::none_of(senders_.begin(), senders_.end(), [](const auto& sender) {
+    return inbox_.empty() && !clerk_busy_ && has_looked_last_ && std::none_of(senders_.begin(), senders_.end(), [](const auto& sender) {
                return sender->busy || sender->delivery.waiting() > 0;
            });
 }
@@ -374,7 +385,7 @@ STRATA_INLINE void Courier::wait_for_end() {
     };
     while (!is_idle()) {
         const Delivery::Time now = hooks_.now();
-        bool more = !inbox_.empty() || clerk_busy_;
+        bool more = !inbox_.empty() || clerk_busy_ || !has_looked_last_;
         Delivery::Time latest = begin + std::chrono::seconds{1};  // for the disk alone
         for (const auto& sender : senders_) {
             const Delivery::Time deadline = deadline_of(*sender);
