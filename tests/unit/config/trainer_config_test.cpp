@@ -51,7 +51,7 @@ TEST(TrainerConfig, ContradictionsAreRefused) {
     for (const char* json :
          {R"({"max_train_steps": 10, "num_train_epochs": 1})", R"({"train_batch_size": 0})",
           R"({"gradient_accumulation_steps": 0})", R"({"train_batch_size": 2.5})", R"({"seed": 1.5})",
-          R"({"adam_beta1": 0.9})", R"({"adam_beta1": 0.9, "optimizer_beta1": 0.9, "adam_beta2": 0.9})",
+          R"({"adam_beta1": 0.9})", R"({"adam_beta1": 0.9, "optimizer_beta1": 0.8, "adam_beta2": 0.9})",
           R"({"learning_rate": 1e-4, "lr_end": 1e-3})", R"({"learning_rate": -1})",
           R"({"aspect_bucket_alignment": 48})", R"({"max_train_steps": 5, "lr_warmup_steps": 6})",
           R"({"seed": 1, "--seed": 1})", R"({"caption_dropout_probability": 1.5})", "[]"})
@@ -132,7 +132,7 @@ TEST(TrainerConfig, ReadsClippingMomentumStageThreeAndWaiting) {
     for (const char* json :
          {R"({"grad_clip_method": "agc"})", R"({"optimizer_momentum": 1})", R"({"prefetch_bucket_bytes": -2})",
           R"({"max_live_parameters": -1})", R"({"collective_timeout": 0})", R"({"collective_timeout": 1.5})",
-          R"({"max_live_parameters": 1, "stage3_max_live_parameters": 1})"})
+          R"({"max_live_parameters": 1, "stage3_max_live_parameters": 2})"})
         EXPECT_EQ(refused(json).code, Errc::bad_value) << json;
 }
 

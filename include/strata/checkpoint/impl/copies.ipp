@@ -10,6 +10,7 @@
 #include <strata/checkpoint/copies.hpp>
 #include <strata/checkpoint/folders.hpp>
 #include <strata/core/error.hpp>
+#include <strata/core/host_name.hpp>
 
 namespace strata::checkpoint::detail {
 
@@ -26,8 +27,9 @@ STRATA_INLINE void FileInTransit::read(std::span<std::byte> block) {
     std::fill(block.begin(), block.end(), std::byte{0});
     try_to([&] {
         if (!in_.read(reinterpret_cast<char*>(block.data()), static_cast<std::streamsize>(block.size())))
-            throw Error{Errc::io_failed, path_.string() + " cannot be read, to be copied to the other hosts",
-                        "look at the disk of this host"};
+            throw Error{Errc::io_failed,
+                        path_.string() + " cannot be read on " + core::host_name() + ", to be copied to the other hosts",
+                        "look at the disk of that host"};
     });
 }
 
@@ -43,8 +45,9 @@ STRATA_INLINE void FileInTransit::finish() {
     try_to([&] {
         if (!out_) return;
         if (crc32_ != record_.crc32)
-            throw Error{Errc::io_failed, path_.string() + " came from another host with other bytes than were sent",
-                        "look at the memory and the network of both"};
+            throw Error{Errc::io_failed,
+                        path_.string() + " came to " + core::host_name() + " with other bytes than were sent",
+                        "look at the memory and the network of that host, and of the one where the file was written"};
         out_->publish();
     });
     if (failure_) std::rethrow_exception(failure_);
