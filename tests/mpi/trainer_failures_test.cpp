@@ -154,7 +154,8 @@ TEST_F(TrainerFailures, AGpuWhoseCallsFailIsAFaultOfItsRank) {
 TEST_F(TrainerFailures, WordsOfCudaAreNoFaultOfAGpuThatHasNoPartInThem) {
     const auto without = run("no-gpu");
     EXPECT_EQ(without.status, 1) << without.text;
-    expect_words(without, "rank 0/2: [ST2503] step 3 on rank 1 failed: CUDA error");
+    expect_words(without,
+                 "rank 0/2 on " + strata::core::host_name() + ": [ST2503] step 3 on rank 1 failed: CUDA error");
     const auto path = run("words");
     EXPECT_EQ(path.status, 1) << path.text;
     expect_words(path, "rank 1 cannot read '/runs/cuda error: 7/rows'");
@@ -164,7 +165,7 @@ TEST_F(TrainerFailures, WordsOfCudaAreNoFaultOfAGpuThatHasNoPartInThem) {
 TEST_F(TrainerFailures, TheRankWhoseGpuFailsIsNamedAndNotTheOneThatNcclTellsOfIt) {
     const auto outcome = run("nccl");
     EXPECT_EQ(outcome.status, 69) << outcome.text;
-    expect_words(outcome, "rank 1/2: [ST2801] rank 1/2 on ");
+    expect_words(outcome, "rank 1/2 on " + strata::core::host_name() + ": [ST2801] rank 1/2 on ");
     expect_words(outcome, "calls to the GPU fail: cudaStreamQuery failed on GPU 0 of rank 1");
     EXPECT_EQ(outcome.text.find("remote process exited"), std::string::npos) << outcome.text;
 }

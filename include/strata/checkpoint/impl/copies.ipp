@@ -27,9 +27,10 @@ STRATA_INLINE void FileInTransit::read(std::span<std::byte> block) {
     std::fill(block.begin(), block.end(), std::byte{0});
     try_to([&] {
         if (!in_.read(reinterpret_cast<char*>(block.data()), static_cast<std::streamsize>(block.size())))
-            throw Error{Errc::io_failed,
-                        path_.string() + " cannot be read on " + core::host_name() + ", to be copied to the other hosts",
-                        "look at the disk of that host"};
+            throw Error{
+                Errc::io_failed,
+                path_.string() + " cannot be read on " + core::host_name() + ", to be copied to the other hosts",
+                "look at the disk of that host"};
     });
 }
 

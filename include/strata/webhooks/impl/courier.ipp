@@ -372,9 +372,9 @@ STRATA_INLINE void Courier::run_sender(Sender& sender) {
 
 /// Nothing can be sent any more before the longest closing_seconds are over. Under the mutex.
 STRATA_INLINE bool Courier::is_idle() const {
-    return inbox_.empty() && !clerk_busy_ && has_looked_last_ && std::none_of(senders_.begin(), senders_.end(), [](const auto& sender) {
-               return sender->busy || sender->delivery.waiting() > 0;
-           });
+    return inbox_.empty() && !clerk_busy_ && has_looked_last_ &&
+           std::none_of(senders_.begin(), senders_.end(),
+                        [](const auto& sender) { return sender->busy || sender->delivery.waiting() > 0; });
 }
 
 STRATA_INLINE void Courier::wait_for_end() {
