@@ -23,6 +23,7 @@ fail() {
 if [ "${1:-}" = --inside ]; then
     root=$2 cache=$3 shared=$4
     shift 4
+    mount --bind "$root" "$root"  # a mount of its own, as / is anywhere else: `ip netns` makes it a slave
     mount -t proc proc "$root/proc"
     for shown in /dev /dev/shm /sys; do mount --bind "$shown" "$root$shown"; done
     mount -o remount,bind,ro "$root/sys"

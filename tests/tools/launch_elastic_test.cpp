@@ -220,7 +220,8 @@ TEST_F(LaunchElastic, AHostWhoseNetworkFailsIsLeftBehindAndComesBack) {
         }
     } const made{{a, b}};
     if (!does("ip netns add " + a) || !does("ip netns add " + b) ||
-        !does("ip link add cable netns " + a + " type veth peer name cable netns " + b))
+        !does("ip link add cable netns " + a + " type veth peer name cable netns " + b) ||
+        !does("ip netns exec " + a + " true"))
         GTEST_SKIP() << "network namespaces cannot be made here: run as root, with CAP_NET_ADMIN and CAP_SYS_ADMIN";
     for (const auto& [name, address] : {std::pair{a, "10.77.0.1/24"}, std::pair{b, "10.77.0.2/24"}})
         ASSERT_TRUE(does("ip -n " + name + " addr add " + address + " dev cable") &&
