@@ -85,10 +85,19 @@ found=$(. "$root/etc/os-release" && echo "${VERSION_CODENAME:-}")
 echo "== this tree into $root/strata/tree"
 tree=$root/strata/tree
 mkdir -p "$tree" "$root/strata/shared" "$root/root/.cache/ccache"
-find "$tree" -mindepth 1 -maxdepth 1 ! -name build ! -name quickstart -exec rm -rf {} +
+# Only what differs is written, with the time of now: what was built there of a file that has changed since may be younger than that file is here.
+new=$root/strata/new
+rm -rf "$new" && mkdir "$new"
 (cd "$here" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
     [ ! -e "$file" ] || printf '%s\0' "$file"
-done | tar -c --null -T - --owner=0 --group=0) | tar -x -C "$tree"
+done | tar -c --null -T - --owner=0 --group=0) | tar -x -C "$new"
+(cd "$tree" && find . \( -path ./build -o -path ./quickstart \) -prune -o ! -type d -print0) | while IFS= read -r -d '' file; do
+    [ -e "$new/$file" ] || [ -L "$new/$file" ] || rm -f "$tree/$file"
+done
+(cd "$new" && find . ! -type d -print0) | while IFS= read -r -d '' file; do
+    cmp -s "$new/$file" "$tree/$file" || { mkdir -p "$(dirname "$tree/$file")" && cp -P --preserve=mode "$new/$file" "$tree/$file"; }
+done
+rm -rf "$new"
 rm -rf "$root/strata/with"
 [ -z "$with" ] || { mkdir "$root/strata/with" && cp "$with" "$root/strata/with/"; }
 shared=''
