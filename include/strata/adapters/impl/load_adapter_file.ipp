@@ -127,19 +127,17 @@ inline LoadedAdapterFile load_own_kind(const std::vector<weights::LoadTarget>& t
 }  // namespace detail
 
 STRATA_INLINE std::string words_of(const LoadedAdapterFile& loaded, const std::filesystem::path& file) {
-    const auto layers = [](std::size_t count, const char* kind) {
-        return std::to_string(count) + " " + kind + (count == 1 ? "layer" : "layers");
-    };
-    std::string words = layers(loaded.layers, "") + " of " + file.string();
+    const auto layers = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " layer" : " layers"); };
+    std::string words = layers(loaded.layers) + " of " + file.string();
     if (!loaded.missing.empty()) {
-        words += ", and anew " + layers(loaded.missing.size(), "") + " that it has nothing for: ";
+        words += ", and anew " + layers(loaded.missing.size()) + " that it has nothing for: ";
         constexpr std::size_t most = 3;
         for (std::size_t i = 0; i < loaded.missing.size() && i < most; ++i)
             words += (i == 0 ? "" : ", ") + loaded.missing[i];
         if (loaded.missing.size() > most) words += ", ...";
     }
     if (loaded.of_other_parts > 0)
-        words += "; it has " + layers(loaded.of_other_parts, "") + " of other models besides, which are left";
+        words += "; it has " + layers(loaded.of_other_parts) + " of other models besides, which are left";
     return words;
 }
 

@@ -6,14 +6,9 @@
 #include <bit>
 #include <cassert>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <string_view>
 #include <utility>
-
-#include <fcntl.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
@@ -154,7 +149,7 @@ STRATA_INLINE FileRecord ModelWriter::finish() {
 
 STRATA_INLINE void check_place(const std::filesystem::path& checkpoint, const Manifest& manifest) {
     if (core::step_of(checkpoint.filename().string()) != manifest.step)
-        throw corrupt(checkpoint / "manifest.json",
+        throw corrupt(checkpoint / manifest_file,
                       "is of step " + std::to_string(manifest.step) + ", which its folder's name denies");
 }
 
@@ -194,14 +189,14 @@ STRATA_INLINE void check_complete(const std::filesystem::path& checkpoint, const
         for (const auto& [first, last] : runs[kind])
             if (first <= at) at = std::max(at, last);
         if (at < numel)
-            throw corrupt(checkpoint / "manifest.json", "has no " + kind + " for element " + std::to_string(at));
+            throw corrupt(checkpoint / manifest_file, "has no " + kind + " for element " + std::to_string(at));
         begin = end + 1;
     }
 }
 
 STRATA_INLINE Manifest verified(const std::filesystem::path& checkpoint, const Manifest& expected, int rank,
                                 int world) {
-    Manifest manifest = read_manifest(checkpoint / "manifest.json");
+    Manifest manifest = read_manifest(checkpoint / manifest_file);
     check_place(checkpoint, manifest);
     check_matches(checkpoint, manifest, expected);
     check_complete(checkpoint, manifest);
@@ -271,7 +266,7 @@ STRATA_INLINE void StateReader::read(std::string_view kind, std::int64_t begin, 
         at += count;
     }
     if (at < end)
-        throw detail::corrupt(checkpoint_ / "manifest.json",
+        throw detail::corrupt(checkpoint_ / detail::manifest_file,
                               "has no " + std::string{kind} + " for element " + std::to_string(at));
 }
 

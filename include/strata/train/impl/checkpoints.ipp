@@ -11,7 +11,6 @@
 #include <strata/checkpoint/size.hpp>
 #include <strata/comm/agree.hpp>
 #include <strata/core/error.hpp>
-#include <strata/core/step_name.hpp>
 #include <strata/train/checkpoints.hpp>
 #include <strata/zero/state.hpp>
 
