@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <strata/core/inline.hpp>
 
@@ -16,7 +17,9 @@ namespace strata::core {
 /// the most that was in use at once, and, from the second period on, a quarter more of what comes and goes in one: sizes do not fit into one
 /// another without gaps, as they do not on a heap.
 ///
-/// A block serves a request that is up to an eighth smaller. Blocks of 4 MiB and more ask for huge pages. Thread-safe.
+/// A block serves a request that is up to an eighth smaller. Where a new one would make others go, one of them serves any request that fits
+/// into it: what the request does not use of it counts as kept, and goes before more is held than that. Blocks of 4 MiB and more
+/// ask for huge pages. Thread-safe.
 class KeptBlocks {
 public:
     /// Smaller requests are the heap's, which keeps what it needs.
@@ -41,14 +44,25 @@ public:
     [[nodiscard]] std::size_t bytes_kept() const noexcept;
 
 private:
+    struct Block {
+        void* begin = nullptr;
+        std::size_t mapped = 0;
+        std::size_t held = 0;  // from the beginning on: bytes whose pages may be there
+        std::size_t used = 0;  // of those, what counts as in use
+    };
+
     [[nodiscard]] std::size_t room() const noexcept;
+    [[nodiscard]] std::optional<Block> take_fitting(std::size_t bytes) noexcept;
+    [[nodiscard]] std::optional<Block> take_larger(std::size_t bytes) noexcept;
     void free_kept(std::size_t bytes_at_most) noexcept;
+    void free_tails(std::size_t bytes_at_most) noexcept;
 
     mutable std::mutex mutex_;
-    std::unordered_map<void*, std::size_t> used_;  // its size, by block
-    std::multimap<std::size_t, void*> kept_;
+    std::unordered_map<void*, Block> used_;
+    std::unordered_set<void*> with_tail_;     // of used_, those that hold more than is used
+    std::multimap<std::size_t, Block> kept_;  // by what they hold
     std::size_t used_bytes_ = 0;
-    std::size_t kept_bytes_ = 0;
+    std::size_t kept_bytes_ = 0;        // tails included
     std::size_t most_used_ = 0;         // at once, in this period
     std::size_t most_used_before_ = 0;  // in the one before
     std::optional<std::size_t> stays_;  // in use when the period began; none before the first

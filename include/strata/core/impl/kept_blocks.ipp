@@ -42,47 +42,75 @@ inline void* map_block(std::size_t bytes) noexcept {
 
 STRATA_INLINE KeptBlocks::~KeptBlocks() { trim(); }
 
-STRATA_INLINE void* KeptBlocks::take(std::size_t bytes) noexcept {
-    const std::size_t whole = detail::whole_pages(bytes);
-    void* block = nullptr;
-    std::size_t size = whole;
-    const std::lock_guard lock{mutex_};
-    if (const auto found = kept_.lower_bound(whole); found != kept_.end() && found->first <= whole + whole / 8) {
-        size = found->first;
-        block = found->second;
-        kept_.erase(found);
-        kept_bytes_ -= size;
-    }
-    const std::size_t most_used = most_used_;
-    used_bytes_ += size;
-    most_used_ = std::max(most_used_, used_bytes_);
-    free_kept(room());
-    if (block == nullptr) block = detail::map_block(whole);
-    try {
-        if (block != nullptr) used_.emplace(block, size);
-    } catch (...) {
-        ::munmap(block, size);
-        block = nullptr;
-    }
-    if (block == nullptr) {
-        used_bytes_ -= size;
-        most_used_ = most_used;
-    }
+/// Called with the lock held, as the next three. A kept block that wastes an eighth at most, which counts as in use.
+STRATA_INLINE std::optional<KeptBlocks::Block> KeptBlocks::take_fitting(std::size_t bytes) noexcept {
+    const auto found = kept_.lower_bound(bytes);
+    if (found == kept_.end() || found->first > bytes + bytes / 8) return std::nullopt;
+    Block block = found->second;
+    kept_.erase(found);
+    kept_bytes_ -= block.held;
+    block.used = block.held;
     return block;
 }
 
-STRATA_INLINE bool KeptBlocks::give(void* block) noexcept {
+/// Any kept block that the request fits into; the smallest of those that need no new pages, else what needs the fewest.
+STRATA_INLINE std::optional<KeptBlocks::Block> KeptBlocks::take_larger(std::size_t bytes) noexcept {
+    auto found = kept_.lower_bound(bytes);
+    if (found == kept_.end())
+        while (found != kept_.begin() && (found == kept_.end() || found->second.mapped < bytes)) --found;
+    if (found == kept_.end() || found->second.mapped < bytes) return std::nullopt;
+    Block block = found->second;
+    kept_.erase(found);
+    kept_bytes_ -= block.held;
+    block.held = std::max(block.held, bytes);
+    block.used = bytes;
+    kept_bytes_ += block.held - block.used;
+    return block;
+}
+
+STRATA_INLINE void* KeptBlocks::take(std::size_t bytes) noexcept {
+    const std::size_t whole = detail::whole_pages(bytes);
     const std::lock_guard lock{mutex_};
-    const auto found = used_.find(block);
-    if (found == used_.end()) return false;
-    const std::size_t size = found->second;
-    used_.erase(found);
-    used_bytes_ -= size;
+    const std::size_t most_used = most_used_;
+    std::optional<Block> block = take_fitting(whole);
+    const std::size_t used = block ? block->used : whole;
+    used_bytes_ += used;
+    most_used_ = std::max(most_used_, used_bytes_);
+    if (!block && kept_bytes_ > room()) block = take_larger(whole);
+    free_kept(room());
+    if (!block) block = Block{detail::map_block(whole), whole, whole, whole};
     try {
-        kept_.emplace(size, block);
-        kept_bytes_ += size;
+        if (block->begin != nullptr) {
+            used_.emplace(block->begin, *block);
+            if (block->held > block->used) with_tail_.insert(block->begin);
+        }
     } catch (...) {
-        ::munmap(block, size);
+        used_.erase(block->begin);
+        kept_bytes_ -= block->held - block->used;
+        ::munmap(block->begin, block->mapped);
+        block->begin = nullptr;
+    }
+    if (block->begin == nullptr) {
+        used_bytes_ -= used;
+        most_used_ = most_used;
+    }
+    return block->begin;
+}
+
+STRATA_INLINE bool KeptBlocks::give(void* begin) noexcept {
+    const std::lock_guard lock{mutex_};
+    const auto found = used_.find(begin);
+    if (found == used_.end()) return false;
+    const Block block = found->second;
+    used_.erase(found);
+    with_tail_.erase(begin);
+    used_bytes_ -= block.used;
+    try {
+        kept_.emplace(block.held, block);
+        kept_bytes_ += block.used;
+    } catch (...) {
+        kept_bytes_ -= block.held - block.used;
+        ::munmap(begin, block.mapped);
     }
     free_kept(room());
     return true;
@@ -97,6 +125,7 @@ STRATA_INLINE void KeptBlocks::trim() noexcept {
 
 STRATA_INLINE void KeptBlocks::start_period() noexcept {
     const std::lock_guard lock{mutex_};
+    free_tails(0);  // nobody has use of them as long as what is in use now stays
     stays_ = used_bytes_;
     most_used_before_ = most_used_;
     most_used_ = used_bytes_;
@@ -122,11 +151,27 @@ STRATA_INLINE std::size_t KeptBlocks::room() const noexcept {
 
 /// Called with the lock held. The largest go first: a small one fits more often.
 STRATA_INLINE void KeptBlocks::free_kept(std::size_t bytes_at_most) noexcept {
-    while (kept_bytes_ > bytes_at_most) {
+    while (kept_bytes_ > bytes_at_most && !kept_.empty()) {
         const auto largest = std::prev(kept_.end());
-        ::munmap(largest->second, largest->first);
+        ::munmap(largest->second.begin, largest->second.mapped);
         kept_bytes_ -= largest->first;
         kept_.erase(largest);
+    }
+    if (kept_bytes_ > bytes_at_most) free_tails(bytes_at_most);
+}
+
+/// Pages of blocks in use that nobody uses. Called with the lock held.
+STRATA_INLINE void KeptBlocks::free_tails(std::size_t bytes_at_most) noexcept {
+    while (kept_bytes_ > bytes_at_most && !with_tail_.empty()) {
+        const auto first = with_tail_.begin();
+        Block& block = used_.at(*first);
+        const std::size_t tail = block.held - block.used;
+        // Memory that is locked does not go.
+        if (::madvise(static_cast<std::byte*>(block.begin) + block.used, tail, MADV_DONTNEED) == 0) {
+            kept_bytes_ -= tail;
+            block.held = block.used;
+        }
+        with_tail_.erase(first);
     }
 }
 
