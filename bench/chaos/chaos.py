@@ -22,6 +22,11 @@ from network import Network, does, say
 from training import Run
 
 
+# Hosts, and micro-batches a step: 12 samples in both.
+THREE_RANKS = ("hosta slots=2\nhostb slots=1\n", 2)
+TWO_RANKS = ("hosta slots=2\n", 3)
+
+
 class Bench:
     """What all runs stand on; what is made is taken away by close()."""
 
@@ -53,25 +58,28 @@ class Bench:
                 say(f"at the end: {error}")
         self.opened.clear()
 
-    def run(self, name, disturbed, steps, **how):
-        made = Run(self, name, disturbed, steps, **how)
+    def run(self, name, disturbed, *plan):
+        made = Run(self, name, disturbed, *plan)
         self.opened.append(made.close)
         return made
 
-    def undisturbed(self, name, steps, **how):
-        run = self.run(name, False, steps, **how)
-        run.start()
-        status = run.process.wait()
+    def undisturbed(self, name, *plans):
+        """A run that trains each plan (steps, hosts, accumulation) in its turn."""
+        run = self.run(name, False, *plans[0])
+        for plan in plans:
+            run.plan(*plan)
+            run.start()
+            if (status := run.process.wait()) != 0:
+                say(f"the run {name} ended with {status}: " + run.errors.read_text()[-2000:])
+                break
         run.log.close()
-        if status != 0:
-            say(f"the run {name} ended with {status}: " + run.errors.read_text()[-2000:])
         return run
 
 
 def disturbed_run(bench, given):
     """(the run, its faults, the first step that other ranks may have done)."""
     drawn = random.Random(given.seed)
-    run = bench.run("disturbed", True, 1000000)
+    run = bench.run("disturbed", True, 1000000, *THREE_RANKS)
     disturber = Disturber(run, bench.network, bench.server, bench.events, drawn, bench.disk)
     disturber.before = {}
     run.start()
@@ -111,16 +119,16 @@ def trial(bench, given):
     (bench.work / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in heard))
     last, ours = run.newest(), run.log.losses
     say(f"{last} steps, the launcher's exit status {ended}; now the same undisturbed")
-    plain = bench.undisturbed("undisturbed", last).log.losses
-    # How far the same samples in the same effective batch lead on 2 ranks: by what a change of ranks may be measured.
+    plain = bench.undisturbed("undisturbed", (last, *THREE_RANKS)).log.losses
+    # How far the same samples in the same effective batch lead on 2 ranks from the same step on: by what a change of ranks may be measured.
     yardstick = bound = apart = 0.0
     if changed_at < 1 << 60:
-        say("and on the 2 ranks of hosta alone, for the bound")
-        fewer = bench.undisturbed("fewer", last, hosts="hosta slots=2\n", accumulation=3).log.losses
-        yardstick, at = farthest(fewer, plain)
+        say(f"and from step {changed_at} on on the 2 ranks of hosta alone, for the bound")
+        fewer = bench.undisturbed("fewer", (changed_at - 1, *THREE_RANKS), (last, *TWO_RANKS)).log.losses
+        yardstick, at = farthest(fewer, plain, changed_at)
         bound = 4 * yardstick  # rounding takes another way with each change
         apart, where = farthest(ours, plain, changed_at)
-        print(f"2 ranks from 3 undisturbed: {yardstick:.3g} at step {at}; behind the first change of ranks: {apart:.3g} at step {where}")
+        print(f"2 ranks from 3 undisturbed behind that step: {yardstick:.3g} at step {at}; behind the first change of ranks: {apart:.3g} at step {where}")
     same, wrong = equal_bit_by_bit(ours, plain, changed_at)
 
     table(faults)

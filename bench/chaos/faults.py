@@ -17,7 +17,7 @@ class Fault:
         self.kind, self.at, self.what = kind, at, kind
         self.line = self.event = None  # what was found
         self.wants_line = None         # a pattern in what launcher and ranks say
-        self.wants_event = None        # (type, pattern in its message)
+        self.wants_event = None        # (types, pattern in its message)
         self.proof = None              # why it did happen, where neither a line nor an event is to be expected
         self.objections = []           # what is wrong beside a line or an event that is missing
         self.seconds, self.from_step, self.lost = None, 0, 0
@@ -63,11 +63,11 @@ class Disturber:
         kind, pattern = fault.wants_event
         for came, one in self.events.all:
             text = " ".join(str(one.get(key, "")) for key in ("title", "message"))
-            if kind == "gpu.fault":
+            if one["type"] == "gpu.fault":
                 text += " " + str(one.get("fault"))
-            if came >= fault.begun and one["type"] == kind and one["id"] not in self.credited and re.search(pattern, text):
+            if came >= fault.begun and re.fullmatch(kind, one["type"]) and one["id"] not in self.credited and re.search(pattern, text):
                 self.credited.add(one["id"])
-                return f"{kind}: {text.strip()}"
+                return f"{one['type']}: {text.strip()}"
         return None
 
     def a_rank(self):
@@ -142,17 +142,17 @@ class Disturber:
 
     def disk_full(self, fault):
         seconds = self.random.randint(5, 10)
-        fault.what, fault.wants_line = f"a full disk for {seconds} s", r"\d % left|% left"
-        fault.wants_event = ("gpu.fault", "disk_space")
-        big = self.disk / "big"
-        try:
-            with open(big, "wb") as file:
-                while True:
+        # Whichever comes first: the monitor's look, or a checkpoint that does not fit and ends the run.
+        fault.what, fault.wants_line = f"a full disk for {seconds} s", r"% left|\[ST2003\].*No space left on device; step \d+ is not saved"
+        fault.wants_event = ("gpu.fault|error", r"disk_space|\[ST2003\].*No space left on device")
+        big, until = self.disk / "big", None
+        with open(big, "wb", buffering=0) as file:
+            while until is None or time.time() < until:
+                try:
                     file.write(b"\0" * (1 << 16))
-                    file.flush()
-        except OSError:
-            pass
-        time.sleep(seconds)
+                except OSError:  # full, until a checkpoint that is written meanwhile takes another one's place
+                    until = until or time.time() + seconds
+                    time.sleep(0.05)
         big.unlink()
 
     def breaker(self, fault):

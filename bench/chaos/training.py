@@ -65,9 +65,8 @@ class Run:
     accumulation and hosts are those of the start; a launch that may change its ranks keeps ranks times accumulation.
     """
 
-    def __init__(self, bench, name, disturbed, steps, hosts="hosta slots=2\nhostb slots=1\n", accumulation=2):
+    def __init__(self, bench, name, disturbed, steps, hosts, accumulation):
         self.bench, self.name, self.process = bench, name, None
-        self.accumulation = accumulation
         self.elastic = ("--elastic", "1:2", "--elastic-batch", "keep", "--max-restarts", str(RESTARTS)) if disturbed else ()
         self.folder = bench.work / name
         self.output = (bench.disk if disturbed else bench.work / "plain") / name
@@ -81,7 +80,7 @@ class Run:
         (self.folder / "list.json").write_text(json.dumps(lists))
         config = {"--data_backend_config": str(self.folder / "list.json"), "--output_dir": str(self.output), "--model_family": "small",
                   "--model_type": "full", "--mixed_precision": "no", "--seed": bench.seed, "--aspect_bucket_alignment": 16, "--train_batch_size": 2,
-                  "--max_train_steps": steps, "--learning_rate": "1e-4", "--lr_scheduler": "constant", "--validation_disable": True,
+                  "--learning_rate": "1e-4", "--lr_scheduler": "constant", "--validation_disable": True,
                   "--checkpoint_step_interval": bench.interval, "--checkpoints_total_limit": 3,
                   # longer than the 30 s of silence after which a launcher takes a host for lost
                   "--collective_timeout": 40,
@@ -89,8 +88,8 @@ class Run:
         if disturbed:
             config["--webhook_config"] = {"webhook_type": "raw", "webhook_url": f"http://10.77.0.1:{events.PORT}/",
                                           "allow_private_addresses": True, "log_level": "debug", "stage_interval_seconds": 0}
-        (self.folder / "config.json").write_text(json.dumps(config))
-        (self.folder / "hosts").write_text(hosts)
+        self.config = config
+        self.plan(steps, hosts, accumulation)
         # Disks of each host, whose count of failed requests the bench plays.
         for host in ("hosta", "hostb"):
             (self.folder / "block" / host / "sda/device").mkdir(parents=True)
@@ -107,6 +106,12 @@ class Run:
         self.errors = self.folder / "err.txt"
         if bench.given.own_folders:
             (self.folder / "of_hostb").mkdir()
+
+    def plan(self, steps, hosts, accumulation):
+        """What the next start trains: up to that step, from the newest checkpoint on."""
+        self.accumulation = accumulation
+        (self.folder / "config.json").write_text(json.dumps({**self.config, "--max_train_steps": steps}))
+        (self.folder / "hosts").write_text(hosts)
 
     def start(self):
         words = ["ip", "netns", "exec", self.bench.network.a, "unshare", "-u", "sh", "-c", f"hostname hosta; mount --bind {self.folder}/block/hosta /sys/block; exec \"$@\"", "sh",
