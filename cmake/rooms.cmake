@@ -607,14 +607,19 @@ strata_room(models
         autoencoder_kl_options.hpp
         autoencoder_tiny.hpp
         clip_text.hpp
+        convolution.hpp
+        convolution_form.hpp
         detail/attention_loops.hpp
         detail/few_rows_loops.hpp
         detail/group_norm_shape.hpp
         detail/lane_loops.hpp
+        detail/pair_loops.hpp
+        detail/pair_walk.hpp
         detail/patch_grid.hpp
         detail/picture_size.hpp
         detail/unet_loops.hpp
         detail/wide_product.hpp
+        detail/winograd_blocks.hpp
         diffusion_unet.hpp
         drawing.hpp
         encoder_loaders.hpp
@@ -639,6 +644,7 @@ strata_room(models
         model_config.hpp
         norms.hpp
         packing.hpp
+        pair_products.hpp
         projection.hpp
         resnet_block.hpp
         rotary.hpp
@@ -661,7 +667,9 @@ strata_room(models
         unet_transformer.hpp
         wide_blocks.hpp
         wide_convolution.hpp
-        wide_products.hpp)
+        wide_products.hpp
+        winograd_convolution.hpp
+        winograd_tiles.hpp)
 
 strata_room(adapters
     NEEDS core policy storage comm zero weights models

@@ -19,9 +19,10 @@ enum class SimdLevel : std::uint8_t {
 /// What a CPU says of itself, as far as strata asks. A virtual machine may hide any of it.
 struct CpuFeatures {
     bool avx2 = false;
-    bool fma = false;     ///< three-operand fused multiply-add, which kernels of the levels above baseline use
-    bool avx512 = false;  ///< F, BW, DQ and VL
-    bool crc32 = false;   ///< the instruction of CRC32C, which came with SSE4.2
+    bool fma = false;          ///< three-operand fused multiply-add, which kernels of the levels above baseline use
+    bool avx512 = false;       ///< F, BW, DQ and VL
+    bool avx512_bf16 = false;  ///< avx512, and products of pairs of bf16
+    bool crc32 = false;        ///< the instruction of CRC32C, which came with SSE4.2
 };
 
 /// This CPU's; nothing of it on other machines than x86-64.
@@ -32,6 +33,9 @@ inline const CpuFeatures& cpu_features() noexcept {
         .fma = __builtin_cpu_supports("fma") != 0,
         .avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"),
+        .avx512_bf16 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                       __builtin_cpu_supports("avx512bf16"),
         .crc32 = __builtin_cpu_supports("sse4.2") != 0};
 #else
     static const CpuFeatures features;

@@ -33,7 +33,7 @@ at::Tensor concatenate(const at::Tensor& a, const at::Tensor& b, std::int64_t di
 
 /// x (..., in) times weight (out, in) transposed, plus bias (out) or an undefined one: one product of matrices, the
 /// bias inside it. Up to 8 rows of a weight of a million numbers or more are what models/few_rows.hpp is for, and bf16 where
-/// libtorch is slow at it what models/wide_products.hpp is.
+/// takes_own_products() what models/wide_products.hpp is; both are differentiable once.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 /// linear() of a and b, (..., A) and (..., B), side by side, weight (out, A + B), without putting the two together. Its

@@ -98,6 +98,10 @@ TEST(WideProducts, LinearTakesOperandsOfAnyStrides) {
                  "nothing dense");
     expect_exact(wide, formula, {random({1, 40}).expand({21, 40}), random({13, 1}).expand({13, 40}), random({13})},
                  "repeated");
+    // More rows than libtorch's own forward is taken for.
+    expect_exact(wide, formula, {random({40, 530}).t(), random({40, 20}).t(), random({20})}, "many columns dense");
+    expect_exact(wide, formula, {random({1, 40}).expand({530, 40}), random({20, 90}).narrow(1, 3, 40), random({20})},
+                 "many repeated");
 }
 
 TEST(WideProducts, NothingGivesNothing) {
@@ -202,6 +206,18 @@ TEST(WideProducts, ShapesThatDoNotFitAreRefused) {
     EXPECT_NE(refused([&] {
                   models::wide_linear_of_two(x, x, random({3, 8}), random({3}));
               }).find("rows of 16 numbers"),
+              std::string::npos);
+    EXPECT_NE(refused([&] {
+                  models::wide_linear_of_two(x, random({3, 8}), random({3, 16}), random({3}));
+              }).find("4 rows of bf16 got [3, 8]"),
+              std::string::npos);
+    EXPECT_NE(refused([&] {
+                  models::wide_linear(x.to(at::kFloat), random({3, 8}), random({3}));
+              }).find("in Float"),
+              std::string::npos);
+    EXPECT_NE(refused([&] {
+                  models::wide_linear(x, random({3, 8}), at::zeros({3}));
+              }).find("a bias of [3] in Float"),
               std::string::npos);
     const at::Tensor picture = random({1, 3, 4, 4});
     for (const auto& [weight, form] : {std::pair<at::Tensor, models::ConvolutionForm>{random({2, 4, 3, 3}), {}},

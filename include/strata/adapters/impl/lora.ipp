@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <strata/adapters/lora.hpp>
+#include <strata/models/convolution.hpp>
 #include <strata/models/fused_ops.hpp>
-#include <strata/models/wide_convolution.hpp>
 #include <strata/models/wide_products.hpp>
 
 namespace strata::adapters {

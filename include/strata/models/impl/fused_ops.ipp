@@ -260,7 +260,7 @@ STRATA_INLINE at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, c
     const at::Tensor rows = x.reshape({-1, shape.back()});
     shape.back() = weight.size(0);
     if (detail::few_rows_apply(rows, weight, bias)) return detail::FewRowsLinear::apply(rows, weight, bias).view(shape);
-    if (takes_wide_products(rows, weight)) return wide_linear(rows, weight, bias).view(shape);
+    if (takes_own_products(rows, weight)) return wide_linear(rows, weight, bias).view(shape);
     return (bias.defined() ? at::addmm(bias, rows, weight.t()) : at::mm(rows, weight.t())).view(shape);
 }
 
@@ -269,7 +269,8 @@ STRATA_INLINE at::Tensor linear_of_two(const at::Tensor& a, const at::Tensor& b,
     std::vector<std::int64_t> shape = a.sizes().vec();
     shape.back() = weight.size(0);
     const at::Tensor rows_a = a.flatten(0, -2), rows_b = b.flatten(0, -2);
-    if (takes_wide_products(a, weight)) return wide_linear_of_two(rows_a, rows_b, weight, bias).view(shape);
+    if (takes_own_products(rows_a, weight) && takes_own_products(rows_b, weight))
+        return wide_linear_of_two(rows_a, rows_b, weight, bias).view(shape);
     return detail::LinearOfTwo::apply(rows_a, rows_b, weight, bias).view(shape);
 }
 

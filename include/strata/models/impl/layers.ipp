@@ -1,9 +1,9 @@
 #pragma once
 // strata/models/impl/layers.ipp - bodies of layers that adapters can be attached to.
 
+#include <strata/models/convolution.hpp>
 #include <strata/models/fused_ops.hpp>
 #include <strata/models/layers.hpp>
-#include <strata/models/wide_convolution.hpp>
 
 namespace strata::models {
 

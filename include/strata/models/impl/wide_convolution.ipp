@@ -148,10 +148,4 @@ STRATA_INLINE at::Tensor wide_conv2d(const at::Tensor& x_BChw, const at::Tensor&
     return detail::WideConvolution::apply(x_BChw, weight_OCkk, detail::or_none(bias_O, x_BChw), form);
 }
 
-STRATA_INLINE at::Tensor conv2d(const at::Tensor& x_BChw, const at::Tensor& weight, const at::Tensor& bias,
-                                const ConvolutionForm& form) {
-    if (takes_wide_products(x_BChw, weight)) return wide_conv2d(x_BChw, weight, bias, form);
-    return at::conv2d(x_BChw, weight, bias, form.stride, form.padding, form.dilation);
-}
-
 }  // namespace strata::models

@@ -5,9 +5,11 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <strata/core/error.hpp>
 #include <strata/core/simd.hpp>
+#include <strata/models/detail/pair_walk.hpp>
 #include <strata/models/detail/wide_product.hpp>
 #include <strata/models/wide_products.hpp>
 
@@ -15,11 +17,24 @@ namespace strata::models {
 
 namespace detail {
 
+/// The sum of products of matrices, (M, N), by pairs where this CPU can, or by way of fp32.
+template <std::size_t n>
+void sum_of_products(const RoundedInto& to, std::int64_t M, std::int64_t N,
+                     const std::array<WideTerm<WideMatrix, WideMatrix>, n>& sum) {
+    if (!kernels::has_pair_products()) return for_wide_blocks(M, N, sum, to);
+    std::array<kernels::PairTerm, n> terms;
+    const auto operand = [](const WideMatrix& x) {
+        return kernels::PairOperand{x.numbers, x.row_stride, x.column_stride};
+    };
+    for (std::size_t i = 0; i < n; ++i) terms[i] = {operand(sum[i].a), operand(sum[i].b), sum[i].terms};
+    for_pair_blocks({to.y, to.stride, to.of_columns}, M, N, terms);
+}
+
 /// y = a b, y's rows dense.
 inline void wide_product(const at::Tensor& y, const at::Tensor& a_, const at::Tensor& b_) {
     const at::Tensor a = dense_one_way(a_), b = dense_one_way(b_);
     const std::array sum{WideTerm<WideMatrix, WideMatrix>{WideMatrix{a}, WideMatrix{b}, a.size(1)}};
-    for_wide_blocks(a.size(0), b.size(1), sum, RoundedInto{y});
+    sum_of_products(RoundedInto{y}, a.size(0), b.size(1), sum);
 }
 inline at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b) {
     at::Tensor y = at::empty({a.size(0), b.size(1)}, a.options());
@@ -56,15 +71,18 @@ inline at::Tensor if_needed(const at::Tensor& kept, const at::Tensor& other) {
     return other.requires_grad() ? kept : at::Tensor();
 }
 
-/// Throws Errc::bad_value for what the kernels, which take pointers, would read beyond.
+/// Throws Errc::bad_value for what the kernels, which take pointers, would read beyond or take for something else.
 inline void check_linear(std::int64_t in, const at::Tensor& weight, const at::Tensor& bias) {
+    const bool has_bias = bias.defined();
     if (weight.dim() == 2 && weight.size(1) == in &&
-        (!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0))))
+        (!has_bias || (bias.dim() == 1 && bias.size(0) == weight.size(0))) &&
+        (!has_bias || bias.scalar_type() == weight.scalar_type()))
         return;
     throw Error{Errc::bad_value,
                 "a product of rows of " + std::to_string(in) + " numbers got a weight of " + c10::str(weight.sizes()) +
-                    (bias.defined() ? " and a bias of " + c10::str(bias.sizes()) : std::string{}),
-                "give a weight (out, " + std::to_string(in) + ") and a bias (out) or none"};
+                    (has_bias ? " and a bias of " + c10::str(bias.sizes()) + " in " + c10::toString(bias.scalar_type())
+                              : std::string{}),
+                "give a weight (out, " + std::to_string(in) + ") and a bias (out) of its type or none"};
 }
 
 /// libtorch 1.13 takes no undefined input: one without elements is none.
@@ -75,6 +93,21 @@ inline const bf16* numbers_or_none(const at::Tensor& dense_bias) {
     return dense_bias.numel() > 0 ? static_cast<const bf16*>(dense_bias.data_ptr()) : nullptr;
 }
 
+/// oneDNN packs a weight for few rows faster than pairs are packed here; with more, packing is a smaller part.
+inline bool libtorch_is_faster_forward(const at::Tensor& x_RI) {
+    constexpr std::int64_t few_rows = 512;
+    return !bf16_products_are_slow() && x_RI.size(0) < few_rows;
+}
+
+/// Throws Errc::bad_value for an operand that is no bf16 on the CPU, or has not as many rows as another.
+inline void check_operand(const at::Tensor& x, std::int64_t rows) {
+    if (x.scalar_type() == at::kBFloat16 && x.is_cpu() && x.size(0) == rows) return;
+    throw Error{Errc::bad_value,
+                "a product of " + std::to_string(rows) + " rows of bf16 got " + c10::str(x.sizes()) + " in " +
+                    c10::toString(x.scalar_type()),
+                "give operands of bf16 on the CPU, with as many rows each"};
+}
+
 struct WideLinear : torch::autograd::Function<WideLinear> {
     using Context = torch::autograd::AutogradContext;
     using List = torch::autograd::variable_list;
@@ -82,11 +115,13 @@ struct WideLinear : torch::autograd::Function<WideLinear> {
     static at::Tensor forward(Context* ctx, const at::Tensor& x_, const at::Tensor& weight_, const at::Tensor& bias_) {
         const at::Tensor x = dense_one_way(x_), weight = dense_one_way(weight_), bias = bias_.contiguous();
         ctx->save_for_backward({if_needed(x_, weight_), if_needed(weight_, x_)});
+        if (libtorch_is_faster_forward(x))
+            return bias.numel() > 0 ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
         at::Tensor y = at::empty({x.size(0), weight.size(0)}, x.options());
         const std::array sum{WideTerm<WideMatrix, WideMatrix>{WideMatrix{x}, WideMatrix{weight.t()}, x.size(1)}};
         RoundedInto take{y};
         take.of_columns = numbers_or_none(bias);
-        for_wide_blocks(x.size(0), weight.size(0), sum, take);
+        sum_of_products(take, x.size(0), weight.size(0), sum);
         return y;
     }
     static List backward(Context* ctx, const List& grads) {
@@ -118,7 +153,7 @@ struct WideLinearOfTwo : torch::autograd::Function<WideLinearOfTwo> {
             WideTerm<WideMatrix, WideMatrix>{WideMatrix{b}, WideMatrix{weight.narrow(1, A, B).t()}, B}};
         RoundedInto take{y};
         take.of_columns = numbers_or_none(bias);
-        for_wide_blocks(a.size(0), weight.size(0), sum, take);
+        sum_of_products(take, a.size(0), weight.size(0), sum);
         return y;
     }
     static List backward(Context* ctx, const List& grads) {
@@ -154,14 +189,27 @@ STRATA_INLINE bool takes_wide_products(const at::Tensor& x, const at::Tensor& we
            bf16_products_are_slow();
 }
 
+STRATA_INLINE bool takes_own_products(const at::Tensor& x_RI, const at::Tensor& weight_OI) {
+    if (takes_wide_products(x_RI, weight_OI)) return true;
+    constexpr std::int64_t few = 16;  // of which a tile or a register would be half empty
+    return x_RI.scalar_type() == at::kBFloat16 && weight_OI.scalar_type() == at::kBFloat16 && x_RI.is_cpu() &&
+           weight_OI.is_cpu() && kernels::has_pair_products() && x_RI.size(0) >= few && weight_OI.size(0) >= few &&
+           weight_OI.size(1) >= few;
+}
+
 STRATA_INLINE at::Tensor wide_linear(const at::Tensor& x_RI, const at::Tensor& weight_OI, const at::Tensor& bias_O) {
     detail::check_linear(x_RI.size(1), weight_OI, bias_O);
+    detail::check_operand(x_RI, x_RI.size(0));
+    detail::check_operand(weight_OI, weight_OI.size(0));
     return detail::WideLinear::apply(x_RI, weight_OI, detail::or_none(bias_O, x_RI));
 }
 
 STRATA_INLINE at::Tensor wide_linear_of_two(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight_OI,
                                             const at::Tensor& bias_O) {
     detail::check_linear(a.size(1) + b.size(1), weight_OI, bias_O);
+    detail::check_operand(a, a.size(0));
+    detail::check_operand(b, a.size(0));
+    detail::check_operand(weight_OI, weight_OI.size(0));
     return detail::WideLinearOfTwo::apply(a, b, weight_OI, detail::or_none(bias_O, a));
 }
 
