@@ -39,6 +39,7 @@ strata_room(core
         schedule_shape.hpp
         secret.hpp
         simd.hpp
+        simd_avx512_bf16.hpp
         step_name.hpp
         symbol_names.hpp
         text.hpp

@@ -137,6 +137,8 @@ int main(int argc, char** argv) {
                  strata::models::bf16_products_are_slow() ? "are" : "are not");
     const std::vector<Case> cases{
         {"linear, 128 rows, 3072 to 3072", {128, 3072}, {3072, 3072}},
+        {"linear, 384 rows, 3072 to 12288", {384, 3072}, {12288, 3072}},
+        {"linear, 1024 rows, 640 to 5120", {1024, 640}, {5120, 640}},
         {"linear, 1024 rows, 640 to 640", {1024, 640}, {640, 640}},
         {"linear, 77 rows, 2048 to 640", {77, 2048}, {640, 2048}},
         {"linear, 16 rows, 640 to 640", {16, 640}, {640, 640}},

@@ -52,7 +52,7 @@ const std::vector<Home>& homes() {
         {"instruction sets",
          {"gnu::target", "((target", "gcc target", "target_clones", "__builtin_cpu_supports", "__builtin_ia32",
           "immintrin.h"},
-         {"core/simd.hpp"}},
+         {"core/simd.hpp", "core/simd_avx512_bf16.hpp"}},
         {"vectors of the compiler", {"vector_size("}, {"core/lanes.hpp"}},
         {"FNV-1a",
          {"100000001b3", "1099511628211", "cbf29ce484222325", "14695981039346656037", "6c62272e07bb0142"},

@@ -1,7 +1,7 @@
 #pragma once
 // strata/core/simd.hpp - a loop compiled for several instruction sets, one of which is chosen when the program runs.
 //
-// The one place that names instruction sets. A loop is a functor whose call operator is always_inline; the functions
+// The one place that names instruction sets, beside core/simd_avx512_bf16.hpp for one that is not for loops. A loop is a functor whose call operator is always_inline; the functions
 // below have the targets, so it is compiled once into each of them. Why not Highway: docs/decisions/017.
 
 #include <cstdint>

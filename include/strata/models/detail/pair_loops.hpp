@@ -6,27 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 
-// gcc 12 takes what its own _mm512_undefined() returns for a mistake (its bug 105593), wherever that is inlined.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
-
 #include <strata/core/bf16.hpp>
+#include <strata/core/simd_avx512_bf16.hpp>
+
+STRATA_AVX512_BF16_BEGIN
 
 namespace strata::models::kernels::detail {
-
-// Each function has its target: what is inlined into another must have that one's.
-#define STRATA_PAIRS_TARGET "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"
-#ifdef __clang__
-#define STRATA_PAIRS [[gnu::target(STRATA_PAIRS_TARGET)]]
-#else
-// In this order: of a template, gcc 14 forgets a target that stands before.
-#define STRATA_PAIRS [[gnu::optimize("O3")]] [[gnu::target(STRATA_PAIRS_TARGET)]]
-#endif
-#define STRATA_PAIRS_INLINE [[gnu::always_inline, gnu::target(STRATA_PAIRS_TARGET)]]
 
 /// Two numbers of bf16 that are multiplied one after the other, the first in the lower half.
 using Pair = std::uint32_t;
@@ -51,7 +36,7 @@ struct RowStrips {
     std::int64_t pairs =
         0;  ///< room of a strip; odd or twice an odd number, lest all strips begin in the same sets of a cache
     static constexpr std::int64_t sweep = 256;  ///< lines that are read side by side
-    STRATA_PAIRS_INLINE void put(std::int64_t line, std::int64_t pair, __m512i values) const {
+    STRATA_AVX512_BF16_INLINE void put(std::int64_t line, std::int64_t pair, __m512i values) const {
         Pair* at = to + line * pairs + pair * tile_rows;
         _mm256_store_si256(reinterpret_cast<__m256i*>(at), _mm512_castsi512_si256(values));
         _mm256_store_si256(reinterpret_cast<__m256i*>(at + tile_rows * pairs), _mm512_extracti64x4_epi64(values, 1));
@@ -62,19 +47,19 @@ struct ColumnStrips {
     std::int64_t pairs = 0;
     std::int64_t lines = 0;  ///< the last strip is as wide as it needs to be
     static constexpr std::int64_t sweep = 480;
-    STRATA_PAIRS_INLINE void put(std::int64_t line, std::int64_t pair, __m512i values) const {
+    STRATA_AVX512_BF16_INLINE void put(std::int64_t line, std::int64_t pair, __m512i values) const {
         const std::int64_t strip = line / tile_columns * tile_columns;
         const std::int64_t width = std::min(tile_columns, (lines - strip + lanes - 1) / lanes * lanes);
         _mm512_store_si512(to + strip * pairs + pair * width + (line - strip), values);
     }
 };
 
-STRATA_PAIRS_INLINE inline __mmask32 first_of(std::int64_t count) {
+STRATA_AVX512_BF16_INLINE inline __mmask32 first_of(std::int64_t count) {
     return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
 /// 16 rows of 16 become 16 columns.
-STRATA_PAIRS_INLINE inline void transpose(__m512i (&r)[16]) {
+STRATA_AVX512_BF16_INLINE inline void transpose(__m512i (&r)[16]) {
     __m512i t[16];
     for (int i = 0; i < 16; i += 2) {
         t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
@@ -101,7 +86,7 @@ STRATA_PAIRS_INLINE inline void transpose(__m512i (&r)[16]) {
 
 /// K terms of lines into strips; what is not there of 16 lines, or of a pair, is 0.
 template <class Strips>
-STRATA_PAIRS void pack(const Strips& strips, const PairLines& lines, std::int64_t K) {
+STRATA_AVX512_BF16 void pack(const Strips& strips, const PairLines& lines, std::int64_t K) {
     if (lines.line_stride == 1) {
         // A term's lines lie side by side: long stretches are read at once, because each may be on a page of its own.
         for (std::int64_t begin = 0; begin < lines.count; begin += Strips::sweep) {
@@ -160,8 +145,8 @@ struct TileEnds {
 
 /// A strip of a times L registers of one of b.
 template <int L>
-STRATA_PAIRS void multiply_tile(const TileEnds& ends, const Pair* a, const Pair* b, std::int64_t pairs,
-                                std::int64_t rows, std::int64_t columns) {
+STRATA_AVX512_BF16 void multiply_tile(const TileEnds& ends, const Pair* a, const Pair* b, std::int64_t pairs,
+                                      std::int64_t rows, std::int64_t columns) {
     __mmask16 there[L];
     for (int l = 0; l < L; ++l)
         there[l] = static_cast<__mmask16>(first_of(std::clamp(columns - l * lanes, std::int64_t{0}, lanes)));
@@ -211,14 +196,8 @@ STRATA_PAIRS void multiply_tile(const TileEnds& ends, const Pair* a, const Pair*
     }
 }
 
-#undef STRATA_PAIRS_INLINE
-#undef STRATA_PAIRS
-#undef STRATA_PAIRS_TARGET
-
 }  // namespace strata::models::kernels::detail
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
+STRATA_AVX512_BF16_END
 
 #endif
