@@ -19,6 +19,7 @@
 
 #include <strata/models/wide_convolution.hpp>
 #include <strata/models/wide_products.hpp>
+#include <strata/train/tensor_memory.hpp>
 
 #include "../measure.hpp"
 
@@ -133,6 +134,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: bench/run.sh bf16_products [--rounds N]\n");
         return 2;
     }
+    strata::train::keep_tensor_memory();  // as every Session does
     std::fprintf(stderr, "products of bf16 %s slow on this CPU, by what it says of itself\n",
                  strata::models::bf16_products_are_slow() ? "are" : "are not");
     const std::vector<Case> cases{
