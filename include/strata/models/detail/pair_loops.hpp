@@ -33,8 +33,8 @@ struct PairLines {
 /// Where packed lines go: strips of 8 rows or 48 columns, one pair of terms after the other.
 struct RowStrips {
     Pair* to = nullptr;
-    std::int64_t pairs =
-        0;  ///< room of a strip; odd or twice an odd number, lest all strips begin in the same sets of a cache
+    /// Room of a strip; twice an odd number, lest all strips begin in the same sets of a cache.
+    std::int64_t pairs = 0;
     static constexpr std::int64_t sweep = 256;  ///< lines that are read side by side
     STRATA_AVX512_BF16_INLINE void put(std::int64_t line, std::int64_t pair, __m512i values) const {
         Pair* at = to + line * pairs + pair * tile_rows;
@@ -135,7 +135,7 @@ STRATA_AVX512_BF16 void pack(const Strips& strips, const PairLines& lines, std::
 
 /// What is done with a tile's sums: begun at 0 or gone on with, kept, or rounded.
 struct TileEnds {
-    float* sums = nullptr;  ///< (rows, columns), rows `sums_stride` apart; nullptr where the first terms are all
+    float* sums = nullptr;  ///< (rows, columns), rows `sums_stride` apart
     std::int64_t sums_stride = 0;
     bool begins = true;
     bf16* y = nullptr;  ///< nullptr: the sums are kept

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <strata/core/error.hpp>
 #include <strata/core/simd.hpp>
@@ -108,6 +107,10 @@ inline void check_operand(const at::Tensor& x, std::int64_t rows) {
                 "give operands of bf16 on the CPU, with as many rows each"};
 }
 
+inline bool are_bf16_on_cpu(const at::Tensor& x, const at::Tensor& weight) {
+    return x.scalar_type() == at::kBFloat16 && weight.scalar_type() == at::kBFloat16 && x.is_cpu() && weight.is_cpu();
+}
+
 struct WideLinear : torch::autograd::Function<WideLinear> {
     using Context = torch::autograd::AutogradContext;
     using List = torch::autograd::variable_list;
@@ -185,16 +188,14 @@ STRATA_INLINE bool bf16_products_are_slow() {
 }
 
 STRATA_INLINE bool takes_wide_products(const at::Tensor& x, const at::Tensor& weight) {
-    return x.scalar_type() == at::kBFloat16 && weight.scalar_type() == at::kBFloat16 && x.is_cpu() && weight.is_cpu() &&
-           bf16_products_are_slow();
+    return detail::are_bf16_on_cpu(x, weight) && bf16_products_are_slow();
 }
 
 STRATA_INLINE bool takes_own_products(const at::Tensor& x_RI, const at::Tensor& weight_OI) {
-    if (takes_wide_products(x_RI, weight_OI)) return true;
+    if (!detail::are_bf16_on_cpu(x_RI, weight_OI)) return false;
+    if (bf16_products_are_slow()) return true;
     constexpr std::int64_t few = 16;  // of which a tile or a register would be half empty
-    return x_RI.scalar_type() == at::kBFloat16 && weight_OI.scalar_type() == at::kBFloat16 && x_RI.is_cpu() &&
-           weight_OI.is_cpu() && kernels::has_pair_products() && x_RI.size(0) >= few && weight_OI.size(0) >= few &&
-           weight_OI.size(1) >= few;
+    return kernels::has_pair_products() && x_RI.size(0) >= few && weight_OI.size(0) >= few && weight_OI.size(1) >= few;
 }
 
 STRATA_INLINE at::Tensor wide_linear(const at::Tensor& x_RI, const at::Tensor& weight_OI, const at::Tensor& bias_O) {

@@ -24,6 +24,40 @@ void share(std::int64_t n, const Run& run) {
     at::parallel_for(0, n, 8, run);
 }
 
+/// What a block is worked out in, of fp32: v (16, C, tiles) of pictures, u (16, results, C) of windows, m (16, results, tiles) of results.
+struct WinogradScratch {
+    const WinogradBlocks& blocks;
+    std::int64_t C;
+    at::Tensor all_v, all_u, all_m;
+
+    WinogradScratch(const WinogradBlocks& of, std::int64_t channels, const at::TensorOptions& options)
+        : blocks{of},
+          C{channels},
+          all_v{at::empty({16 * C * of.tiles(of.rows)}, options)},
+          all_u{at::empty({16 * of.results * C}, options)},
+          all_m{at::empty({16 * of.results * of.tiles(of.rows)}, options)} {}
+
+    /// The transformed pictures x of tile rows [row, row + rows).
+    [[nodiscard]] at::Tensor v(const at::Tensor& x, std::int64_t row, std::int64_t rows) const {
+        const std::int64_t P = blocks.tiles(rows);
+        at::Tensor to = part(all_v, C, P);
+        share(C, [&](std::int64_t begin, std::int64_t end) {
+            kernels::winograd_pictures(to.data_ptr<float>() + begin * P, C * P, x.data_ptr<float>(), C, blocks.grid,
+                                       begin, end - begin, row, rows);
+        });
+        return to;
+    }
+    [[nodiscard]] at::Tensor u(std::int64_t results) const { return part(all_u, results, C); }
+    [[nodiscard]] at::Tensor m(std::int64_t results, std::int64_t rows) const {
+        return part(all_m, results, blocks.tiles(rows));
+    }
+
+private:
+    static at::Tensor part(const at::Tensor& of, std::int64_t rows, std::int64_t columns) {
+        return of.narrow(0, 0, 16 * rows * columns).view({16, rows, columns});
+    }
+};
+
 /// y (B, O, ..) of x (B, C, h, w): forward, and the gradient of pictures.
 inline at::Tensor winograd_forward(const at::Tensor& x, const kernels::WinogradWindows& windows, std::int64_t O,
                                    const float* bias, const kernels::WinogradGrid& grid) {
@@ -31,24 +65,18 @@ inline at::Tensor winograd_forward(const at::Tensor& x, const kernels::WinogradW
     const std::int64_t C = x.size(1);
     const WinogradBlocks blocks{grid, x.size(0), C, O};
     at::Tensor y = at::empty({x.size(0), O, grid.out_height(), grid.out_width()}, x.options());
-    const at::Tensor all_v = at::empty({16 * C * blocks.tiles(blocks.rows)}, x.options());
-    const at::Tensor all_u = at::empty({16 * blocks.results * C}, x.options());
-    const at::Tensor all_m = at::empty({16 * blocks.results * blocks.tiles(blocks.rows)}, x.options());
+    const WinogradScratch scratch{blocks, C, x.options()};
     for (std::int64_t row = 0; row < blocks.all_rows; row += blocks.rows) {
         const std::int64_t rows = std::min(blocks.rows, blocks.all_rows - row), P = blocks.tiles(rows);
-        const at::Tensor v = all_v.narrow(0, 0, 16 * C * P).view({16, C, P});
-        share(C, [&](std::int64_t begin, std::int64_t end) {
-            kernels::winograd_pictures(v.data_ptr<float>() + begin * P, C * P, x.data_ptr<float>(), C, grid, begin,
-                                       end - begin, row, rows);
-        });
+        const at::Tensor v = scratch.v(x, row, rows);
         for (std::int64_t result = 0; result < O; result += blocks.results) {
             const std::int64_t results = std::min(blocks.results, O - result);
-            const at::Tensor u = all_u.narrow(0, 0, 16 * results * C).view({16, results, C});
+            const at::Tensor u = scratch.u(results);
             share(results, [&](std::int64_t begin, std::int64_t end) {
                 kernels::winograd_windows(u.data_ptr<float>() + begin * C, results * C, windows, result + begin,
                                           end - begin, C);
             });
-            const at::Tensor m = all_m.narrow(0, 0, 16 * results * P).view({16, results, P});
+            const at::Tensor m = scratch.m(results, rows);
             for (std::int64_t e = 0; e < 16; ++e) {
                 at::Tensor out = m[e];
                 at::mm_out(out, u[e], v[e]);
@@ -69,24 +97,16 @@ inline at::Tensor winograd_weight_gradient(const at::Tensor& x, const at::Tensor
     const std::int64_t C = x.size(1), O = grad_y.size(1);
     const WinogradBlocks blocks{grid, x.size(0), C, O};
     at::Tensor grad = at::empty({O, C, 3, 3}, x.options());
-    const at::Tensor all_v = at::empty({16 * C * blocks.tiles(blocks.rows)}, x.options());
-    const at::Tensor all_u = at::empty({16 * blocks.results * C}, x.options());
-    const at::Tensor all_m = at::empty({16 * blocks.results * blocks.tiles(blocks.rows)}, x.options());
+    const WinogradScratch scratch{blocks, C, x.options()};
     at::Tensor v;
     for (std::int64_t result = 0; result < O; result += blocks.results) {
         const std::int64_t results = std::min(blocks.results, O - result);
-        const at::Tensor u = all_u.narrow(0, 0, 16 * results * C).view({16, results, C});
+        const at::Tensor u = scratch.u(results);
         for (std::int64_t row = 0; row < blocks.all_rows; row += blocks.rows) {
             const std::int64_t rows = std::min(blocks.rows, blocks.all_rows - row), P = blocks.tiles(rows);
             const bool has_all = blocks.rows == blocks.all_rows;
-            if (!has_all || result == 0) {
-                v = all_v.narrow(0, 0, 16 * C * P).view({16, C, P});
-                share(C, [&](std::int64_t begin, std::int64_t end) {
-                    kernels::winograd_pictures(v.data_ptr<float>() + begin * P, C * P, x.data_ptr<float>(), C, grid,
-                                               begin, end - begin, row, rows);
-                });
-            }
-            const at::Tensor m = all_m.narrow(0, 0, 16 * results * P).view({16, results, P});
+            if (!has_all || result == 0) v = scratch.v(x, row, rows);
+            const at::Tensor m = scratch.m(results, rows);
             share(results, [&](std::int64_t begin, std::int64_t end) {
                 kernels::winograd_result_gradients(m.data_ptr<float>() + begin * P, results * P,
                                                    grad_y.data_ptr<float>(), O, grid, result + begin, end - begin, row,

@@ -2,7 +2,6 @@
 // strata/models/impl/winograd_tiles.ipp - a line of tiles, or 16 windows, at a time; the compiler makes vectors of it.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -60,8 +59,8 @@ using WindowLanes = float[windows_at_once];
 /// Lines that a row of tiles is worked out in: of pictures 4 of two numbers a tile and two more, of results 8 of a number a tile.
 struct TileLines {
     explicit TileLines(const WinogradGrid& grid)
-        : tiles{grid.row_tiles()}, length{2 * tiles + 2}, numbers(static_cast<std::size_t>(10 * length)) {}
-    std::int64_t tiles, length;
+        : length{2 * grid.row_tiles() + 2}, numbers(static_cast<std::size_t>(10 * length)) {}
+    std::int64_t length;
     std::vector<float> numbers;
     [[nodiscard]] float* line(std::int64_t i) { return numbers.data() + i * length; }
 };
@@ -88,7 +87,6 @@ STRATA_INLINE void winograd_windows(float* to, std::int64_t plane, const Winogra
                                     std::int64_t rows, std::int64_t columns) {
     core::run_at(
         core::simd_level(), [&]() __attribute__((always_inline)) {
-            // Whichever of rows and columns are next to each other in memory: the one of the smaller stride goes into lanes.
             alignas(64) detail::WindowLanes g[9], u[16];
             for (std::int64_t r = 0; r < rows; ++r)
                 for (std::int64_t c = 0; c < columns; c += detail::windows_at_once) {
